@@ -1,0 +1,1 @@
+"""A cluster manager for long-lived virtual machines on ordinary servers."""

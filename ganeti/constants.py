@@ -1,0 +1,58 @@
+"""Numbers and names that are part of an interface; nothing here depends on anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+RELEASE_VERSION: Final = "3.2.0"
+VERSION_MAJOR: Final = 3
+VERSION_MINOR: Final = 2
+#: Version of configuration, LUXI and node RPC alike: major, minor, revision 0.
+PROTOCOL_VERSION: Final = VERSION_MAJOR * 1_000_000 + VERSION_MINOR * 10_000
+CONFIG_VERSION: Final = PROTOCOL_VERSION
+EXPORT_VERSION: Final = 0
+OS_API_VERSIONS: Final = (10, 15, 20)
+HOOKS_VERSION: Final = 2
+JOB_QUEUE_VERSION: Final = 1
+
+NODED: Final = "ganeti-noded"
+MASTERD: Final = "ganeti-masterd"
+RAPI: Final = "ganeti-rapi"
+WATCHER: Final = "ganeti-watcher"
+
+#: TCP ports when neither the cluster's services file nor the system's names one.
+DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080}
+
+EXIT_SUCCESS: Final = 0
+EXIT_FAILURE: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_NOTCLUSTER: Final = 5
+EXIT_NOTMASTER: Final = 11
+EXIT_NODESETUP_ERROR: Final = 12
+EXIT_CONFIRMATION: Final = 13
+EXIT_UNKNOWN_FIELD: Final = 14
+
+MAX_DISKS: Final = 16
+MAX_NICS: Final = 8
+MAX_TAG_LEN: Final = 128
+MAX_TAGS_PER_OBJ: Final = 4096
+
+#: First and last port given to instances (VNC, SPICE) and DRBD.
+FIRST_DRBD_PORT: Final = 11000
+LAST_DRBD_PORT: Final = 14999
+VNC_BASE_PORT: Final = 5900
+
+#: Seconds a guest gets to stop by itself before it is killed.
+DEFAULT_SHUTDOWN_TIMEOUT: Final = 120
+
+PRIORITY_HIGHEST: Final = -20
+PRIORITY_HIGH: Final = -10
+PRIORITY_NORMAL: Final = 0
+PRIORITY_LOW: Final = 10
+PRIORITY_LOWEST: Final = 19
+
+#: Largest LUXI message in bytes, both ways; larger ones are refused.
+LUXI_MAX_MESSAGE: Final = 64 * 1024 * 1024
+#: Seconds a client waits for an answer; the server caps waits for job changes below it.
+LUXI_READ_TIMEOUT: Final = 180
+WAIT_FOR_JOB_CHANGE_CAP: Final = 89

@@ -1,0 +1,347 @@
+"""Every error that can reach a user, with its wire name, exit code and HTTP status.
+
+A class name is its wire name: LUXI, job files and node answers carry ``[name, args]``.
+A bug is never a :class:`GanetiError`; foreign errors are mapped to one of these where they
+enter (``raise X(...) from err``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, ClassVar
+
+
+class ErrorCode(StrEnum):
+    """Second argument of :class:`OpPrereqError`: which kind of prerequisite failed."""
+
+    RESOLVER = "resolver_error"
+    NORES = "insufficient_resources"
+    TEMP_NORES = "temp_insufficient_resources"
+    INVAL = "wrong_input"
+    STATE = "wrong_state"
+    NOENT = "unknown_entity"
+    EXISTS = "already_exists"
+    NOTUNIQUE = "resource_not_unique"
+    FAULT = "internal_error"
+    ENVIRON = "environment_error"
+
+
+class GanetiError(Exception):
+    """Something went wrong that the message explains; the root of all named errors."""
+
+    exit_code: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+
+    @property
+    def wire_name(self) -> str:
+        """Name used in ``[name, args]`` on every wire."""
+        return type(self).__name__
+
+
+class GenericError(GanetiError):
+    """An error without a class of its own; the text tells what happened."""
+
+
+class LockError(GenericError):
+    """A lock was requested in a way that is not allowed, or it was removed meanwhile."""
+
+
+class PidFileLockError(LockError):
+    """Another process of the same daemon is running."""
+
+
+class HypervisorError(GenericError):
+    """The hypervisor refused or failed; the text carries its own words."""
+
+
+class HotplugError(HypervisorError):
+    """A device could not be added to or removed from a running instance."""
+
+
+class ProgrammerError(GenericError):
+    """An internal rule was broken; please report it."""
+
+
+class BlockDeviceError(GenericError):
+    """A disk could not be created, changed, activated or removed."""
+
+
+class DeviceCreationError(GenericError):
+    """A disk could not be created; what was made before it is listed by the operation."""
+
+
+class ConfigurationError(GenericError):
+    """The cluster configuration is missing, damaged or contradicts itself."""
+
+    exit_code = 2
+
+
+class ConfigVerifyError(ConfigurationError):
+    """The configuration has the listed errors."""
+
+
+class ConfigVersionMismatch(ConfigurationError):
+    """The configuration file was written by another version (expected, actual)."""
+
+
+class ReservationError(GenericError):
+    """A name, address or port is already promised to another job."""
+
+    http_status = 409
+
+
+class AddressPoolError(GenericError):
+    """A network address is taken, outside its network, or none is left."""
+
+
+class RemoteError(GenericError):
+    """A node gave a wrong answer."""
+
+
+class RpcError(GenericError):
+    """A node could not be reached or refused the call; the text names node and reason."""
+
+
+class SignatureError(GenericError):
+    """A signed message does not carry a valid signature."""
+
+
+class ParameterError(GenericError):
+    """A parameter name is unknown or its value cannot be used."""
+
+    http_status = 400
+
+
+class ResultValidationError(GenericError):
+    """The result of an operation does not have the promised form."""
+
+
+class OpPrereqError(GenericError):
+    """The operation was refused before anything was changed."""
+
+    http_status = 400
+
+    def __init__(self, message: str, code: ErrorCode | str | None = None) -> None:
+        if code is None:
+            super().__init__(message)
+        else:
+            super().__init__(message, str(code))
+
+
+class OpExecError(GenericError):
+    """The operation failed while it was changing something."""
+
+
+class OpNotBuiltError(OpPrereqError):
+    """The opcode is known but this version has no operation for it."""
+
+    http_status = 501
+
+
+class OpResultError(GenericError):
+    """The result of an opcode could not be used."""
+
+
+class OpCodeUnknown(GenericError):
+    """No opcode has this OP_ID."""
+
+    http_status = 400
+
+
+class OpRetryNotSupportedError(GenericError):
+    """The operation cannot be tried again."""
+
+
+class JobLost(GenericError):
+    """No job has this id."""
+
+    http_status = 404
+
+
+class JobFileCorrupted(GenericError):
+    """A job file cannot be read; it was moved aside."""
+
+
+class JobCanceled(GenericError):
+    """The job was canceled before it could finish."""
+
+
+class ResolverError(GenericError):
+    """A host name has no address (name, code, text)."""
+
+
+class HooksFailure(GenericError):
+    """Hooks could not be run."""
+
+
+class HooksAbort(HooksFailure):
+    """A pre hook refused the operation ([[node, script, output]])."""
+
+
+class UnitParseError(GenericError):
+    """A size or a time cannot be understood."""
+
+    http_status = 400
+
+
+class ParseError(GenericError):
+    """A text cannot be understood."""
+
+    http_status = 400
+
+
+class QueryFilterParseError(ParseError):
+    """A query filter cannot be understood; the text shows the position."""
+
+
+class TypeEnforcementError(GenericError):
+    """A parameter has a value of the wrong type."""
+
+    http_status = 400
+
+
+class X509CertError(GenericError):
+    """A certificate cannot be used (file name, text)."""
+
+
+class TagError(GenericError):
+    """A tag is not allowed."""
+
+    http_status = 400
+
+
+class CommandError(GenericError):
+    """An external program failed; the text carries its output."""
+
+
+class StorageError(GenericError):
+    """A storage unit could not be read or changed."""
+
+
+class FileStoragePathError(GenericError):
+    """A path is outside the allowed storage directories."""
+
+
+class InotifyError(GenericError):
+    """A file cannot be watched."""
+
+
+class JobQueueError(GenericError):
+    """The job queue could not do what was asked."""
+
+
+class JobQueueDrainError(JobQueueError):
+    """The job queue takes no new jobs because it is drained."""
+
+    http_status = 503
+
+
+class JobQueueFull(JobQueueError):
+    """The job queue takes no new jobs because it is full."""
+
+    http_status = 503
+
+
+class ConfdMagicError(GenericError):
+    """A confd message lacks its magic number."""
+
+
+class ConfdClientError(GenericError):
+    """A confd query failed."""
+
+
+class UdpDataSizeError(GenericError):
+    """A datagram is too large."""
+
+
+class NoCtypesError(GenericError):
+    """The ctypes module is missing."""
+
+
+class IPAddressError(GenericError):
+    """A text is no IP address."""
+
+    http_status = 400
+
+
+class LuxiError(GenericError):
+    """The master daemon could not be asked; the text tells what to do."""
+
+    http_status = 502
+
+
+class NoMasterError(LuxiError):
+    """This node is not the master, or its master daemon does not run."""
+
+    exit_code = 11
+    http_status = 503
+
+
+class TimeoutError(LuxiError):
+    """The master daemon did not answer in time."""
+
+    http_status = 504
+
+
+class ProtocolError(LuxiError):
+    """The other side does not speak LUXI."""
+
+
+class ConnectionClosedError(ProtocolError):
+    """The other side closed the connection."""
+
+
+class RequestError(ProtocolError):
+    """The master daemon could not understand the request."""
+
+
+class RapiTestResult(GenericError):
+    """A test of the remote API failed."""
+
+
+class SshUpdateError(GenericError):
+    """SSH keys could not be changed on a node."""
+
+
+def _registry() -> dict[str, type[GanetiError]]:
+    found: dict[str, type[GanetiError]] = {}
+    todo: list[type[GanetiError]] = [GanetiError]
+    while todo:
+        cls = todo.pop()
+        found[cls.__name__] = cls
+        todo.extend(cls.__subclasses__())
+    return found
+
+
+CLASSES: dict[str, type[GanetiError]] = _registry()
+
+
+def encode(err: BaseException) -> list[Any]:
+    """``[class name, args]`` of an error; a foreign exception becomes an OpExecError."""
+    if isinstance(err, GanetiError):
+        return [err.wire_name, list(err.args)]
+    return ["OpExecError", [f"internal error: {type(err).__name__}: {err}"]]
+
+
+def decode(value: Any) -> GanetiError | None:
+    """The error that ``encode`` wrote, or None when the value is not an encoded error."""
+    if not (isinstance(value, list | tuple) and len(value) == 2):
+        return None
+    name, args = value
+    if not (isinstance(name, str) and isinstance(args, list | tuple)):
+        return None
+    cls = CLASSES.get(name)
+    if cls is None:
+        return None
+    err = cls.__new__(cls)
+    Exception.__init__(err, *args)
+    return err
+
+
+def text(err: BaseException) -> str:
+    """One line for a human: the first text argument, or all of them."""
+    args: Sequence[Any] = err.args
+    if isinstance(err, OpPrereqError) and args:
+        return str(args[0])
+    return ", ".join(str(arg) for arg in args) or type(err).__name__

@@ -1,0 +1,193 @@
+"""Every file, socket and directory, under one root.
+
+``GANETI_ROOTDIR`` moves the whole tree, so that several nodes (and several clusters) can live
+side by side on one machine; ``GANETI_HOSTNAME`` then names the node.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOTDIR_VARIABLE = "GANETI_ROOTDIR"
+HOSTNAME_VARIABLE = "GANETI_HOSTNAME"
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Names of everything on disk below ``root``; makes no directory by itself."""
+
+    root: Path
+
+    def under(self, absolute: str) -> Path:
+        """A path of the real system moved below the root (``<root>/etc/hosts``)."""
+        return self.root / absolute.lstrip("/")
+
+    # data: survives a reboot
+    @property
+    def data(self) -> Path:
+        return self.under("/var/lib/ganeti")
+
+    @property
+    def config_file(self) -> Path:
+        return self.data / "config.data"
+
+    @property
+    def journal_file(self) -> Path:
+        return self.data / "config.journal"
+
+    @property
+    def queue(self) -> Path:
+        return self.data / "queue"
+
+    @property
+    def ca_cert(self) -> Path:
+        """Certificates of the cluster authority, PEM, readable by all; may hold several."""
+        return self.data / "ca.pem"
+
+    @property
+    def ca_key(self) -> Path:
+        """Private key of the cluster authority; on master candidates only, mode 0400."""
+        return self.data / "ca.key"
+
+    @property
+    def server_cert(self) -> Path:
+        """Key and certificate this node serves RPC with."""
+        return self.data / "server.pem"
+
+    @property
+    def client_cert(self) -> Path:
+        """Key and certificate this node calls other nodes with."""
+        return self.data / "client.pem"
+
+    @property
+    def domain_secret(self) -> Path:
+        return self.data / "cluster-domain-secret"
+
+    @property
+    def hmac_key(self) -> Path:
+        return self.data / "hmac.key"
+
+    def ssconf(self, key: str) -> Path:
+        return self.data / f"ssconf_{key}"
+
+    @property
+    def watcher_pause(self) -> Path:
+        return self.data / "watcher.pause"
+
+    @property
+    def exports(self) -> Path:
+        return self.under("/srv/ganeti/export")
+
+    @property
+    def file_storage(self) -> Path:
+        return self.under("/srv/ganeti/file-storage")
+
+    @property
+    def shared_file_storage(self) -> Path:
+        return self.under("/srv/ganeti/shared-file-storage")
+
+    # run: gone after a reboot
+    @property
+    def run(self) -> Path:
+        return self.under("/var/run/ganeti")
+
+    @property
+    def socket_dir(self) -> Path:
+        return self.run / "socket"
+
+    @property
+    def luxi_socket(self) -> Path:
+        return self.socket_dir / "ganeti-query"
+
+    @property
+    def luxi_socket_legacy(self) -> Path:
+        return self.socket_dir / "ganeti-master"
+
+    def pid_file(self, daemon: str) -> Path:
+        return self.run / f"{daemon}.pid"
+
+    @property
+    def instance_disks(self) -> Path:
+        return self.run / "instance-disks"
+
+    @property
+    def instance_reason(self) -> Path:
+        return self.run / "instance-reason"
+
+    @property
+    def kvm(self) -> Path:
+        return self.run / "kvm-hypervisor"
+
+    @property
+    def fake_hypervisor(self) -> Path:
+        return self.run / "fake-hypervisor"
+
+    # log
+    @property
+    def log(self) -> Path:
+        return self.under("/var/log/ganeti")
+
+    @property
+    def os_log(self) -> Path:
+        return self.log / "os"
+
+    @property
+    def kvm_log(self) -> Path:
+        return self.log / "kvm"
+
+    # configuration by hand
+    @property
+    def conf(self) -> Path:
+        return self.under("/etc/ganeti")
+
+    @property
+    def hooks(self) -> Path:
+        return self.conf / "hooks"
+
+    @property
+    def file_storage_paths(self) -> Path:
+        """Directories that may hold file disks, one a line, ``#`` comments."""
+        return self.conf / "file-storage-paths"
+
+    @property
+    def hosts(self) -> Path:
+        return self.under("/etc/hosts")
+
+    @property
+    def services(self) -> Path:
+        return self.under("/etc/services")
+
+    @property
+    def locks(self) -> Path:
+        return self.under("/var/lock")
+
+    @property
+    def os_search_path(self) -> tuple[Path, ...]:
+        """Where OS definitions are looked for; the first directory that has a name wins."""
+        return tuple(
+            self.under(directory)
+            for directory in (
+                "/srv/ganeti/os",
+                "/usr/local/lib/ganeti/os",
+                "/usr/lib/ganeti/os",
+                "/usr/share/ganeti/os",
+            )
+        )
+
+
+def current() -> Paths:
+    """Paths of this process, by ``GANETI_ROOTDIR`` (the real root without it)."""
+    return Paths(Path(os.environ.get(ROOTDIR_VARIABLE) or "/"))
+
+
+def is_rooted() -> bool:
+    """Whether this process runs below a root of its own (a cluster inside a directory)."""
+    return bool(os.environ.get(ROOTDIR_VARIABLE))
+
+
+def hostname() -> str:
+    """Name of this node: ``GANETI_HOSTNAME``, else the fully qualified name of the machine."""
+    return os.environ.get(HOSTNAME_VARIABLE) or socket.getfqdn()

@@ -1,0 +1,5 @@
+"""Packaging entry point; everything is stated in pyproject.toml."""
+
+from setuptools import setup
+
+setup()
