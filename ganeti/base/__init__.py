@@ -1,0 +1,1 @@
+"""Ground floor: files, processes, text and time; knows nothing of clusters."""

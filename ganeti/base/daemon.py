@@ -1,0 +1,161 @@
+"""What every daemon does: one copy only, signals, background, readiness."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from ganeti import errors
+from ganeti.base import files
+
+
+class PidFile:
+    """A locked file with the pid; the lock, not the number, says whether the daemon runs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = files.FileLock(path, 0o644)
+
+    def acquire(self) -> None:
+        """Take the lock and write our pid.
+
+        Raises:
+            PidFileLockError: another copy runs; the text has its pid.
+        """
+        files.ensure_dir(self.path.parent, 0o775)
+        try:
+            self._lock.acquire()
+        except errors.LockError as err:
+            pid = read_pid(self.path)
+            raise errors.PidFileLockError(
+                f"already running (pid {pid or 'unknown'}, lock {self.path})"
+            ) from err
+        fd = self._lock.fileno()
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        if self._lock.held:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._lock.fileno(), 0)
+        self._lock.release()
+
+
+def read_pid(path: Path) -> int | None:
+    """The pid in a pid file, or None; says nothing about whether it still runs."""
+    try:
+        text = files.read_text(path).strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def running_pid(path: Path) -> int | None:
+    """The pid of the daemon that holds a pid file's lock, or None when nobody does."""
+    if not path.exists():
+        return None
+    lock = files.FileLock(path)
+    try:
+        lock.acquire()
+    except errors.LockError:
+        return read_pid(path)
+    lock.release()
+    return None
+
+
+class StopSignal:
+    """SIGTERM and SIGINT set an event; SIGHUP calls ``on_hup``. For the main thread only."""
+
+    def __init__(self, on_hup: Callable[[], None] | None = None) -> None:
+        self.event = threading.Event()
+        self._on_hup = on_hup
+
+    def install(self) -> None:
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, self._stop)
+        signal.signal(signal.SIGHUP, self._hup)
+
+    def _stop(self, _signum: int, _frame: FrameType | None) -> None:
+        self.event.set()
+
+    def _hup(self, _signum: int, _frame: FrameType | None) -> None:
+        if self._on_hup is not None:
+            self._on_hup()
+
+    def wait(self) -> None:
+        """Block until a stop signal came."""
+        self.event.wait()
+
+
+class Background:
+    """Go to the background, but let the caller wait until the daemon is ready or has failed.
+
+    The parent exits with 0 when the child reports ready, else prints the child's message on
+    standard error and exits with the code that the child gave.
+    """
+
+    def __init__(self) -> None:
+        self._pipe: int | None = None
+
+    def fork(self) -> None:
+        """Call before any thread is started. Returns in the daemon only."""
+        reader, writer = os.pipe()
+        if os.fork():
+            os.close(writer)
+            _wait_for_child(reader)
+        os.close(reader)
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        self._pipe = writer
+        os.chdir("/")
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.close(null)
+
+    def ready(self) -> None:
+        """Tell the caller, and systemd when it started us, that requests are served."""
+        self._report(b"0\n")
+        _notify_systemd("READY=1")
+
+    def failed(self, message: str, code: int = 1) -> None:
+        """Tell the caller why the daemon does not run; prints it when in the foreground."""
+        if self._pipe is None:
+            print(message, file=sys.stderr)
+        self._report(f"{code}\n{message}".encode())
+
+    def _report(self, data: bytes) -> None:
+        if self._pipe is not None:
+            with contextlib.suppress(OSError):
+                os.write(self._pipe, data)
+            os.close(self._pipe)
+            self._pipe = None
+
+
+def _wait_for_child(reader: int) -> None:
+    with os.fdopen(reader, "rb") as stream:
+        data = stream.read().decode("utf-8", "replace")
+    code, _, message = data.partition("\n")
+    if not code:
+        message, code = "the daemon died while starting; see its log", "1"
+    if message:
+        print(message, file=sys.stderr)
+    os._exit(int(code))
+
+
+def _notify_systemd(state: str) -> None:
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.sendto(state.encode(), address)

@@ -1,0 +1,159 @@
+"""Files that survive a crash: atomic replacement, synchronised directories, locks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ganeti import errors
+
+
+def fsync_dir(path: Path) -> None:
+    """Make renames and creations in a directory durable; blocks for one disk flush."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_synced(path: Path, data: bytes, *, mode: int = 0o640) -> None:
+    """Write a new file and flush its content; the directory entry is not flushed yet."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomic(
+    path: Path,
+    data: bytes | str,
+    *,
+    mode: int = 0o640,
+    fsync: bool = True,
+    uid: int = -1,
+    gid: int = -1,
+) -> None:
+    """Replace a file in one step: readers see the old or the new content, never a mixture.
+
+    With ``fsync`` the new content is on disk when this returns (file and directory).
+    The mode is set before the content is written, so that a secret is never readable.
+
+    Raises:
+        OSError: disk full, no permission; the old file is untouched and no rest is left.
+    """
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    fd, tmp = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        try:
+            os.fchmod(fd, mode)
+            if uid != -1 or gid != -1:
+                os.fchown(fd, uid, gid)
+            view = memoryview(raw)
+            while view:
+                view = view[os.write(fd, view) :]
+            if fsync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.rename(tmp, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(tmp)
+        raise
+    if fsync:
+        fsync_dir(path.parent)
+
+
+def read_text(path: Path) -> str:
+    """Content of a UTF-8 file; OSError when it cannot be read."""
+    return path.read_text(encoding="utf-8")
+
+
+def ensure_dir(path: Path, mode: int = 0o750) -> None:
+    """Make a directory and its parents if missing; an existing one keeps its mode."""
+    if path.is_dir():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=mode)
+    except FileExistsError:
+        return
+    path.chmod(mode)
+
+
+def remove(path: Path) -> bool:
+    """Remove a file; False when it was not there."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+class FileLock:
+    """An exclusive ``flock`` on a file; freed by the kernel when the process dies."""
+
+    def __init__(self, path: Path, mode: int = 0o640) -> None:
+        self.path = path
+        self._mode = mode
+        self._fd: int | None = None
+
+    def acquire(self, *, blocking: bool = False) -> None:
+        """Take the lock.
+
+        Raises:
+            LockError: another process holds it (only without ``blocking``).
+        """
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self._mode)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
+        except OSError as err:
+            os.close(fd)
+            if err.errno in (errno.EAGAIN, errno.EACCES):
+                raise errors.LockError(f"{self.path} is locked by another process") from err
+            raise
+        self._fd = fd
+
+    def release(self) -> None:
+        """Free the lock; the file stays, as others may wait on it. Idempotent."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    @property
+    def held(self) -> bool:
+        return self._fd is not None
+
+    def fileno(self) -> int:
+        """Descriptor of the held lock (to write a pid into the file)."""
+        if self._fd is None:
+            raise errors.ProgrammerError(f"{self.path} is not locked")
+        return self._fd
+
+    @contextlib.contextmanager
+    def hold(self, *, blocking: bool = True) -> Iterator[None]:
+        self.acquire(blocking=blocking)
+        try:
+            yield
+        finally:
+            self.release()
+
+
+def inside(path: str | Path, root: Path) -> bool:
+    """Whether an absolute path, with symbolic links and ``..`` resolved, is below ``root``."""
+    text = os.fspath(path)
+    if not os.path.isabs(text) or "\0" in text:
+        return False
+    real = os.path.realpath(text)
+    base = os.path.realpath(root)
+    return real == base or real.startswith(base.rstrip("/") + "/")

@@ -1,0 +1,52 @@
+"""JSON text; the only importer of simplejson.
+
+Why simplejson: it is prescribed, takes ``RawJSON`` (a stored job file is spliced into an answer
+without parsing it) and reports positions of errors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import simplejson
+
+from ganeti import errors
+
+RawJSON = simplejson.RawJSON
+
+_COMPACT = simplejson.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
+_PRETTY = simplejson.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False)
+_DECODER = simplejson.JSONDecoder()
+
+
+def dumps(value: Any) -> str:
+    """Compact text on one line, ASCII only (so that no control byte can occur in it)."""
+    return _COMPACT.encode(value)
+
+
+def dumps_bytes(value: Any) -> bytes:
+    return dumps(value).encode("ascii")
+
+
+def pretty(value: Any) -> str:
+    """Indented text with sorted keys, for humans."""
+    return _PRETTY.encode(value)
+
+
+def loads(data: str | bytes) -> Any:
+    """Value of a JSON text.
+
+    Raises:
+        ParseError: no valid UTF-8 or JSON, or nested too deeply; the text says where.
+    """
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        return _DECODER.decode(text)
+    except UnicodeDecodeError as err:
+        raise errors.ParseError(f"not UTF-8 at byte {err.start}") from err
+    except simplejson.JSONDecodeError as err:
+        raise errors.ParseError(
+            f"invalid JSON at line {err.lineno} column {err.colno}: {err.msg}"
+        ) from err
+    except RecursionError as err:
+        raise errors.ParseError("invalid JSON: nested too deeply") from err

@@ -1,0 +1,146 @@
+"""External programs: argument lists only, always a time limit, whole process group killed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import errors
+
+#: Environment of programs started by the daemons unless told otherwise.
+SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a program left: exit code (negative: signal), both outputs as text."""
+
+    argv: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0 and not self.timed_out
+
+    def explain(self) -> str:
+        """One line: the command, how it ended, the end of its output."""
+        how = "timed out" if self.timed_out else f"exit code {self.code}"
+        if self.code < 0 and not self.timed_out:
+            how = f"signal {-self.code}"
+        tail = (self.stderr or self.stdout).strip().splitlines()[-3:]
+        return f"{shlex.join(self.argv)}: {how}" + (f": {' | '.join(tail)}" if tail else "")
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    input: bytes | None = None,
+    log: Path | None = None,
+) -> Result:
+    """Run a program to its end; blocks at most ``timeout`` seconds (and 1 s to kill it).
+
+    ``env`` replaces the environment (default: PATH and LC_ALL=C only). With ``log`` both outputs
+    are appended to that file and ``stdout`` of the result is empty.
+
+    Raises:
+        CommandError: the program cannot be started (missing, not executable).
+    """
+    environment = {"PATH": SAFE_PATH, "LC_ALL": "C"} if env is None else dict(env)
+    with contextlib.ExitStack() as stack:
+        out: int = subprocess.PIPE
+        err: int = subprocess.PIPE
+        if log is not None:
+            out = stack.enter_context(log.open("ab")).fileno()
+            err = subprocess.STDOUT
+        try:
+            child = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+                env=environment,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise errors.CommandError(f"cannot run {argv[0]}: {error.strerror}") from error
+        stdout, stderr, timed_out = _communicate(child, input, timeout)
+    return Result(
+        tuple(argv),
+        child.returncode,
+        (stdout or b"").decode("utf-8", "replace"),
+        (stderr or b"").decode("utf-8", "replace"),
+        timed_out,
+    )
+
+
+def _communicate(
+    child: subprocess.Popen[bytes], data: bytes | None, timeout: float
+) -> tuple[bytes | None, bytes | None, bool]:
+    try:
+        out, err = child.communicate(data, timeout)
+    except subprocess.TimeoutExpired:
+        kill_group(child.pid)
+        out, err = child.communicate()
+        return out, err, True
+    except BaseException:
+        kill_group(child.pid)
+        child.wait()
+        raise
+    return out, err, False
+
+
+def run_checked(argv: Sequence[str], **kwargs: object) -> Result:
+    """Like :func:`run`; raises CommandError when the program fails or times out."""
+    result = run(argv, **kwargs)  # type: ignore[arg-type]
+    if not result.ok:
+        raise errors.CommandError(result.explain())
+    return result
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL a process group; no error when it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+
+
+def wait_exit(pid: int, timeout: float) -> bool:
+    """Wait until a process that need not be our child ends; False after ``timeout`` seconds.
+
+    Waits on a pidfd, so it returns at once when the process ends.
+    """
+    import select
+
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        if poll.poll(max(0, int(timeout * 1000))):
+            return True
+        return not is_alive(pid)
+    finally:
+        os.close(fd)

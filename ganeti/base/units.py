@@ -1,0 +1,75 @@
+"""Sizes and times as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from ganeti import errors
+
+_SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*$")
+_SIZE_UNITS = {
+    "": 1,
+    "m": 1,
+    "mb": 1,
+    "mib": 1,
+    "g": 1024,
+    "gb": 1024,
+    "gib": 1024,
+    "t": 1024 * 1024,
+    "tb": 1024 * 1024,
+    "tib": 1024 * 1024,
+}
+_TIME = re.compile(r"^\s*([0-9]+)\s*([smhdw]?)\s*$")
+_TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+#: Sizes are rounded up to this many MiB, the extent size that volume managers use.
+SIZE_STEP = 4
+
+
+def parse_size(text: str | int) -> int:
+    """MiB of ``"512"``, ``"512M"``, ``"1.5g"``, ``"2TiB"``; rounded up to a multiple of 4 MiB.
+
+    Raises:
+        UnitParseError: no number, unknown unit.
+    """
+    match = _SIZE.match(str(text))
+    if not match:
+        raise errors.UnitParseError(
+            f"'{text}' is no size: expected a number with an optional unit M, G or T, as in 10G"
+        )
+    number, unit = match.groups()
+    factor = _SIZE_UNITS.get(unit.lower())
+    if factor is None:
+        raise errors.UnitParseError(f"'{text}' has the unknown unit '{unit}': use M, G or T")
+    value = float(number) * factor
+    mib = int(value)
+    if mib < value:
+        mib += 1
+    if mib % SIZE_STEP:
+        mib += SIZE_STEP - mib % SIZE_STEP
+    return mib
+
+
+def format_size(mib: float, unit: str = "h") -> str:
+    """Text of a size in MiB: ``h`` picks unit and suffix; ``m``, ``g``, ``t`` fix the unit."""
+    if unit == "m" or (unit == "h" and mib < 1024):
+        return f"{round(mib)}" + ("M" if unit == "h" else "")
+    if unit == "g" or (unit == "h" and mib < 1024 * 1024):
+        return f"{mib / 1024:.1f}" + ("G" if unit == "h" else "")
+    if unit in ("t", "h"):
+        return f"{mib / 1024 / 1024:.1f}" + ("T" if unit == "h" else "")
+    raise errors.ProgrammerError(f"unknown unit {unit!r}")
+
+
+def parse_timespec(text: str) -> int:
+    """Seconds of ``"90"``, ``"30m"``, ``"4h"``, ``"2d"``, ``"1w"``.
+
+    Raises:
+        UnitParseError: no number, unknown unit.
+    """
+    match = _TIME.match(text)
+    if not match:
+        raise errors.UnitParseError(
+            f"'{text}' is no time: expected a number with an optional unit s, m, h, d or w"
+        )
+    return int(match[1]) * _TIME_UNITS[match[2]]

@@ -1,0 +1,1 @@
+"""Typed facts of a cluster; no input or output."""

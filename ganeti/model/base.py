@@ -1,0 +1,96 @@
+"""Common ground of all configuration objects, and their JSON form.
+
+The form is that of ``config.data``: optional keys that are unset are left out, unknown keys are
+refused. Objects are frozen; a change makes a new object (:func:`replace`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from ganeti import errors
+
+O = TypeVar("O", bound="ConfigObject")  # noqa: E741
+
+
+class ConfigObject(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
+):
+    """A frozen record with a documented JSON form."""
+
+
+class Stamped(ConfigObject, frozen=True, kw_only=True):
+    """An object with identity and history: times are float seconds since the epoch."""
+
+    uuid: str
+    ctime: float = 0.0
+    mtime: float = 0.0
+    serial_no: int = 1
+
+
+class Tagged(Stamped, frozen=True, kw_only=True):
+    """A stamped object that carries tags, kept sorted."""
+
+    tags: tuple[str, ...] = ()
+
+
+_OPTIONAL: dict[type, tuple[tuple[str, bool], ...]] = {}
+
+
+def _fields(cls: type[ConfigObject]) -> tuple[tuple[str, bool], ...]:
+    """Field names, and whether None means "left out"."""
+    found = _OPTIONAL.get(cls)
+    if found is None:
+        found = tuple(
+            (info.name, info.default is None) for info in msgspec.structs.fields(cls)
+        )
+        _OPTIONAL[cls] = found
+    return found
+
+
+def to_wire(obj: ConfigObject) -> dict[str, Any]:
+    """Plain JSON value of an object; unset optional fields are left out.
+
+    A forthcoming object leaves out whatever still has its default.
+    """
+    forthcoming = bool(getattr(obj, "forthcoming", False))
+    result: dict[str, Any] = {}
+    for name, optional in _fields(type(obj)):
+        value = getattr(obj, name)
+        if value is None and optional:
+            continue
+        if forthcoming and not value:
+            continue
+        result[name] = _plain(value)
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, ConfigObject):
+        return to_wire(value)
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, str) and type(value) is not str:
+        return str(value)
+    return value
+
+
+def from_wire(cls: type[O], value: Any, what: str) -> O:
+    """Object of a JSON value.
+
+    Raises:
+        ConfigurationError: unknown or missing key, wrong type; the text has ``what`` and the key.
+    """
+    try:
+        return msgspec.convert(value, cls, strict=True)
+    except msgspec.ValidationError as err:
+        raise errors.ConfigurationError(f"{what}: {err}") from err
+
+
+def replace(obj: O, **changes: Any) -> O:
+    """A copy with other values."""
+    return msgspec.structs.replace(obj, **changes)

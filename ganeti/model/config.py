@@ -1,0 +1,276 @@
+"""The whole configuration as one immutable value, with the look-ups everybody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from ganeti import errors
+from ganeti.base.text import nearest
+from ganeti.model import base
+from ganeti.model.base import ConfigObject
+from ganeti.model.cluster import Cluster
+from ganeti.model.disk import Disk
+from ganeti.model.filter_rule import FilterRule
+from ganeti.model.group import NodeGroup
+from ganeti.model.instance import Instance
+from ganeti.model.names import MIXED_TEMPLATE, DiskTemplate
+from ganeti.model.network import Network
+from ganeti.model.node import Node
+from ganeti.model.params import Params, fill
+
+N = TypeVar("N", Node, NodeGroup, Instance, Network)
+
+#: Container name in ``config.data`` -> class of its members.
+CONTAINERS: Mapping[str, type[ConfigObject]] = {
+    "nodes": Node,
+    "nodegroups": NodeGroup,
+    "instances": Instance,
+    "networks": Network,
+    "disks": Disk,
+    "filters": FilterRule,
+}
+
+
+class ConfigData(ConfigObject, frozen=True, kw_only=True):
+    """Content of ``config.data``; containers are keyed by uuid and never changed in place."""
+
+    version: int
+    cluster: Cluster
+    nodes: dict[str, Node] = {}
+    nodegroups: dict[str, NodeGroup] = {}
+    instances: dict[str, Instance] = {}
+    networks: dict[str, Network] = {}
+    disks: dict[str, Disk] = {}
+    filters: dict[str, FilterRule] = {}
+    ctime: float = 0.0
+    mtime: float = 0.0
+    serial_no: int = 1
+
+
+class Config:
+    """An immutable view on one state of the cluster. Look-ups build their index on first use."""
+
+    def __init__(self, data: ConfigData) -> None:
+        self.data = data
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.data.cluster
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return self.data.nodes
+
+    @property
+    def groups(self) -> dict[str, NodeGroup]:
+        return self.data.nodegroups
+
+    @property
+    def instances(self) -> dict[str, Instance]:
+        return self.data.instances
+
+    @property
+    def networks(self) -> dict[str, Network]:
+        return self.data.networks
+
+    @property
+    def disks(self) -> dict[str, Disk]:
+        return self.data.disks
+
+    @property
+    def master(self) -> Node:
+        return self.data.nodes[self.cluster.master_node]
+
+    # names -------------------------------------------------------------------------------
+
+    @cached_property
+    def _instance_names(self) -> dict[str, Instance]:
+        return {obj.name: obj for obj in self.instances.values() if obj.name}
+
+    @cached_property
+    def _node_names(self) -> dict[str, Node]:
+        return {obj.name: obj for obj in self.nodes.values()}
+
+    def node(self, name: str) -> Node:
+        """Node by full name, short name (prefix up to a dot) or uuid; OpPrereqError if none."""
+        return _find("node", name, self.nodes, self._node_names)
+
+    def instance(self, name: str) -> Instance:
+        """Instance by full name, short name or uuid; OpPrereqError if none."""
+        return _find("instance", name, self.instances, self._instance_names)
+
+    def group(self, name: str) -> NodeGroup:
+        """Node group by name or uuid (no short forms); OpPrereqError if none."""
+        by_name = {group.name: group for group in self.groups.values()}
+        return _find("node group", name, self.groups, by_name, short=False)
+
+    def network(self, name: str) -> Network:
+        by_name = {network.name: network for network in self.networks.values()}
+        return _find("network", name, self.networks, by_name, short=False)
+
+    def has_instance_name(self, name: str) -> bool:
+        return name in self._instance_names
+
+    def has_node_name(self, name: str) -> bool:
+        return name in self._node_names
+
+    # relations ---------------------------------------------------------------------------
+
+    def disks_of(self, instance: Instance) -> list[Disk]:
+        """Disks in the order in which the guest sees them."""
+        return [self.disks[uuid] for uuid in instance.disks]
+
+    def disk_template(self, instance: Instance) -> str:
+        """``diskless``, the one template of all disks, or ``mixed``."""
+        kinds = {self.disks[uuid].dev_type for uuid in instance.disks if uuid in self.disks}
+        if not kinds:
+            return str(DiskTemplate.DISKLESS)
+        return MIXED_TEMPLATE if len(kinds) > 1 else str(next(iter(kinds)))
+
+    def secondary_nodes(self, instance: Instance) -> list[str]:
+        """Uuids of nodes other than the primary that hold data of the instance's disks."""
+        found: dict[str, None] = {}
+        for disk in self.disks_of(instance):
+            if disk.dev_type is DiskTemplate.DRBD:
+                found.update(dict.fromkeys(disk.nodes))
+        found.pop(instance.primary_node, None)
+        return list(found)
+
+    def instance_nodes(self, instance: Instance) -> list[str]:
+        """Primary node first, then the secondaries."""
+        return [instance.primary_node, *self.secondary_nodes(instance)]
+
+    @cached_property
+    def primaries(self) -> dict[str, list[Instance]]:
+        """Node uuid -> instances that have it as primary node."""
+        result: dict[str, list[Instance]] = {uuid: [] for uuid in self.nodes}
+        for instance in self.instances.values():
+            result.setdefault(instance.primary_node, []).append(instance)
+        return result
+
+    @cached_property
+    def secondaries(self) -> dict[str, list[Instance]]:
+        """Node uuid -> instances that have it as secondary node."""
+        result: dict[str, list[Instance]] = {uuid: [] for uuid in self.nodes}
+        for instance in self.instances.values():
+            for uuid in self.secondary_nodes(instance):
+                result.setdefault(uuid, []).append(instance)
+        return result
+
+    def group_nodes(self, group_uuid: str) -> list[Node]:
+        return [node for node in self.nodes.values() if node.group == group_uuid]
+
+    def online_nodes(self) -> list[Node]:
+        return [node for node in self.nodes.values() if not node.offline]
+
+    def candidates(self) -> list[Node]:
+        """Master candidates, the master included."""
+        return [node for node in self.nodes.values() if node.master_candidate]
+
+    # parameters --------------------------------------------------------------------------
+
+    def hvparams(self, instance: Instance) -> Params:
+        """Complete hypervisor parameters: cluster, then OS, then instance."""
+        assert instance.hypervisor is not None
+        return self.hvparams_for(instance.hypervisor, instance.os, instance.hvparams)
+
+    def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, Any]) -> Params:
+        cluster = self.cluster
+        base_os = os_name.partition("+")[0]
+        return fill(
+            cluster.hvparams.get(hypervisor, {}),
+            cluster.os_hvp.get(base_os, {}).get(hypervisor, {}),
+            cluster.os_hvp.get(os_name, {}).get(hypervisor, {}) if os_name != base_os else {},
+            own,
+        )
+
+    def beparams(self, instance: Instance) -> Params:
+        return self.beparams_for(instance.beparams)
+
+    def beparams_for(self, own: Mapping[str, Any]) -> Params:
+        return fill(self.cluster.beparams.get("default", {}), own)
+
+    def osparams_for(self, os_name: str, own: Mapping[str, Any]) -> Params:
+        """OS parameters: cluster values of the OS, then of OS with variant, then own."""
+        base_os = os_name.partition("+")[0]
+        values = self.cluster.osparams
+        variant = values.get(os_name, {}) if os_name != base_os else {}
+        return fill(values.get(base_os, {}), variant, own)
+
+    def nicparams_for(
+        self, own: Mapping[str, Any], network: str | None = None, group: str | None = None
+    ) -> Params:
+        """NIC parameters: cluster, then the network's connection to the group, then own."""
+        connected: Mapping[str, Any] = {}
+        if network and group and group in self.groups:
+            connected = self.groups[group].networks.get(network, {})
+        return fill(self.cluster.nicparams.get("default", {}), connected, own)
+
+    def ndparams(self, node: Node) -> Params:
+        group = self.groups.get(node.group)
+        return fill(self.cluster.ndparams, group.ndparams if group else {}, node.ndparams)
+
+    def diskparams(self, template: str, group_uuid: str) -> Params:
+        group = self.groups.get(group_uuid)
+        own = group.diskparams.get(template, {}) if group else {}
+        return fill(self.cluster.diskparams.get(template, {}), own)
+
+    def ipolicy(self, group_uuid: str) -> Params:
+        group = self.groups.get(group_uuid)
+        return fill(self.cluster.ipolicy, group.ipolicy if group else {})
+
+    # changes -----------------------------------------------------------------------------
+
+    def apply(
+        self,
+        puts: Iterable[tuple[str, str, ConfigObject]],
+        deletes: Iterable[tuple[str, str]],
+        cluster: Cluster | None,
+        *,
+        mtime: float,
+    ) -> Config:
+        """The next state: objects (container, uuid, object) put, (container, uuid) deleted."""
+        changed: dict[str, dict[str, Any]] = {}
+        for container, uuid, obj in puts:
+            self._editable(changed, container)[uuid] = obj
+        for container, uuid in deletes:
+            self._editable(changed, container).pop(uuid, None)
+        if cluster is not None:
+            return Config(self._next(changed, cluster, mtime))
+        return Config(self._next(changed, self.cluster, mtime))
+
+    def _editable(self, changed: dict[str, dict[str, Any]], container: str) -> dict[str, Any]:
+        if container not in changed:
+            changed[container] = dict(getattr(self.data, container))
+        return changed[container]
+
+    def _next(self, changed: dict[str, Any], cluster: Cluster, mtime: float) -> ConfigData:
+        return base.replace(
+            self.data,
+            cluster=cluster,
+            mtime=mtime,
+            serial_no=self.data.serial_no + 1,
+            **changed,
+        )
+
+
+def _find(
+    what: str, name: str, by_uuid: Mapping[str, N], by_name: Mapping[str, N], *, short: bool = True
+) -> N:
+    found = by_name.get(name) or by_uuid.get(name)
+    if found is not None:
+        return found
+    if short and name:
+        matches = [obj for full, obj in by_name.items() if full.startswith(name + ".")]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            names = ", ".join(sorted(obj.name for obj in matches))
+            raise errors.OpPrereqError(
+                f"{what} name '{name}' is ambiguous: {names}", errors.ErrorCode.INVAL
+            )
+    raise errors.OpPrereqError(
+        f"{what} '{name}' is not known{nearest(name, by_name)}", errors.ErrorCode.NOENT
+    )

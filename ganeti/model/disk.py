@@ -1,0 +1,30 @@
+"""Disks: objects of their own, referenced by instances through their uuid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.model.base import Stamped
+from ganeti.model.names import DiskMode, DiskTemplate
+
+
+class Disk(Stamped, frozen=True, kw_only=True):
+    """One disk; ``logical_id`` depends on ``dev_type`` (for files: ``[driver, path]``).
+
+    ``children`` (data and metadata volumes of DRBD) are disks without an entry of their own.
+    """
+
+    dev_type: DiskTemplate | None = None
+    logical_id: tuple[Any, ...] = ()
+    children: tuple[Disk, ...] = ()
+    #: uuids of the nodes that hold the data; empty: any node
+    nodes: tuple[str, ...] = ()
+    #: ``disk/<index>`` within its instance
+    iv_name: str = ""
+    #: MiB
+    size: int = 0
+    mode: DiskMode = DiskMode.RW
+    name: str | None = None
+    spindles: int | None = None
+    params: dict[str, Any] | None = None
+    forthcoming: bool | None = None

@@ -1,0 +1,147 @@
+"""Identities and enumerations; the values are the wire strings."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import NewType
+
+NodeUuid = NewType("NodeUuid", str)
+GroupUuid = NewType("GroupUuid", str)
+InstanceUuid = NewType("InstanceUuid", str)
+DiskUuid = NewType("DiskUuid", str)
+NetworkUuid = NewType("NetworkUuid", str)
+JobId = NewType("JobId", int)
+
+
+class HypervisorName(StrEnum):
+    XEN_PVM = "xen-pvm"
+    XEN_HVM = "xen-hvm"
+    KVM = "kvm"
+    CHROOT = "chroot"
+    LXC = "lxc"
+    FAKE = "fake"
+
+
+class DiskTemplate(StrEnum):
+    DISKLESS = "diskless"
+    FILE = "file"
+    SHAREDFILE = "sharedfile"
+    PLAIN = "plain"
+    BLOCKDEV = "blockdev"
+    DRBD = "drbd"
+    RBD = "rbd"
+    EXT = "ext"
+    GLUSTER = "gluster"
+
+
+#: Computed template of an instance whose disks differ.
+MIXED_TEMPLATE = "mixed"
+
+
+class AdminState(StrEnum):
+    UP = "up"
+    DOWN = "down"
+    OFFLINE = "offline"
+
+
+class AdminStateSource(StrEnum):
+    ADMIN = "admin"
+    USER = "user"
+
+
+class InstanceStatus(StrEnum):
+    """What ``gnt-instance list`` shows; compares the wish with what runs."""
+
+    RUNNING = "running"
+    ADMIN_DOWN = "ADMIN_down"
+    ADMIN_OFFLINE = "ADMIN_offline"
+    USER_DOWN = "USER_down"
+    ERROR_UP = "ERROR_up"
+    ERROR_DOWN = "ERROR_down"
+    ERROR_WRONG_NODE = "ERROR_wrongnode"
+    ERROR_NODE_DOWN = "ERROR_nodedown"
+    ERROR_NODE_OFFLINE = "ERROR_nodeoffline"
+
+
+class RunState(IntEnum):
+    """State of an instance as a hypervisor tells it."""
+
+    RUNNING = 0
+    SHUTDOWN = 1
+
+
+class AllocPolicy(StrEnum):
+    PREFERRED = "preferred"
+    LAST_RESORT = "last_resort"
+    UNALLOCABLE = "unallocable"
+
+
+class NicMode(StrEnum):
+    BRIDGED = "bridged"
+    ROUTED = "routed"
+    OPENVSWITCH = "openvswitch"
+    EXT = "ext"
+
+
+class DiskMode(StrEnum):
+    RO = "ro"
+    RW = "rw"
+
+
+class NodeRole(StrEnum):
+    OFFLINE = "O"
+    DRAINED = "D"
+    REGULAR = "R"
+    CANDIDATE = "C"
+    MASTER = "M"
+
+
+class JobStatus(StrEnum):
+    """State of a job or of one of its opcodes; in the order of a job's life."""
+
+    QUEUED = "queued"
+    WAITING = "waiting"
+    CANCELING = "canceling"
+    RUNNING = "running"
+    CANCELED = "canceled"
+    SUCCESS = "success"
+    ERROR = "error"
+
+
+JOBS_FINALIZED = frozenset({JobStatus.CANCELED, JobStatus.SUCCESS, JobStatus.ERROR})
+JOBS_PENDING = frozenset({JobStatus.QUEUED, JobStatus.WAITING, JobStatus.CANCELING})
+
+
+class RebootType(StrEnum):
+    SOFT = "soft"
+    HARD = "hard"
+    FULL = "full"
+
+
+class LockLevel(IntEnum):
+    """Levels in the order in which they must be taken."""
+
+    CLUSTER = 0
+    INSTANCE = 1
+    DISK = 2
+    NODEGROUP = 3
+    NODE = 4
+    NODE_RES = 5
+    NETWORK = 6
+
+    @property
+    def label(self) -> str:
+        """Name on the wire and in lists."""
+        return self.name.lower().replace("_", "-")
+
+
+#: Name of the one lock of the cluster level.
+BGL = "BGL"
+
+
+class TagKind(StrEnum):
+    CLUSTER = "cluster"
+    NODEGROUP = "nodegroup"
+    NODE = "node"
+    INSTANCE = "instance"
+    NETWORK = "network"

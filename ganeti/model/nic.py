@@ -1,0 +1,18 @@
+"""A network card of an instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.model.base import ConfigObject
+
+
+class Nic(ConfigObject, frozen=True, kw_only=True):
+    mac: str
+    ip: str | None = None
+    #: only what differs from the cluster's (or the network's) values
+    nicparams: dict[str, Any] = {}
+    #: uuid of a network, whose parameters then apply
+    network: str | None = None
+    name: str | None = None
+    uuid: str

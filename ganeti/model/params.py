@@ -1,0 +1,164 @@
+"""Parameter sets that are not a driver's: types, defaults, and the one order of inheritance.
+
+Builtin defaults are written into the cluster object when the cluster is made, so filling starts
+at the cluster. Hypervisor and disk parameters belong to their drivers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from ganeti import errors
+from ganeti.base import units
+from ganeti.base.text import nearest
+
+Params = dict[str, Any]
+
+#: Value that takes a parameter back to what it inherits.
+VALUE_DEFAULT = "default"
+VALUE_NONE = "none"
+VALUE_AUTO = "auto"
+VALUE_GENERATE = "generate"
+
+Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]
+
+
+class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What an instance gets of a node, whatever its hypervisor."""
+
+    always_failover: bool = False
+    auto_balance: bool = True
+    maxmem: Mebibytes = 128
+    minmem: Mebibytes = 128
+    spindle_use: Annotated[int, Meta(ge=0)] = 1
+    vcpus: Annotated[int, Meta(ge=1)] = 1
+
+
+class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    link: str = "xen-br0"
+    mode: str = "bridged"
+    vlan: str = ""
+
+
+class NodeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    cpu_speed: float = 1.0
+    exclusive_storage: bool = False
+    oob_program: str = ""
+    ovs: bool = False
+    ovs_link: str | None = ""
+    ovs_name: str | None = "switch1"
+    spindle_count: int = 1
+    ssh_port: Annotated[int, Meta(ge=1, le=65535)] = 22
+
+
+#: Node parameters that cannot differ between the nodes of a group.
+GLOBAL_NODE_PARAMS = frozenset({"exclusive_storage"})
+
+#: Parameters that are sizes: text with a unit is accepted.
+_SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
+
+DISK_PARAM_DEFAULTS: Mapping[str, Params] = {
+    "diskless": {},
+    "file": {},
+    "sharedfile": {},
+    "plain": {"stripes": 1},
+    "blockdev": {},
+    "drbd": {
+        "c-delay-target": 1,
+        "c-fill-target": 0,
+        "c-max-rate": 61440,
+        "c-min-rate": 4096,
+        "c-plan-ahead": 20,
+        "data-stripes": 1,
+        "disk-barriers": "n",
+        "disk-custom": "",
+        "dynamic-resync": False,
+        "meta-barriers": False,
+        "meta-stripes": 1,
+        "metavg": "xenvg",
+        "net-custom": "",
+        "protocol": "C",
+        "resync-rate": 61440,
+    },
+    "rbd": {"access": "kernelspace", "pool": "rbd", "user-id": ""},
+    "ext": {"access": "kernelspace"},
+    "gluster": {
+        "access": "kernelspace",
+        "host": "127.0.0.1",
+        "port": 24007,
+        "volume": "gv0",
+    },
+}
+
+
+def fill(*levels: Mapping[str, Any]) -> Params:
+    """One parameter set from the most general to the most special level; later levels win."""
+    result: Params = {}
+    for level in levels:
+        result.update(level)
+    return result
+
+
+def without_defaults(values: Mapping[str, Any]) -> Params:
+    """The values of a change without those that ask for the inherited value."""
+    return {key: value for key, value in values.items() if value != VALUE_DEFAULT}
+
+
+def expand_backend(values: Mapping[str, Any]) -> Params:
+    """Old spelling ``memory`` becomes ``minmem`` and ``maxmem``; sizes become MiB."""
+    result = dict(values)
+    if "memory" in result:
+        memory = result.pop("memory")
+        result.setdefault("maxmem", memory)
+        result.setdefault("minmem", memory)
+    return result
+
+
+def check(
+    schema: type[msgspec.Struct], values: Mapping[str, Any], what: str, *, partial: bool = True
+) -> Params:
+    """Typed values of a parameter set that may come as text from a command line.
+
+    With ``partial`` only the given keys are returned, else the complete set with defaults.
+
+    Raises:
+        ParameterError: unknown name, or a value of the wrong type; the text names it.
+    """
+    known = [info.name for info in msgspec.structs.fields(schema)]
+    for key in values:
+        if key not in known:
+            raise errors.ParameterError(
+                f"unknown {what} parameter '{key}'{nearest(key, known)};"
+                f" known are {', '.join(known)}"
+            )
+    converted = _convert(schema, values, what)
+    full: Params = msgspec.structs.asdict(converted)
+    return {key: full[key] for key in values} if partial else full
+
+
+def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str) -> msgspec.Struct:
+    prepared = {
+        key: units.parse_size(value) if key in _SIZE_PARAMS and isinstance(value, str) else value
+        for key, value in values.items()
+    }
+    for info in msgspec.structs.fields(schema):
+        value = prepared.get(info.name)
+        if info.type is bool and isinstance(value, str):
+            prepared[info.name] = _boolean(info.name, value, what)
+    try:
+        return msgspec.convert(prepared, schema, strict=False)
+    except msgspec.ValidationError as err:
+        raise errors.ParameterError(f"{what} parameter: {err}") from err
+
+
+def _boolean(name: str, value: str, what: str) -> bool:
+    lowered = value.lower()
+    if lowered in ("true", "yes", "1"):
+        return True
+    if lowered in ("false", "no", "0", ""):
+        return False
+    raise errors.ParameterError(f"{what} parameter '{name}' must be true or false, not '{value}'")
