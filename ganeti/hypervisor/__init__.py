@@ -1,0 +1,1 @@
+"""Hypervisors on a node; what runs."""

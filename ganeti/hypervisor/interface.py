@@ -1,0 +1,141 @@
+"""The contract of a hypervisor driver: twelve methods, and small protocols for abilities.
+
+Callers ask :class:`Traits` and the protocols, never a driver's name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import msgspec
+
+from ganeti.paths import Paths
+from ganeti.rpc.objects import Console, InstanceInfo, NodeDisk, NodeInstance
+
+HvParams = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a hypervisor can do; facts, not behaviour."""
+
+    can_migrate: bool = False
+    #: instances run as real guests with a console of their own
+    has_console: bool = True
+    #: parameters that are set for the cluster only
+    global_params: frozenset[str] = frozenset()
+    #: instances need a TCP port for their display
+    needs_port: bool = False
+
+
+@dataclass(frozen=True)
+class AttachedDisk:
+    """An assembled disk with what a guest gets of it."""
+
+    disk: NodeDisk
+    #: device or file
+    path: str
+    #: address that the hypervisor opens by itself, or None
+    uri: str | None = None
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """Memory in MiB and processors of a node, as this hypervisor sees them."""
+
+    memory_total: int
+    memory_free: int
+    memory_dom0: int
+    cpu_total: int
+    cpu_nodes: int
+    cpu_sockets: int
+    cpu_dom0: int = 0
+    hv_version: tuple[int, ...] | None = None
+
+
+class Hypervisor(ABC):
+    """One hypervisor on this node.
+
+    Raises (all methods): HypervisorError with the tool's own words. Every method is bounded in
+    time. The state of what runs is kept in files below ``paths.run`` or in the hypervisor itself,
+    so that a restarted node daemon finds everything again.
+    """
+
+    traits: ClassVar[Traits]
+    params: ClassVar[type[msgspec.Struct]]
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+
+    @abstractmethod
+    def start(
+        self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
+    ) -> None:
+        """Start a guest; returns when it runs. HypervisorError when it runs already."""
+
+    @abstractmethod
+    def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
+        """Ask a guest to stop and wait up to ``timeout`` seconds; with ``force`` end it now.
+
+        Returns whether or not it stopped: ask :meth:`info`. No error when it does not run.
+        """
+
+    @abstractmethod
+    def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
+        """Reset a running guest without ending its process (soft reboot)."""
+
+    @abstractmethod
+    def cleanup(self, name: str) -> None:
+        """Remove what a guest that no longer runs left behind. Idempotent."""
+
+    @abstractmethod
+    def list_names(self) -> list[str]:
+        """Names of the guests known to run here."""
+
+    @abstractmethod
+    def info(self, name: str) -> InstanceInfo | None:
+        """State of one guest, None when it does not run here."""
+
+    @abstractmethod
+    def info_all(self) -> dict[str, InstanceInfo]:
+        """State of all guests."""
+
+    @abstractmethod
+    def node_info(self, params: HvParams) -> NodeInfo:
+        """Resources of the node."""
+
+    @abstractmethod
+    def verify(self, params: HvParams) -> str | None:
+        """None when the hypervisor can be used here, else what is missing and how to cure it."""
+
+    @abstractmethod
+    def check_params(self, params: HvParams) -> None:
+        """Check complete parameters on this node (files that must exist); HypervisorError."""
+
+    @abstractmethod
+    def console(
+        self, instance: NodeInstance, node_name: str, params: HvParams
+    ) -> Console:
+        """How to reach the console of a guest."""
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Builtin values of all parameters."""
+        return msgspec.structs.asdict(cls.params())
+
+
+@runtime_checkable
+class Ballooning(Protocol):
+    def balloon(self, instance: NodeInstance, memory: int) -> None:
+        """Give a running guest ``memory`` MiB."""
+
+
+@runtime_checkable
+class PowerCycling(Protocol):
+    def powercycle(self) -> None:
+        """Reboot the node itself, at once."""
+
+

@@ -1,0 +1,14 @@
+"""Hypervisor name -> driver, imported on first use."""
+
+from __future__ import annotations
+
+from ganeti.base.registry import Registry
+from ganeti.hypervisor.interface import Hypervisor
+
+HYPERVISORS: Registry[type[Hypervisor]] = Registry(
+    "hypervisor",
+    {
+        "fake": "ganeti.hypervisor.fake:FakeHypervisor",
+        "kvm": "ganeti.hypervisor.kvm.driver:KvmHypervisor",
+    },
+)

@@ -1,0 +1,360 @@
+"""Every call that a node daemon answers: one abstract method each.
+
+The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
+Encoding, checking and time-outs follow from it; mypy fails when the node side lacks a method.
+Names and shapes are Ganeti's; sizes are MiB, times seconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar, cast, get_type_hints
+
+import msgspec
+
+from ganeti import errors
+from ganeti.rpc.objects import (
+    BlockDevStatus,
+    Console,
+    InstanceInfo,
+    NodeDisk,
+    NodeInstance,
+    OsInfo,
+)
+
+#: Time-out classes in seconds.
+URGENT = 60.0
+FAST = 300.0
+NORMAL = 900.0
+SLOW = 3600.0
+ONE_DAY = 86400.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Below this many bytes a text travels uncompressed.
+COMPRESS_FROM = 512
+
+Json = dict[str, Any]
+
+
+def encode_content(data: str) -> list[Any]:
+    """A file's content for the wire: ``[0, text]`` or ``[1, base64 of zlib]``."""
+    raw = data.encode("utf-8")
+    if len(raw) < COMPRESS_FROM:
+        return [0, data]
+    return [1, base64.b64encode(zlib.compress(raw, 3)).decode("ascii")]
+
+
+def decode_content(value: list[Any]) -> str:
+    """Inverse of :func:`encode_content`; ParseError for anything else."""
+    try:
+        kind, text = value
+        if kind == 0:
+            return str(text)
+        if kind == 1:
+            return zlib.decompress(base64.b64decode(text)).decode("utf-8")
+    except (ValueError, TypeError, zlib.error) as err:
+        raise errors.ParseError(f"encoded content cannot be read: {err}") from err
+    raise errors.ParseError(f"encoded content has the unknown kind {kind!r}")
+
+
+def call(*, timeout: float) -> Callable[[F], F]:
+    """Mark an abstract method as a node call that may take ``timeout`` seconds."""
+
+    def mark(function: F) -> F:
+        function.__rpc_timeout__ = timeout  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """A node call as data."""
+
+    name: str
+    timeout: float
+    #: type of the argument list as a whole
+    args: Any
+    result: Any
+    doc: str
+
+
+class NodeCalls(ABC):
+    """What the master may ask of a node. Implementations raise GanetiError to refuse."""
+
+    # node --------------------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def version(self) -> int:
+        """Protocol version of the node daemon."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def node_info(
+        self, storage_units: list[tuple[str, str, list[Any]]], hv_specs: list[tuple[str, Json]]
+    ) -> tuple[str, list[Json] | None, list[Json] | None]:
+        """Boot id, space per storage unit ``(type, name, params)``, resources per hypervisor."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def node_verify(
+        self, checkdict: Json, cluster_name: str, all_hvparams: dict[str, Json]
+    ) -> Json:
+        """Answers of the asked checks: version, time, hypervisor, filelist, oslist, ..."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_has_ip_address(self, address: str) -> bool:
+        """Whether an address belongs to this node."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def node_leave_cluster(self, modify_ssh_setup: bool) -> None:
+        """Forget the cluster: remove its files and certificates, then stop the daemon."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def master_node_name(self) -> str:
+        """Name of the node that this node takes for the master."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_stop_master(self) -> None:
+        """Stop the master daemon on this node."""
+
+    @abstractmethod
+    @call(timeout=ONE_DAY)
+    def test_delay(self, duration: float) -> None:
+        """Wait."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def bridges_exist(self, bridges_list: list[str]) -> None:
+        """Refuse when one of the bridges is missing."""
+
+    # files -------------------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def upload_file_single(
+        self,
+        file_name: str,
+        content: list[Any],
+        mode: int,
+        uid: str,
+        gid: str,
+        atime: float,
+        mtime: float,
+    ) -> None:
+        """Replace one of the files that the cluster distributes; any other path is refused."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def write_ssconf_files(self, values: dict[str, str]) -> None:
+        """Replace ``ssconf_<key>`` files; unknown keys are refused."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def set_watcher_pause(self, until: float | None) -> None:
+        """Pause the watcher until a time (seconds since the epoch), or continue."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def hooks_runner(self, hpath: str, phase: str, env: dict[str, str]) -> list[list[Any]]:
+        """Run the hooks ``<hpath>-<phase>.d``: ``[script, code, output]`` for each."""
+
+    # disks -------------------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_create(
+        self,
+        bdev: NodeDisk,
+        size: int,
+        owner: str,
+        on_primary: bool,
+        info: str,
+        exclusive_storage: bool,
+    ) -> list[Any] | None:
+        """Make a disk; refuses when it exists."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_remove(self, bdev: NodeDisk) -> None:
+        """Destroy a disk; no error when it is gone."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_assemble(
+        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, idx: int
+    ) -> tuple[str, str, str | None]:
+        """Make a disk usable: device path, link below ``instance-disks``, address or None."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_shutdown(self, disk: NodeDisk) -> None:
+        """Undo :meth:`blockdev_assemble`."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_find(self, disk: NodeDisk) -> BlockDevStatus | None:
+        """State of a disk, None when it is not there."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_rename(self, devlist: list[tuple[NodeDisk, list[Any]]]) -> None:
+        """Give disks new logical ids."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_grow(
+        self, cf_bdev: NodeDisk, amount: int, dryrun: bool, backingstore: bool, es_flag: bool
+    ) -> None:
+        """Add ``amount`` MiB to a disk."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def file_storage_dir_create(self, file_storage_dir: str) -> None:
+        """Make a directory for file disks."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def file_storage_dir_remove(self, file_storage_dir: str) -> None:
+        """Remove an empty directory for file disks; no error when it is gone."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def file_storage_dir_rename(
+        self, old_file_storage_dir: str, new_file_storage_dir: str
+    ) -> None:
+        """Rename a directory for file disks."""
+
+    # instances ---------------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def all_instances_info(
+        self, hypervisor_list: list[str], all_hvparams: dict[str, Json]
+    ) -> dict[str, InstanceInfo]:
+        """What runs here, of all given hypervisors."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def instance_list(
+        self, hypervisor_list: list[str], hvparams: dict[str, Json]
+    ) -> list[str]:
+        """Names of what runs here."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def instance_info(self, instance: str, hname: str, hvparams: Json) -> Json:
+        """State of one instance as in :class:`InstanceInfo`, ``{}`` when it does not run here."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_start(
+        self, instance_hvp_bep: NodeInstance, startup_paused: bool, reason: list[Any]
+    ) -> None:
+        """Start an instance whose disks are assembled; no error when it runs."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_shutdown(
+        self, instance: NodeInstance, timeout: int, reason: list[Any]
+    ) -> None:
+        """Stop an instance: ask, wait up to ``timeout`` seconds, then end it."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_reboot(
+        self, inst: NodeInstance, reboot_type: str, shutdown_timeout: int, reason: list[Any]
+    ) -> None:
+        """Reboot: ``soft`` inside the running guest, ``hard`` by stop and start."""
+
+    @abstractmethod
+    @call(timeout=ONE_DAY)
+    def instance_os_add(self, instance_osp: NodeInstance, reinstall: bool, debug: int) -> None:
+        """Run the create script of the instance's OS."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_run_rename(self, instance: NodeInstance, old_name: str, debug: int) -> None:
+        """Run the rename script of the instance's OS."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def instance_console_info(
+        self, params: dict[str, tuple[NodeInstance, str]]
+    ) -> dict[str, Console]:
+        """Console of instances: name -> (instance, name of this node)."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def hypervisor_validate_params(self, hvname: str, hvfull: Json) -> None:
+        """Check complete hypervisor parameters on this node."""
+
+    # guest OS ----------------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def os_diagnose(self) -> list[OsInfo]:
+        """All OS definitions found here, valid or not."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def os_validate(
+        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool
+    ) -> bool:
+        """Check that an OS and its parameters can be used; False when not there and optional."""
+
+
+@cache
+def specs() -> dict[str, CallSpec]:
+    """All node calls by name."""
+    return {
+        name: _spec(name, function)
+        for name, function in vars(NodeCalls).items()
+        if hasattr(function, "__rpc_timeout__")
+    }
+
+
+def _spec(name: str, function: Any) -> CallSpec:
+    hints = get_type_hints(function)
+    result = hints.pop("return")
+    order = [key for key in inspect.signature(function).parameters if key != "self"]
+    types = tuple(hints[key] for key in order)
+    args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
+    return CallSpec(
+        name, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
+    )
+
+
+def encode(value: Any) -> Any:
+    """Plain JSON value of arguments or a result."""
+    return msgspec.to_builtins(value)
+
+
+def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
+    """Checked arguments; ParameterError names call and argument."""
+    try:
+        return cast(tuple[Any, ...], msgspec.convert(value, spec.args, strict=True))
+    except msgspec.ValidationError as err:
+        raise errors.ParameterError(f"call {spec.name}: {err}") from err
+
+
+def decode_result(spec: CallSpec, value: Any) -> Any:
+    """Checked result; RemoteError when the node answered something else."""
+    if spec.result is type(None):
+        return None
+    try:
+        return msgspec.convert(value, spec.result, strict=True)
+    except msgspec.ValidationError as err:
+        raise errors.RemoteError(f"call {spec.name}: unexpected answer: {err}") from err

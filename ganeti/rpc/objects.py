@@ -1,0 +1,125 @@
+"""What travels to a node: instances and disks with all parameters filled in.
+
+A node has no configuration, so the master annotates everything a driver needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName
+
+
+class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
+    """A disk for the node side; ``params`` are complete logical parameters of its template."""
+
+    uuid: str
+    dev_type: DiskTemplate
+    logical_id: tuple[Any, ...]
+    children: tuple[NodeDisk, ...] = ()
+    nodes: tuple[str, ...] = ()
+    iv_name: str = ""
+    #: MiB
+    size: int
+    mode: DiskMode = DiskMode.RW
+    name: str | None = None
+    spindles: int | None = None
+    params: dict[str, Any] = {}
+    #: what only holds on the node that is asked (DRBD addresses and minor)
+    dynamic_params: dict[str, Any] = {}
+
+    @property
+    def index(self) -> int:
+        """Position in the instance, from ``iv_name`` (``disk/3`` -> 3)."""
+        return int(self.iv_name.rpartition("/")[2])
+
+
+class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
+    """A network card with complete parameters (mode, link, vlan)."""
+
+    uuid: str
+    mac: str
+    ip: str | None = None
+    name: str | None = None
+    network: str | None = None
+    nicparams: dict[str, Any] = {}
+    #: the network object in its configuration form, when the card has one
+    netinfo: dict[str, Any] | None = None
+
+
+class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
+    """An instance for the node side; all parameter sets are complete."""
+
+    uuid: str
+    name: str
+    primary_node: str
+    secondary_nodes: tuple[str, ...] = ()
+    os: str = ""
+    hypervisor: HypervisorName
+    hvparams: dict[str, Any] = {}
+    beparams: dict[str, Any] = {}
+    osparams: dict[str, Any] = {}
+    nics: tuple[NodeNic, ...] = ()
+    disks_info: tuple[NodeDisk, ...] = ()
+    admin_state: str = "down"
+    network_port: int | None = None
+    ctime: float = 0.0
+    mtime: float = 0.0
+    serial_no: int = 1
+    tags: tuple[str, ...] = ()
+
+
+class BlockDevStatus(msgspec.Struct, kw_only=True):
+    """State of an assembled disk on one node."""
+
+    dev_path: str
+    major: int = 0
+    minor: int = 0
+    #: percent done, None when nothing is being synchronised
+    sync_percent: float | None = None
+    #: seconds left, None when unknown
+    estimated_time: int | None = None
+    is_degraded: bool = False
+    #: 0 fine, 1 unknown, 2 faulty, 3 synchronising
+    ldisk_status: int = 0
+
+
+class InstanceInfo(msgspec.Struct, kw_only=True):
+    """What a hypervisor tells of one instance: memory in MiB, CPU seconds."""
+
+    memory: int
+    vcpus: int
+    #: 0 running, 1 shut down from inside
+    state: int
+    time: float = 0.0
+
+
+class Console(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How to reach the console of an instance."""
+
+    instance: str
+    #: ssh, vnc, spice or msg
+    kind: str
+    message: str | None = None
+    host: str | None = None
+    port: int | None = None
+    user: str | None = None
+    #: argv for ssh consoles
+    command: list[str] | None = None
+    display: int | None = None
+
+
+class OsInfo(msgspec.Struct, kw_only=True):
+    """One OS definition found on a node."""
+
+    name: str
+    path: str
+    valid: bool
+    diagnose: str
+    variants: list[str]
+    #: (name, description)
+    parameters: list[tuple[str, str]]
+    api_versions: list[int]
+    trusted: bool = True

@@ -1,0 +1,1 @@
+"""Disks on a node; what exists as bytes."""

@@ -1,0 +1,142 @@
+"""The contract of a disk template's driver.
+
+Callers ask :class:`Traits`, never a driver's name. A driver splits its work into building an
+argument list (pure), parsing output (pure) and running.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+import msgspec
+
+from ganeti.paths import Paths
+from ganeti.rpc.objects import BlockDevStatus, NodeDisk
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a template can do; facts, not behaviour."""
+
+    #: data is kept on more than one node by the template itself (DRBD)
+    mirrored: bool = False
+    #: every node sees the same data (so any node can start the instance)
+    shared: bool = False
+    #: disks are files below an allowed directory
+    file_based: bool = False
+    #: storage type whose free space limits new disks; None: not checked
+    space_checked_as: str | None = None
+    growable: bool = True
+    may_adopt: bool = False
+    must_adopt: bool = False
+    #: number of nodes an instance with such disks needs
+    nodes_needed: int = 1
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What a driver knows of its node."""
+
+    paths: Paths
+    #: uuid of this node
+    node_uuid: str = ""
+    #: directories that may hold file disks (cluster directories and file-storage-paths)
+    file_roots: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What is asked for when a disk is planned: everything a name may be made of."""
+
+    instance_name: str
+    disk_uuid: str
+    index: int
+    size: int
+    #: uuids, primary first
+    nodes: Sequence[str]
+    file_driver: str = "loop"
+    #: directory for file disks, already checked by the operation
+    file_dir: str = ""
+
+
+class Device(ABC):
+    """One disk on this node. All methods are idempotent and block until the tool is done.
+
+    Raises (all methods): BlockDeviceError with the tool's own words; FileStoragePathError for a
+    path outside the allowed directories.
+    """
+
+    traits: ClassVar[Traits]
+    params: ClassVar[type[msgspec.Struct]]
+
+    def __init__(self, disk: NodeDisk, env: Environment) -> None:
+        self.disk = disk
+        self.env = env
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """Device or file that holds the bytes; valid when :meth:`attach` says so."""
+
+    def uri(self) -> str | None:
+        """Address for a hypervisor that reaches the data by itself, None when there is none."""
+        return None
+
+    @abstractmethod
+    def create(self, size: int, *, info: str = "") -> None:
+        """Make the disk with ``size`` MiB; BlockDeviceError when it exists or space is short."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Destroy the disk and its data; no error when it is not there."""
+
+    @abstractmethod
+    def attach(self) -> bool:
+        """Whether the disk exists on this node; changes nothing."""
+
+    @abstractmethod
+    def assemble(self) -> None:
+        """Make the disk ready for use."""
+
+    @abstractmethod
+    def shutdown(self) -> None:
+        """Undo :meth:`assemble`; the data stays."""
+
+    @abstractmethod
+    def open(self, *, exclusive: bool = True) -> None:
+        """Allow writing on this node."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forbid writing on this node."""
+
+    @abstractmethod
+    def grow(self, amount: int, *, dry_run: bool = False) -> None:
+        """Add ``amount`` MiB."""
+
+    @abstractmethod
+    def status(self) -> BlockDevStatus:
+        """State of the disk; BlockDeviceError when it is not there."""
+
+    @classmethod
+    @abstractmethod
+    def plan(cls, request: PlanRequest) -> tuple[str, ...]:
+        """The ``logical_id`` of a new disk; pure."""
+
+
+@runtime_checkable
+class Renamable(Protocol):
+    """A disk that can get another logical id without copying."""
+
+    def rename(self, new_id: Sequence[str]) -> None: ...
+
+
+@runtime_checkable
+class Snapshotting(Protocol):
+    """A disk that can freeze a copy of its content."""
+
+    def snapshot(self, name: str, size: int) -> tuple[str, ...]: ...
