@@ -1,0 +1,72 @@
+"""Many writers, one disk flush: whoever comes first writes for all who came meanwhile.
+
+No thread of its own: the first waiting caller becomes the leader and flushes everything that is
+pending; the others sleep until their item is done, or one of them leads the next round.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Ticket:
+    """A promise that an item will be durable; see :meth:`GroupCommit.wait`."""
+
+    __slots__ = ("done", "error")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: Exception | None = None
+
+
+class GroupCommit(Generic[T]):
+    """Items are flushed in the order in which they were added."""
+
+    def __init__(self, flush: Callable[[list[T]], None]) -> None:
+        """``flush`` makes a batch durable, or raises and leaves nothing of it."""
+        self._flush = flush
+        self._cond = threading.Condition()
+        self._pending: list[tuple[T, Ticket]] = []
+        self._leading = False
+
+    def add(self, item: T) -> Ticket:
+        """Put an item in line; returns at once. Somebody must :meth:`wait` for the ticket."""
+        ticket = Ticket()
+        with self._cond:
+            self._pending.append((item, ticket))
+        return ticket
+
+    def wait(self, ticket: Ticket) -> None:
+        """Block until the item is durable.
+
+        Raises: whatever ``flush`` raised for the batch with this item.
+        """
+        with self._cond:
+            while not ticket.done:
+                if self._leading:
+                    self._cond.wait()
+                    continue
+                self._leading = True
+                batch, self._pending = self._pending, []
+                self._cond.release()
+                try:
+                    error = self._run([item for item, _ticket in batch])
+                finally:
+                    self._cond.acquire()
+                    self._leading = False
+                for _item, other in batch:
+                    other.done, other.error = True, error
+                self._cond.notify_all()
+        if ticket.error is not None:
+            raise ticket.error
+
+    def _run(self, items: list[T]) -> Exception | None:
+        try:
+            self._flush(items)
+        except Exception as err:  # noqa: BLE001 - handed to every caller that waits
+            return err
+        return None

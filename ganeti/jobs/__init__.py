@@ -1,0 +1,1 @@
+"""The job queue: what is to be done, in which order, and what became of it."""

@@ -1,0 +1,72 @@
+"""What the queue needs to know of an operation: ask for locks, run, clean up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ganeti.model.job import Submitter
+from ganeti.opcodes.base import OpCode
+
+
+@dataclass(frozen=True)
+class Need:
+    """Locks of one level that an operation asks for next."""
+
+    level: int
+    #: names, or None for all of the level
+    names: Iterable[str] | None
+    shared: bool = False
+    #: the objects do not exist yet; the operation makes them
+    adding: bool = False
+    #: take what is free now, and do not wait for the rest
+    opportunistic: bool = False
+
+
+class JobHandle(Protocol):
+    """What an operation may know and do of the job it runs in."""
+
+    @property
+    def job_id(self) -> int: ...
+
+    @property
+    def priority(self) -> int: ...
+
+    @property
+    def submitter(self) -> Submitter | None: ...
+
+    def log(self, message: Any, kind: str = "message") -> None:
+        """Add an entry to the job's log; clients that wait see it at once."""
+
+    def submit(self, jobs: list[list[OpCode]]) -> list[int]:
+        """Hand in further jobs, from the same submitter; gives their ids."""
+
+    def stop_requested(self) -> bool:
+        """Whether the daemon is stopping and the operation should end early if it can."""
+
+
+class Execution(Protocol):
+    """One opcode on its way through a worker. Every method may be called from another thread."""
+
+    def advance(self) -> Need | None:
+        """Go on until locks are needed (then they are held at the next call), or None.
+
+        Raises:
+            GanetiError: the operation is refused.
+        """
+
+    def run(self) -> Any:
+        """Check and run; blocks as long as the operation takes. Gives the result."""
+
+    def close(self) -> None:
+        """Release everything: locks, reservations. Idempotent, never raises."""
+
+
+class Executor(Protocol):
+    """Makes executions; the operations' side of the queue."""
+
+    def check_submission(self, op: OpCode) -> None:
+        """Refuse an opcode that cannot be run at all (OpNotBuiltError)."""
+
+    def start(self, op: OpCode, job: JobHandle) -> Execution: ...

@@ -1,0 +1,278 @@
+"""The life of a job, without input or output.
+
+Events go in, the record changes, effects come out. One table says what may happen in which
+state; a pair that is not in it is a bug and is raised with the job's story.
+
+A job's opcodes run one after the other, so the state of the machine is the status of the job's
+current opcode (or of the job, once it is done).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.job import JobRecord, Stamp
+from ganeti.model.names import JobStatus
+
+
+class Effect(Flag):
+    """What the queue has to do after an event."""
+
+    NONE = 0
+    #: write the job file, and go on only when it is durable
+    PERSIST = auto()
+    #: tell whoever waits for changes of the job
+    NOTIFY = auto()
+    #: put the job in line for a worker
+    ENQUEUE = auto()
+    #: give up the lock request of the job
+    CANCEL_LOCKS = auto()
+    #: the job is done: tell whoever depends on it
+    FINALIZED = auto()
+
+
+# events ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a job at a time."""
+
+    at: Stamp
+
+
+@dataclass(frozen=True)
+class Submitted(Event):
+    pass
+
+
+@dataclass(frozen=True)
+class Picked(Event):
+    """A worker took the job and asks for the locks of its current opcode."""
+
+
+@dataclass(frozen=True)
+class LocksHeld(Event):
+    """The current opcode holds its locks and may run."""
+
+
+@dataclass(frozen=True)
+class OpDone(Event):
+    result: Any
+
+
+@dataclass(frozen=True)
+class OpFailed(Event):
+    """``error`` is encoded: ``[class name, args]``."""
+
+    error: list[Any]
+
+
+@dataclass(frozen=True)
+class Logged(Event):
+    kind: str
+    message: Any
+
+
+@dataclass(frozen=True)
+class CancelAsked(Event):
+    pass
+
+
+@dataclass(frozen=True)
+class CancelDone(Event):
+    """The worker noticed that the job is to be canceled; no lock is held."""
+
+
+@dataclass(frozen=True)
+class PriorityChanged(Event):
+    priority: int
+
+
+@dataclass(frozen=True)
+class Restarted(Event):
+    """The master daemon started anew and found the job in its file."""
+
+
+class Machine:
+    """Feeds events to one job. Not thread-safe: the queue calls it under its lock."""
+
+    def __init__(self, job: JobRecord) -> None:
+        self.job = job
+        self._story: list[str] = []
+
+    @property
+    def state(self) -> JobStatus:
+        index = self.job.current()
+        return self.job.status if index is None else self.job.ops[index].status
+
+    def feed(self, event: Event) -> Effect:
+        """Apply an event.
+
+        Raises:
+            ProgrammerError: the event cannot happen in this state.
+        """
+        before = self.state
+        handler = TRANSITIONS.get((before, type(event)))
+        self._story = [*self._story[-19:], f"{before}+{type(event).__name__}"]
+        if handler is None:
+            raise errors.ProgrammerError(
+                f"job {self.job.id}: {type(event).__name__} cannot happen in state {before};"
+                f" story: {', '.join(self._story)}"
+            )
+        return handler(self, event)
+
+
+# transitions -------------------------------------------------------------------------------
+
+
+def _submitted(machine: Machine, event: Event) -> Effect:
+    machine.job.received_timestamp = event.at
+    if not machine.job.ops:
+        return Effect.PERSIST | Effect.FINALIZED
+    return Effect.PERSIST | Effect.ENQUEUE
+
+
+def _picked(machine: Machine, event: Event) -> Effect:
+    job = machine.job
+    op = job.ops[_current(job)]
+    op.status = JobStatus.WAITING
+    op.start_timestamp = event.at
+    if job.start_timestamp is None:
+        job.start_timestamp = event.at
+    return Effect.NOTIFY
+
+
+def _locks_held(machine: Machine, event: Event) -> Effect:
+    op = machine.job.ops[_current(machine.job)]
+    op.status = JobStatus.RUNNING
+    op.exec_timestamp = event.at
+    return Effect.PERSIST | Effect.NOTIFY
+
+
+def _done(machine: Machine, event: Event) -> Effect:
+    assert isinstance(event, OpDone)
+    job = machine.job
+    op = job.ops[_current(job)]
+    op.status = JobStatus.SUCCESS
+    op.result = event.result
+    op.end_timestamp = event.at
+    if job.current() is not None:
+        return Effect.PERSIST | Effect.NOTIFY | Effect.ENQUEUE
+    return _finish(machine, event)
+
+
+def _failed(machine: Machine, event: Event) -> Effect:
+    assert isinstance(event, OpFailed)
+    job = machine.job
+    index = _current(job)
+    job.ops[index].result = event.error
+    following = errors.encode(
+        errors.OpExecError(f"opcode {index} of this job failed, so this one was not run")
+    )
+    for op in job.ops[index:]:
+        op.status = JobStatus.ERROR
+        op.end_timestamp = event.at
+    for op in job.ops[index + 1 :]:
+        op.result = following
+    return _finish(machine, event)
+
+
+def _logged(machine: Machine, event: Event) -> Effect:
+    assert isinstance(event, Logged)
+    job = machine.job
+    op = job.ops[_current(job)]
+    op.log = [*op.log, [job.log_serial() + 1, event.at, event.kind, event.message]]
+    return Effect.NOTIFY
+
+
+def _cancel_queued(machine: Machine, event: Event) -> Effect:
+    return _canceled(machine, event)
+
+
+def _cancel_waiting(machine: Machine, event: Event) -> Effect:
+    machine.job.ops[_current(machine.job)].status = JobStatus.CANCELING
+    return Effect.CANCEL_LOCKS | Effect.NOTIFY
+
+
+def _canceled(machine: Machine, event: Event) -> Effect:
+    for op in machine.job.ops[_current(machine.job) :]:
+        op.status = JobStatus.CANCELED
+        op.end_timestamp = event.at
+    return _finish(machine, event)
+
+
+def _priority(machine: Machine, event: Event) -> Effect:
+    assert isinstance(event, PriorityChanged)
+    for op in machine.job.ops[_current(machine.job) :]:
+        op.priority = event.priority
+        op.input = {**op.input, "priority": event.priority}
+    return Effect.PERSIST | Effect.NOTIFY
+
+
+def _restart_queued(machine: Machine, event: Event) -> Effect:
+    return Effect.ENQUEUE
+
+
+def _restart_waiting(machine: Machine, event: Event) -> Effect:
+    op = machine.job.ops[_current(machine.job)]
+    op.status = JobStatus.QUEUED
+    op.start_timestamp = None
+    return Effect.PERSIST | Effect.ENQUEUE
+
+
+def _restart_running(machine: Machine, event: Event) -> Effect:
+    error = errors.OpExecError(
+        "the master daemon stopped while this operation was running; how far it got is not"
+        " known, gnt-cluster verify shows what is left over"
+    )
+    return _failed(machine, OpFailed(event.at, errors.encode(error)))
+
+
+def _ignore(machine: Machine, event: Event) -> Effect:
+    return Effect.NONE
+
+
+def _finish(machine: Machine, event: Event) -> Effect:
+    machine.job.end_timestamp = event.at
+    return Effect.PERSIST | Effect.NOTIFY | Effect.FINALIZED
+
+
+def _current(job: JobRecord) -> int:
+    index = job.current()
+    assert index is not None
+    return index
+
+
+Handler = Callable[[Machine, Event], Effect]
+
+_S = JobStatus
+TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
+    (_S.QUEUED, Submitted): _submitted,
+    (_S.SUCCESS, Submitted): _submitted,  # a job without opcodes
+    (_S.QUEUED, Picked): _picked,
+    (_S.WAITING, LocksHeld): _locks_held,
+    (_S.WAITING, Logged): _logged,
+    (_S.RUNNING, Logged): _logged,
+    (_S.CANCELING, Logged): _logged,
+    (_S.RUNNING, OpDone): _done,
+    (_S.RUNNING, OpFailed): _failed,
+    (_S.WAITING, OpFailed): _failed,  # its locks cannot be had
+    (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as wished
+    (_S.CANCELING, OpFailed): _canceled,
+    (_S.QUEUED, CancelAsked): _cancel_queued,
+    (_S.WAITING, CancelAsked): _cancel_waiting,
+    (_S.CANCELING, CancelAsked): _ignore,
+    (_S.CANCELING, CancelDone): _canceled,
+    (_S.QUEUED, PriorityChanged): _priority,
+    (_S.WAITING, PriorityChanged): _priority,
+    (_S.RUNNING, PriorityChanged): _priority,
+    (_S.QUEUED, Restarted): _restart_queued,
+    (_S.WAITING, Restarted): _restart_waiting,
+    (_S.RUNNING, Restarted): _restart_running,
+    (_S.CANCELING, Restarted): _canceled,
+}

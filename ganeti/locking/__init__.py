@@ -1,0 +1,1 @@
+"""Locks inside the master daemon; requests wait without holding a thread."""

@@ -1,0 +1,482 @@
+"""All locks of the cluster: levels, sets, owners, and the one rule that prevents deadlocks.
+
+The rule: an owner takes levels in order, and all locks of one level in one request. A request
+waits for all its locks together and holds none of them meanwhile, so it cannot be part of a
+cycle. Nothing here blocks: a request that cannot be granted at once calls back later.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import count
+
+from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.locking.shared_lock import Mode, SharedLock
+
+#: Who holds or wants locks: a job id, or the name of a part of the daemon.
+Owner = int | str
+
+#: Stands for every name of a level, also those that appear while it is held or wanted.
+ALL = None
+
+SET_NAME = "[lockset]"
+
+
+class State(Enum):
+    WAITING = "waiting"
+    GRANTED = "granted"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+@dataclass(eq=False)
+class Request:
+    """A wish for locks of one level; decided when ``state`` is no longer WAITING."""
+
+    owner: Owner
+    level: int
+    #: names in order, or ALL
+    names: tuple[str, ...] | None
+    shared: bool
+    priority: int
+    seq: int
+    since: float
+    on_done: Callable[[Request], None]
+    adding: bool = False
+    state: State = State.WAITING
+    error: errors.LockError | None = None
+    #: priority with ageing; smaller is more urgent
+    effective: int = 0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (self.effective, self.seq)
+
+    @property
+    def mode(self) -> str:
+        return "shared" if self.shared else "exclusive"
+
+
+@dataclass
+class _Level:
+    label: str
+    whole: SharedLock[Request] = field(default_factory=SharedLock)
+    names: dict[str, SharedLock[Request]] = field(default_factory=dict)
+    #: names that a request wants to add but does not hold yet
+    promised: dict[str, Owner] = field(default_factory=dict)
+
+
+@dataclass
+class _Held:
+    """What an owner holds at one level."""
+
+    shared: bool
+    #: names, or ALL
+    names: set[str] | None
+    #: names that exist only as long as their owner, unless it keeps them
+    fresh: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class LockView:
+    """One row of the lock list."""
+
+    name: str
+    mode: str | None
+    owners: tuple[Owner, ...]
+    #: (mode, owner), in the order in which they will be served
+    pending: tuple[tuple[str, Owner], ...]
+
+
+class LockManager:
+    """Thread-safe; every method returns at once. Callbacks run without internal locks held."""
+
+    def __init__(self, levels: Iterable[str], clock: Clock = SYSTEM) -> None:
+        """``levels`` in the order in which they must be taken."""
+        self._levels = [_Level(label) for label in levels]
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._seq = count()
+        self._held: dict[Owner, dict[int, _Held]] = {}
+        self._waiting: dict[Owner, Request] = {}
+
+    # existence ---------------------------------------------------------------------------
+
+    def create(self, level: int, names: Iterable[str]) -> None:
+        """Make locks for existing objects (at start-up); known names are left as they are."""
+        with self._mutex:
+            table = self._levels[level].names
+            for name in names:
+                table.setdefault(name, SharedLock())
+
+    def remove(self, owner: Owner, level: int, name: str) -> None:
+        """Remove a lock that the owner holds exclusively; whoever waits for it fails.
+
+        Raises:
+            LockError: the owner does not hold it exclusively.
+        """
+        with self._mutex:
+            held = self._held.get(owner, {}).get(level)
+            if held is None or held.shared or not self._covers(held, name):
+                raise errors.LockError(
+                    f"lock {self._levels[level].label}/{name} is not held exclusively"
+                    f" by {owner} and cannot be removed"
+                )
+            decided = self._remove(level, name)
+            if held.names is not None:
+                held.names.discard(name)
+            held.fresh.discard(name)
+        self._call_back(decided)
+
+    def keep(self, owner: Owner, level: int, names: Iterable[str]) -> None:
+        """Locks that the owner added shall outlive it: their objects exist now."""
+        with self._mutex:
+            held = self._held.get(owner, {}).get(level)
+            if held is not None:
+                held.fresh.difference_update(names)
+
+    # requests ----------------------------------------------------------------------------
+
+    def request(
+        self,
+        owner: Owner,
+        level: int,
+        names: Iterable[str] | None,
+        *,
+        shared: bool,
+        on_done: Callable[[Request], None],
+        priority: int = 0,
+        adding: bool = False,
+    ) -> Request:
+        """Ask for locks of a level; ``names`` None means all. See ``state`` of the result.
+
+        ``on_done`` is called once, from another thread, if the request is WAITING on return.
+        ``adding`` makes locks that do not exist yet; they vanish with the owner unless kept.
+
+        Raises:
+            LockError: wrong order, a second request at this level, an unknown name, or a name
+                to be added that exists or is being added by somebody else.
+        """
+        wanted = None if names is None else tuple(sorted(set(names)))
+        with self._mutex:
+            self._check_order(owner, level)
+            lev = self._levels[level]
+            if wanted is not None:
+                self._check_names(lev, wanted, adding=adding)
+            request = Request(
+                owner,
+                level,
+                wanted,
+                shared,
+                priority,
+                next(self._seq),
+                self._clock.monotonic(),
+                on_done,
+                adding=adding,
+                effective=priority,
+            )
+            if adding:
+                lev.promised.update(dict.fromkeys(wanted or (), owner))
+            self._enqueue(request)
+            if not self._try_grant(request):
+                self._waiting[owner] = request
+        return request
+
+    def take_free(
+        self, owner: Owner, level: int, names: Iterable[str] | None, *, shared: bool
+    ) -> frozenset[str]:
+        """Take those locks of a level that are free right now (opportunistic); maybe none.
+
+        Raises:
+            LockError: wrong order or a second request at this level.
+        """
+        with self._mutex:
+            self._check_order(owner, level)
+            lev = self._levels[level]
+            intent = Mode.INTEND_SHARED if shared else Mode.INTEND_EXCLUSIVE
+            mode = Mode.SHARED if shared else Mode.EXCLUSIVE
+            taken: set[str] = set()
+            probe = Request(
+                owner, level, (), shared, 0, next(self._seq), 0.0, lambda _request: None
+            )
+            if lev.whole.is_eligible(probe, intent):
+                for name in lev.names if names is None else names:
+                    lock = lev.names.get(name)
+                    if lock is not None and lock.is_eligible(probe, mode):
+                        lock.hold(owner, mode)
+                        taken.add(name)
+            if taken:
+                lev.whole.hold(owner, intent)
+                self._held.setdefault(owner, {})[level] = _Held(shared, taken)
+        return frozenset(taken)
+
+    def cancel(self, request: Request) -> bool:
+        """Give up a waiting request; False when it was decided already. Never calls back."""
+        with self._mutex:
+            if request.state is not State.WAITING:
+                return False
+            request.state = State.CANCELED
+            decided = self._dequeue(request)
+        self._call_back(decided)
+        return True
+
+    def set_priority(self, owner: Owner, priority: int) -> None:
+        """Move what the owner waits for; no effect when it does not wait."""
+        with self._mutex:
+            request = self._waiting.get(owner)
+            if request is None:
+                return
+            request.priority = priority
+            decided = self._rekey(request, priority)
+        self._call_back(decided)
+
+    def age(self, after: float) -> None:
+        """Each full ``after`` seconds of waiting make a request more urgent by one."""
+        now = self._clock.monotonic()
+        decided: list[Request] = []
+        with self._mutex:
+            for request in list(self._waiting.values()):
+                effective = request.priority - int((now - request.since) / after)
+                if effective != request.effective and request.state is State.WAITING:
+                    decided += self._rekey(request, effective)
+        self._call_back(decided)
+
+    # release -----------------------------------------------------------------------------
+
+    def release(
+        self, owner: Owner, level: int | None = None, names: Iterable[str] | None = None
+    ) -> None:
+        """Release names of a level, a whole level, or everything (``level`` None). Idempotent.
+
+        Single names cannot be released from a lock on all names.
+        """
+        with self._mutex:
+            decided: list[Request] = []
+            held_levels = self._held.get(owner, {})
+            for lvl in sorted(held_levels, reverse=True) if level is None else [level]:
+                held = held_levels.get(lvl)
+                if held is None:
+                    continue
+                decided += self._release(owner, lvl, held, names)
+                if held.names is None or not held.names:
+                    del held_levels[lvl]
+            if not held_levels:
+                self._held.pop(owner, None)
+        self._call_back(decided)
+
+    def downgrade(self, owner: Owner, level: int) -> None:
+        """Turn exclusive locks of a level into shared ones, without a gap. Idempotent."""
+        with self._mutex:
+            held = self._held.get(owner, {}).get(level)
+            if held is None or held.shared:
+                return
+            lev = self._levels[level]
+            changed: list[tuple[SharedLock[Request], Mode]] = []
+            for lock in self._locks(lev, held.names):
+                lock.drop(owner)
+                lock.hold(owner, Mode.SHARED)
+                changed.append((lock, Mode.EXCLUSIVE))
+            mode = lev.whole.drop(owner)
+            lev.whole.hold(
+                owner, Mode.SHARED if mode is Mode.EXCLUSIVE else Mode.INTEND_SHARED
+            )
+            changed.append((lev.whole, mode))
+            held.shared = True
+            decided = self._serve(changed)
+        self._call_back(decided)
+
+    # introspection -----------------------------------------------------------------------
+
+    def held(self, owner: Owner, level: int) -> frozenset[str]:
+        """Names that the owner holds at a level (a lock on all names: all that exist now)."""
+        with self._mutex:
+            found = self._held.get(owner, {}).get(level)
+            if found is None:
+                return frozenset()
+            names = self._levels[level].names if found.names is None else found.names
+            return frozenset(names)
+
+    def holds(self, owner: Owner, level: int, name: str, *, shared: bool = True) -> bool:
+        """Whether the owner may read (``shared``) or change what the lock protects."""
+        with self._mutex:
+            found = self._held.get(owner, {}).get(level)
+            return (
+                found is not None
+                and (shared or not found.shared)
+                and self._covers(found, name)
+            )
+
+    def waiting(self, owner: Owner) -> Request | None:
+        with self._mutex:
+            return self._waiting.get(owner)
+
+    def snapshot(self) -> list[LockView]:
+        """Every lock, set locks included, in level order and by name."""
+        with self._mutex:
+            rows: list[LockView] = []
+            for lev in self._levels:
+                for name, lock in sorted(lev.names.items()):
+                    rows.append(self._view(f"{lev.label}/{name}", lock))
+                rows.append(self._view(f"{lev.label}/{SET_NAME}", lev.whole))
+            return rows
+
+    @staticmethod
+    def _view(name: str, lock: SharedLock[Request]) -> LockView:
+        strong = (Mode.SHARED, Mode.EXCLUSIVE)
+        owners = [owner for owner, mode in lock.holders.items() if mode in strong]
+        pending = [(w.mode, w.owner) for w, mode in lock.waiters() if mode in strong]
+        return LockView(name, lock.holding_mode(), tuple(owners), tuple(pending))  # type: ignore[arg-type]
+
+    # internals; the mutex is held --------------------------------------------------------
+
+    def _check_order(self, owner: Owner, level: int) -> None:
+        held = self._held.get(owner)
+        if owner in self._waiting:
+            raise errors.LockError(f"{owner} waits for locks already")
+        if held and max(held) >= level:
+            highest = self._levels[max(held)].label
+            raise errors.LockError(
+                f"{owner} holds locks of level {highest} and cannot take locks of level"
+                f" {self._levels[level].label} any more"
+            )
+
+    @staticmethod
+    def _check_names(lev: _Level, names: Iterable[str], *, adding: bool) -> None:
+        for name in names:
+            if not adding:
+                if name not in lev.names:
+                    raise errors.LockError(f"lock {lev.label}/{name} does not exist")
+                continue
+            promised = lev.promised.get(name)
+            if promised is not None:
+                raise errors.LockError(f"{lev.label} {name} is being added by job {promised}")
+            if name in lev.names:
+                holders = [str(owner) for owner in lev.names[name].holders]
+                by = f" (used by job {', '.join(holders)})" if holders else ""
+                raise errors.LockError(f"{lev.label} {name} exists already{by}")
+
+    @staticmethod
+    def _covers(held: _Held, name: str) -> bool:
+        return held.names is None or name in held.names
+
+    @staticmethod
+    def _locks(lev: _Level, names: Iterable[str] | None) -> list[SharedLock[Request]]:
+        return [] if names is None else [lev.names[name] for name in names]
+
+    def _parts(self, request: Request) -> list[tuple[SharedLock[Request], Mode]]:
+        """Every lock that a request needs, the set lock first."""
+        lev = self._levels[request.level]
+        strong = Mode.SHARED if request.shared else Mode.EXCLUSIVE
+        if request.names is None:
+            return [(lev.whole, strong)]
+        intent = Mode.INTEND_SHARED if request.shared else Mode.INTEND_EXCLUSIVE
+        parts = [(lev.whole, intent)]
+        if not request.adding:
+            parts += [(lev.names[name], strong) for name in request.names]
+        return parts
+
+    def _enqueue(self, request: Request) -> None:
+        for lock, mode in self._parts(request):
+            lock.wait(request, mode)
+
+    def _try_grant(self, request: Request) -> bool:
+        parts = self._parts(request)
+        if not all(lock.is_eligible(request, mode) for lock, mode in parts):
+            return False
+        lev = self._levels[request.level]
+        for lock, mode in parts:
+            lock.leave(request, mode)
+            lock.hold(request.owner, mode)
+        names = None if request.names is None else set(request.names)
+        held = _Held(request.shared, names)
+        if request.adding:
+            for name in request.names or ():
+                del lev.promised[name]
+                lev.names[name] = SharedLock()
+                lev.names[name].hold(
+                    request.owner, Mode.SHARED if request.shared else Mode.EXCLUSIVE
+                )
+            held.fresh = set(request.names or ())
+        self._held.setdefault(request.owner, {})[request.level] = held
+        request.state = State.GRANTED
+        self._waiting.pop(request.owner, None)
+        return True
+
+    def _dequeue(self, request: Request) -> list[Request]:
+        """Take a request that will not be granted out of all queues."""
+        parts = self._parts(request)
+        for lock, mode in parts:
+            lock.leave(request, mode)
+        if request.adding:
+            for name in request.names or ():
+                self._levels[request.level].promised.pop(name, None)
+        self._waiting.pop(request.owner, None)
+        return self._serve(parts)
+
+    def _rekey(self, request: Request, effective: int) -> list[Request]:
+        parts = self._parts(request)
+        for lock, mode in parts:
+            lock.leave(request, mode)
+        request.effective = effective
+        for lock, mode in parts:
+            lock.wait(request, mode)
+        decided = self._serve(parts)
+        if request.state is State.WAITING and self._try_grant(request):
+            decided.append(request)
+        return decided
+
+    def _serve(self, freed: Iterable[tuple[SharedLock[Request], Mode]]) -> list[Request]:
+        """Grant what has become possible; gives the granted requests.
+
+        A grant never makes another waiter eligible (the new holder conflicts with whatever the
+        waiter conflicted with), so one pass is enough.
+        """
+        granted: list[Request] = []
+        for lock, mode in freed:
+            for request in lock.candidates(mode):
+                if request.state is State.WAITING and self._try_grant(request):
+                    granted.append(request)
+        return granted
+
+    def _release(
+        self, owner: Owner, level: int, held: _Held, names: Iterable[str] | None
+    ) -> list[Request]:
+        lev = self._levels[level]
+        decided: list[Request] = []
+        freed: list[tuple[SharedLock[Request], Mode]] = []
+        if held.names is not None:
+            gone = set(held.names) if names is None else held.names & set(names)
+            held.names -= gone
+            for name in sorted(gone):
+                if name in held.fresh:
+                    decided += self._remove(level, name)
+                else:
+                    lock = lev.names[name]
+                    freed.append((lock, lock.drop(owner)))
+            if held.names:
+                return decided + self._serve(freed)
+        elif names is not None:
+            raise errors.LockError(f"{owner} holds all locks of level {lev.label} as one")
+        freed.append((lev.whole, lev.whole.drop(owner)))
+        return decided + self._serve(freed)
+
+    def _remove(self, level: int, name: str) -> list[Request]:
+        """Delete a lock; requests that wait for it fail."""
+        lev = self._levels[level]
+        lock = lev.names[name]
+        decided: list[Request] = []
+        for request, _mode in list(lock.waiters()):
+            request.state = State.FAILED
+            request.error = errors.LockError(f"{lev.label} {name} was removed meanwhile")
+            decided += [*self._dequeue(request), request]
+        del lev.names[name]
+        return decided
+
+    @staticmethod
+    def _call_back(decided: Iterable[Request]) -> None:
+        for request in decided:
+            request.on_done(request)

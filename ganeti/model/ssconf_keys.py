@@ -1,0 +1,58 @@
+"""Names of the ``ssconf_<key>`` files: small facts of the cluster that every node has as text.
+
+Source: the interface tables of the data directory (section ssconf).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ganeti.model.names import HypervisorName
+
+#: Largest content of one file in bytes.
+MAX_SIZE: Final = 131072
+#: File mode; the files are for everybody to read.
+MODE: Final = 0o444
+#: File (below the lock directory) that is locked while files are being replaced.
+LOCK_NAME: Final = "ganeti-ssconf.lock"
+
+MASTER_NODE: Final = "master_node"
+MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
+FILE_STORAGE_DIR: Final = "file_storage_dir"
+SHARED_FILE_STORAGE_DIR: Final = "shared_file_storage_dir"
+
+_GENERAL: Final = (
+    "cluster_name",
+    "cluster_tags",
+    "enabled_user_shutdown",
+    FILE_STORAGE_DIR,
+    "gluster_storage_dir",
+    "hypervisor_list",
+    "instance_list",
+    "maintain_node_health",
+    "master_candidates",
+    MASTER_CANDIDATES_CERTS,
+    "master_candidates_ips",
+    "master_ip",
+    "master_netdev",
+    "master_netmask",
+    MASTER_NODE,
+    "networks",
+    "node_list",
+    "node_primary_ips",
+    "node_secondary_ips",
+    "node_vm_capable",
+    "nodegroups",
+    "offline_nodes",
+    "online_nodes",
+    "primary_ip_family",
+    "release_version",
+    SHARED_FILE_STORAGE_DIR,
+    "ssh_ports",
+    "uid_pool",
+)
+
+#: Every key, sorted.
+KEYS: Final[tuple[str, ...]] = tuple(
+    sorted((*_GENERAL, *(f"hvparams_{name.value}" for name in HypervisorName)))
+)

@@ -1,0 +1,1 @@
+"""Talking to other machines and processes: TLS, certificates, HTTP, framed messages, names."""

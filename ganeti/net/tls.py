@@ -1,0 +1,481 @@
+"""TLS for both ends of a connection; the only module that imports pyOpenSSL.
+
+Errors leave this module in two kinds. What goes wrong on a *connection* is an ``OSError``
+(``TimeoutError``, ``ConnectionResetError``, :class:`TLSError`), because ``http.client`` and
+cheroot expect that from a socket. What is wrong with a *file* is an ``errors.X509CertError``.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import logging
+import os
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from OpenSSL import SSL, crypto
+
+from ganeti import errors
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Largest payload of a TLS record; OpenSSL reads and writes one record at a time.
+RECORD = 16 * 1024
+#: Cipher suites for TLS 1.2, all with forward secrecy; those of TLS 1.3 are good as they are.
+CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL"
+_COMMON_NAME = "2.5.4.3"
+#: Why a certificate was not accepted, by OpenSSL's X509_V_ERR number.
+_VERIFY_ERRORS = {
+    7: "its signature is wrong (issued by another authority of the same name?)",
+    9: "it is not valid yet (check the clocks)",
+    10: "it has expired",
+    18: "it is self-signed and not in the CA file",
+    19: "its authority is not in the CA file",
+    20: "its authority is not in the CA file",
+    21: "its authority is not in the CA file",
+    26: "it was not issued for this purpose",
+}
+
+
+class TLSError(ConnectionError):
+    """TLS could not be agreed on, a certificate was refused, or the stream is damaged."""
+
+
+class _EndOfStreamError(Exception):
+    """The other side will send no more; with or without a close_notify."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end: SHA1 of the certificate (``AB:CD:..``) and its common name."""
+
+    digest: str
+    common_name: str
+
+
+class TLSSocket:
+    """A socket-like object over ``OpenSSL.SSL.Connection``, for ``http.client`` and cheroot.
+
+    The kernel socket is non-blocking; waiting is done with poll, so every operation ends in time:
+    ``settimeout`` limits one wait without progress, :attr:`deadline` (a ``time.monotonic()``
+    moment, None for no limit) ends all operations together. One thread uses it at a time;
+    only :meth:`shutdown` may be called from another thread, to end what the first one waits for.
+
+    An end of the stream without close_notify is an end of file (``recv`` gives ``b""``): who
+    needs to know whether a message is complete must count its bytes, as HTTP does.
+    """
+
+    def __init__(
+        self, sock: socket.socket, context: ReloadableContext, *, server_side: bool
+    ) -> None:
+        """Take over a connected socket; nothing is sent or read before the handshake."""
+        sock.setblocking(False)
+        self._sock = sock
+        self._conn = SSL.Connection(context.current(), sock)
+        if server_side:
+            self._conn.set_accept_state()
+        else:
+            self._conn.set_connect_state()
+        self.deadline: float | None = None
+        self._timeout: float | None = None
+        self._unread = b""
+        self._io_refs = 0
+        self._closed = False
+        self._usable = True
+
+    # handshake
+
+    def handshake(self) -> None:
+        """Agree on TLS; blocks within the time limits.
+
+        Raises:
+            TLSError: no agreement, or a certificate was refused.
+            TimeoutError: the other side did not answer in time.
+        """
+        self._handshake(block=True)
+
+    def try_handshake(self) -> bool:
+        """Go as far as possible without waiting; True when the handshake is complete."""
+        try:
+            self._handshake(block=False)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _handshake(self, *, block: bool) -> None:
+        try:
+            self._call(block, self._conn.do_handshake)
+        except _EndOfStreamError:
+            raise TLSError("the other side hung up during the TLS handshake") from None
+
+    def peer(self) -> Peer | None:
+        """The other side's certificate after the handshake; None when it has none."""
+        cert = self._conn.get_peer_certificate()
+        if cert is None:
+            return None
+        names = [a.value for a in cert.to_cryptography().subject if _is_common_name(a)]
+        return Peer(cert.digest("sha1").decode("ascii"), str(names[0]) if names else "")
+
+    # reading
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Up to ``size`` bytes; empty at the end of the stream. Flags are not supported."""
+        if flags:
+            raise ValueError("a TLS socket has no receive flags")
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        if size <= 0:
+            return b""
+        try:
+            return self._call(True, self._conn.recv, min(size, RECORD))
+        except _EndOfStreamError:
+            return b""
+
+    def recv_into(self, buffer: bytearray | memoryview, nbytes: int = 0, flags: int = 0) -> int:
+        """Read into a buffer; 0 at the end of the stream."""
+        data = self.recv(min(nbytes or len(buffer), len(buffer)), flags)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def try_recv(self, size: int) -> bytes | None:
+        """What is there without waiting: bytes, ``b""`` at the end, None for nothing yet."""
+        try:
+            return self._call(False, self._conn.recv, min(size, RECORD))
+        except BlockingIOError:
+            return None
+        except _EndOfStreamError:
+            return b""
+
+    def unread(self, data: bytes) -> None:
+        """Give bytes back; the next reads return them first."""
+        self._unread = data + self._unread
+
+    def pending(self) -> int:
+        """Bytes that can be read although the kernel socket may show nothing."""
+        return len(self._unread) + self._conn.pending()
+
+    # writing
+
+    def send(self, data: bytes | bytearray | memoryview, flags: int = 0) -> int:
+        """Send a first part of ``data`` and return its length; flags are ignored."""
+        with memoryview(data) as whole, whole.cast("B") as view:
+            if not view.nbytes:
+                return 0
+            with view[:RECORD] as piece:
+                return self._send(piece)
+
+    def sendall(self, data: bytes | bytearray | memoryview, flags: int = 0) -> None:
+        """Send everything; the time-out counts anew whenever something could be sent."""
+        with memoryview(data) as whole, whole.cast("B") as view:
+            done = 0
+            while done < view.nbytes:
+                with view[done : done + RECORD] as piece:
+                    done += self._send(piece)
+
+    def _send(self, piece: memoryview) -> int:
+        try:
+            return self._call(True, self._conn.send, piece)
+        except _EndOfStreamError:
+            raise BrokenPipeError(errno.EPIPE, "the other side closed the connection") from None
+
+    # waiting
+
+    def settimeout(self, seconds: float | None) -> None:
+        """Longest wait without progress; None waits for ever, 0 never waits."""
+        self._timeout = seconds
+
+    def gettimeout(self) -> float | None:
+        """The time-out in seconds, None when there is none."""
+        return self._timeout
+
+    def _call(
+        self, block: bool, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do one OpenSSL operation, again and again until it is neither short of input nor room."""
+        if self._closed:
+            raise OSError(errno.EBADF, "the connection is closed")
+        started = time.monotonic()
+        while True:
+            try:
+                return operation(*args, **kwargs)
+            except SSL.WantReadError:
+                event = select.POLLIN
+            except SSL.WantWriteError:
+                event = select.POLLOUT
+            except SSL.ZeroReturnError:
+                raise _EndOfStreamError from None
+            except SSL.SysCallError as err:
+                self._usable = False
+                if err.args[0] == -1:
+                    raise _EndOfStreamError from None
+                raise OSError(err.args[0], os.strerror(err.args[0])) from err
+            except SSL.Error as err:
+                self._usable = False
+                raise TLSError(self._describe(err)) from err
+            if not block or self._timeout == 0:
+                raise BlockingIOError(errno.EAGAIN, "nothing to do without waiting")
+            self._wait(event, started)
+
+    def _wait(self, event: int, started: float) -> None:
+        limits = [] if self._timeout is None else [started + self._timeout]
+        if self.deadline is not None:
+            limits.append(self.deadline)
+        left = None if not limits else min(limits) - time.monotonic()
+        poller = select.poll()
+        poller.register(self._sock.fileno(), event)
+        # The text is the one cheroot recognises a time-out by.
+        if left is not None and (left <= 0 or not poller.poll(left * 1000)):
+            raise TimeoutError("timed out")
+        if left is None:
+            poller.poll()
+
+    def _describe(self, err: SSL.Error) -> str:
+        refused = self._conn.get_app_data()
+        if refused is not None:
+            return f"the certificate of the other side is refused: {refused}"
+        reasons = err.args[0] if err.args and isinstance(err.args[0], list) else []
+        return "; ".join(entry[-1] for entry in reasons if entry[-1]) or "TLS failed"
+
+    # the rest of a socket
+
+    def makefile(
+        self, mode: str = "r", buffering: int | None = None, **_text: Any
+    ) -> io.BufferedReader | io.BufferedWriter:
+        """A binary file over this socket, for reading (``rb``) or writing (``wb``)."""
+        size = buffering if buffering is not None and buffering > 1 else io.DEFAULT_BUFFER_SIZE
+        self._io_refs += 1
+        # SocketIO asks for no more than the methods of this class.
+        raw = socket.SocketIO(self, "w" if "w" in mode else "r")  # type: ignore[arg-type]
+        return io.BufferedWriter(raw, size) if "w" in mode else io.BufferedReader(raw, size)
+
+    def _decref_socketios(self) -> None:
+        """A file made of this socket was closed (called by ``socket.SocketIO``)."""
+        self._io_refs = max(0, self._io_refs - 1)
+        if self._closed:
+            self._really_close()
+
+    def fileno(self) -> int:
+        """The kernel descriptor, -1 when closed."""
+        return self._sock.fileno()
+
+    def getpeername(self) -> Any:
+        """Address of the other side, as the kernel socket tells it."""
+        return self._sock.getpeername()
+
+    def getsockname(self) -> Any:
+        """Own address, as the kernel socket tells it."""
+        return self._sock.getsockname()
+
+    def shutdown(self, how: int = socket.SHUT_RDWR) -> None:
+        """End the kernel connection; from any thread. A waiting operation ends with an error."""
+        self._sock.shutdown(how)
+
+    def sock_shutdown(self, how: int = socket.SHUT_RDWR) -> None:
+        """Say goodbye (close_notify), then end the kernel connection; only by the owner."""
+        self._goodbye()
+        self._sock.shutdown(how)
+
+    def _goodbye(self) -> None:
+        if not self._usable:
+            return
+        self._usable = False
+        try:
+            self._conn.shutdown()
+        except SSL.Error as err:
+            # A courtesy: the other side takes the plain end of the stream as well.
+            log.debug("no close_notify sent: %s", err)
+
+    def close(self) -> None:
+        """Say goodbye and close; with open files the kernel socket closes with the last one."""
+        self._closed = True
+        if self._io_refs == 0:
+            self._really_close()
+
+    def _really_close(self) -> None:
+        if self._io_refs == 0 and self._sock.fileno() != -1:
+            self._goodbye()
+            self._sock.close()
+
+
+def _is_common_name(attribute: Any) -> bool:
+    return bool(attribute.oid.dotted_string == _COMMON_NAME)
+
+
+def peer_certificate_digest(sock: TLSSocket) -> str:
+    """SHA1 of the other side's certificate as ``AB:CD:..``; empty when it has none."""
+    peer = sock.peer()
+    return peer.digest if peer else ""
+
+
+def peer_common_name(sock: TLSSocket) -> str:
+    """Common name of the other side's certificate; empty when it has none."""
+    peer = sock.peer()
+    return peer.common_name if peer else ""
+
+
+def check_peer_name(sock: TLSSocket, expected: str) -> None:
+    """Make sure that the certificate of the other side carries this common name.
+
+    Raises:
+        TLSError: it carries another one, or there is none.
+    """
+    found = peer_common_name(sock)
+    if found != expected:
+        raise TLSError(f"the certificate is for {found or 'nobody'!r}, expected {expected!r}")
+
+
+class ReloadableContext:
+    """A TLS context that is replaced as a whole when its certificate files were renewed.
+
+    pyOpenSSL forbids changes once a context has connections, so renewing means building another
+    one: established connections keep the old certificate, later ones get the new.
+    """
+
+    def __init__(self, build: Callable[[], SSL.Context], files: tuple[Path, ...]) -> None:
+        """Build the first context.
+
+        Raises:
+            X509CertError: a file is missing or cannot be used.
+        """
+        self._build = build
+        self._files = files
+        self._lock = threading.Lock()
+        self._stamp = self._read_stamp()
+        self._context = build()
+
+    def current(self) -> SSL.Context:
+        """The context for a new connection."""
+        return self._context
+
+    def reload(self) -> None:
+        """Read the files anew.
+
+        Raises:
+            X509CertError: a file cannot be used; the last good context stays in service.
+        """
+        with self._lock:
+            stamp = self._read_stamp()
+            try:
+                self._context = self._build()
+            except errors.X509CertError as err:
+                log.error("The certificate stays the old one: %s", errors.text(err))
+                raise
+            finally:
+                self._stamp = stamp
+
+    def reload_if_changed(self) -> bool:
+        """Reload when a file has another time, size or inode; True when it was reloaded.
+
+        Raises:
+            X509CertError: as :meth:`reload`; a bad file is reported once until it changes again.
+        """
+        if self._read_stamp() == self._stamp:
+            return False
+        self.reload()
+        return True
+
+    def _read_stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_stat(path) for path in self._files)
+
+
+def _stat(path: Path) -> tuple[int, int, int] | None:
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        return None
+    return info.st_mtime_ns, info.st_size, info.st_ino
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The files one end of a connection proves itself and checks others with.
+
+    ``cert_file`` holds private key and certificate (PEM); None for a client without one.
+    ``ca_file`` holds the accepted authorities (PEM, one or several); None only for a server that
+    asks for no client certificate. Host names are not checked by TLS: a caller that wants to
+    know whom it talks to uses :func:`check_peer_name`.
+    """
+
+    cert_file: Path | None
+    ca_file: Path | None
+
+    def server_context(self, *, require_client: bool = True) -> ReloadableContext:
+        """Context of a server; without a valid client certificate nobody gets in,
+        unless ``require_client`` is False (then none is asked for).
+
+        Raises:
+            X509CertError: a file is missing or cannot be used.
+        """
+        verify = SSL.VERIFY_NONE
+        if require_client:
+            verify = SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT
+        if self.cert_file is None or (require_client and self.ca_file is None):
+            raise errors.ProgrammerError("a TLS server needs a certificate and a CA file")
+        return self._reloadable(SSL.TLS_SERVER_METHOD, verify)
+
+    def client_context(self) -> ReloadableContext:
+        """Context of a client; the server's certificate must come from the CA file.
+
+        Raises:
+            X509CertError: a file is missing or cannot be used.
+        """
+        if self.ca_file is None:
+            raise errors.ProgrammerError("a TLS client needs a CA file")
+        return self._reloadable(SSL.TLS_CLIENT_METHOD, SSL.VERIFY_PEER)
+
+    def _reloadable(self, method: int, verify: int) -> ReloadableContext:
+        files = tuple(path for path in (self.cert_file, self.ca_file) if path is not None)
+        return ReloadableContext(lambda: self._build(method, verify), files)
+
+    def _build(self, method: int, verify: int) -> SSL.Context:
+        context = SSL.Context(method)
+        context.set_min_proto_version(SSL.TLS1_2_VERSION)
+        context.set_cipher_list(CIPHERS)
+        # No resumption: it would outlive a renewed or revoked certificate.
+        context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+        context.set_options(
+            SSL.OP_NO_COMPRESSION | SSL.OP_NO_TICKET | getattr(SSL, "OP_NO_RENEGOTIATION", 0)
+        )
+        context.set_verify(verify, _remember_refusal)
+        if self.cert_file is not None:
+            path = os.fspath(self.cert_file)
+            _load(self.cert_file, "certificate", context.use_certificate_chain_file, path)
+            _load(self.cert_file, "private key", context.use_privatekey_file, path)
+            _load(self.cert_file, "matching private key", context.check_privatekey)
+        if self.ca_file is not None:
+            path = os.fspath(self.ca_file)
+            _load(self.ca_file, "authority", context.load_verify_locations, path)
+        return context
+
+
+def _remember_refusal(
+    conn: SSL.Connection, _cert: crypto.X509, code: int, _depth: int, accepted: int
+) -> bool:
+    if not accepted:
+        conn.set_app_data(_VERIFY_ERRORS.get(code, f"OpenSSL verify error {code}"))
+    return bool(accepted)
+
+
+def _load(file: Path, what: str, action: Callable[P, Any], *args: P.args, **kw: P.kwargs) -> None:
+    try:
+        encrypted = b"ENCRYPTED" in file.read_bytes()
+    except OSError as err:
+        raise errors.X509CertError(str(file), f"cannot be read: {err.strerror}") from err
+    if encrypted:
+        # OpenSSL would ask for the passphrase on the terminal.
+        raise errors.X509CertError(str(file), "holds a key with a passphrase")
+    try:
+        action(*args, **kw)
+    except SSL.Error as err:
+        raise errors.X509CertError(str(file), f"holds no usable {what}") from err

@@ -1,0 +1,1 @@
+"""The node daemon: does on one host what the master asks."""

@@ -1,0 +1,80 @@
+"""Who may call this node: the owners of the certificates that the cluster lists.
+
+The list is ``ssconf_master_candidates_certs``, lines ``<node uuid>=<SHA1 of the certificate>``.
+While it is missing or empty (a node that is being set up), only this node's own certificate is
+accepted, so that the first daemons of a new cluster can talk to each other.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.model import ssconf_keys
+from ganeti.net import certs
+from ganeti.paths import Paths
+
+log = logging.getLogger(__name__)
+
+_DIGEST = re.compile(r"[0-9A-F]{2}(:[0-9A-F]{2}){19}")
+
+
+def parse(text: str) -> dict[str, str]:
+    """Node uuid -> digest of a list of certificates; lines that are none are logged and skipped."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        uuid, separator, digest = line.strip().partition("=")
+        digest = digest.strip().upper()
+        if separator and _DIGEST.fullmatch(digest):
+            found[uuid.strip()] = digest
+        elif line.strip():
+            log.warning("ssconf_%s has a bad line", ssconf_keys.MASTER_CANDIDATES_CERTS)
+    return found
+
+
+class Authoriser:
+    """Decides by the digest of the caller's certificate; thread-safe."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._accepted: frozenset[str] = frozenset()
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the list anew; one that cannot be read leaves the old one in force."""
+        try:
+            self._accepted = frozenset(self._read())
+        except OSError as err:
+            log.error("The list of authorised certificates stays the old one: %s", err)
+
+    def _read(self) -> list[str]:
+        path = self._paths.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)
+        try:
+            listed = list(parse(files.read_text(path)).values())
+        except FileNotFoundError:
+            listed = []
+        if listed:
+            log.info("%d certificates are authorised", len(listed))
+            return listed
+        log.info("No certificate is listed; only this node's own is authorised")
+        return self._own()
+
+    def _own(self) -> list[str]:
+        for path in (self._paths.client_cert, self._paths.server_cert):
+            try:
+                return [certs.digest_of_file(path)]
+            except errors.X509CertError as err:
+                log.info("%s", errors.text(err))
+        return []
+
+    def __call__(self, environ: dict[str, Any]) -> str | None:
+        """Why the caller of a WSGI request is refused, None when it is not."""
+        digest = environ.get("ganeti.peer_digest")
+        if not digest:
+            return "a node call needs a client certificate"
+        if digest in self._accepted:
+            return None
+        return f"the certificate {digest} is not that of a master candidate of this cluster"

@@ -1,0 +1,92 @@
+"""What all opcodes have in common.
+
+An opcode is one thing that can be asked of a cluster, as a typed struct. Requests, job files,
+REST bodies, schemas and reference pages are derived from the fields; see ``wire``, ``describe``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from ganeti.opcodes.scalars import SubmitPriority, UInt, doc
+from ganeti.opcodes.values import JobDep
+
+_PREFIX = "OP_"
+_SHORT = {"CLUSTER_": "C_", "GROUP_": "G_", "NODE_": "N_", "INSTANCE_": "I_"}
+
+
+class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_only=True):
+    """Base of all opcodes; its fields are the parameters every opcode has.
+
+    A subclass names its OP_ID as ``tag``, repeats ``kw_only=True`` and is called like the OP_ID
+    in camel case, so that ``registry.find`` needs no list of classes. A parameter that may be
+    null has null as its default. Constructing one checks nothing; reading the wire form does.
+    """
+
+    #: Parameter shown in the summary of a job.
+    summary_field: ClassVar[str | None] = None
+    #: REST requests that submit one job with this opcode: ``METHOD /2/path``. A placeholder in
+    #: braces is the parameter that the path fills in.
+    rest: ClassVar[tuple[str, ...]] = ()
+    #: Whether nothing else may run at the same time (global lock held exclusively).
+    exclusive_bgl: ClassVar[bool] = False
+    #: Type of the job result, in the notation of ``describe.type_text``.
+    result_type: ClassVar[str] = "any"
+
+    dry_run: Annotated[bool | None, doc("Only check whether it could be done")] = None
+    debug_level: Annotated[UInt | None, doc("How much to log; 0 is the normal amount")] = None
+    priority: Annotated[
+        SubmitPriority, doc("Place in the queue: -10 before, 10 after normal jobs (0)")
+    ] = 0
+    depends: Annotated[list[JobDep] | None, doc("Jobs that must have ended before")] = None
+    comment: Annotated[str | None, doc("Free text stored with the job")] = None
+    reason: Annotated[
+        list[tuple[str, str, int]],
+        doc("Who asked for it and why: source, text and time in nanoseconds"),
+    ] = []
+
+    @property
+    def op_id(self) -> str:
+        """Name on the wire, such as ``OP_INSTANCE_CREATE``."""
+        return id_of(type(self))
+
+    def summary_value(self) -> Any:
+        """What the summary shows; not called without a ``summary_field``."""
+        return getattr(self, self.summary_field or "")
+
+
+def id_of(cls: type[OpCode]) -> str:
+    """OP_ID of a class."""
+    return str(cls.__struct_config__.tag)
+
+
+def class_name(op_id: str) -> str:
+    """Name of the class of an OP_ID (``OP_TAGS_GET`` gives ``OpTagsGet``)."""
+    return "".join(word.capitalize() for word in op_id.split("_"))
+
+
+def summary(op: OpCode) -> str:
+    """Short text for job lists: ``INSTANCE_CREATE(web1)``; an unset value shows as ``None``."""
+    name = op.op_id.removeprefix(_PREFIX)
+    if op.summary_field is None:
+        return name
+    value = op.summary_value()
+    if isinstance(value, list | tuple):
+        value = ",".join(str(item) for item in value)
+    return f"{name}({value})"
+
+
+def tiny_summary(op: OpCode) -> str:
+    """The summary with the common first words cut down to a letter: ``I_CREATE(web1)``."""
+    text = summary(op)
+    for long, short in _SHORT.items():
+        if text.startswith(long):
+            return short + text.removeprefix(long)
+    return text
+
+
+def reason_source(op: OpCode) -> str:
+    """Source of the reason entry that is added when a job is submitted."""
+    return f"gnt:opcode:{op.op_id.removeprefix(_PREFIX).lower()}"

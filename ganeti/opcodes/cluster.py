@@ -1,0 +1,242 @@
+"""Opcodes for the cluster as a whole."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ganeti.opcodes import params as p
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.devices import NicParams
+from ganeti.opcodes.enums import DdmSimple, DiskTemplate, Hypervisor, SshKeyType
+from ganeti.opcodes.hidden import Private
+from ganeti.opcodes.scalars import NonEmpty, Params, Positive, UInt, doc
+
+
+class OpClusterPostInit(OpCode, tag="OP_CLUSTER_POST_INIT", kw_only=True):
+    """Run the hooks that follow the creation of a cluster."""
+
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "bool"
+
+
+class OpClusterDestroy(OpCode, tag="OP_CLUSTER_DESTROY", kw_only=True):
+    """Take the cluster down for good; it must be empty but for the master node."""
+
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "nestr"
+
+
+class OpClusterQuery(OpCode, tag="OP_CLUSTER_QUERY", kw_only=True):
+    """Return name, versions and settings of the cluster."""
+
+    result_type: ClassVar[str] = "{any:any}"
+
+
+class OpClusterConfigQuery(OpCode, tag="OP_CLUSTER_CONFIG_QUERY", kw_only=True):
+    """Return single values about the cluster."""
+
+    result_type: ClassVar[str] = "[any]"
+
+    output_fields: p.OutputFields
+
+
+class OpClusterRename(OpCode, tag="OP_CLUSTER_RENAME", kw_only=True):
+    """Give the cluster another name, and with it another master address."""
+
+    summary_field: ClassVar[str | None] = "name"
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "nestr"
+
+    name: p.NewName
+
+
+class OpClusterActivateMasterIp(OpCode, tag="OP_CLUSTER_ACTIVATE_MASTER_IP", kw_only=True):
+    """Put the address of the cluster on the master node."""
+
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "null"
+
+
+class OpClusterDeactivateMasterIp(OpCode, tag="OP_CLUSTER_DEACTIVATE_MASTER_IP", kw_only=True):
+    """Take the address of the cluster off the master node."""
+
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "null"
+
+
+class OpClusterRedistConf(OpCode, tag="OP_CLUSTER_REDIST_CONF", kw_only=True):
+    """Send configuration and shared files to all nodes again."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/redistribute-config",)
+    result_type: ClassVar[str] = "null"
+
+
+class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
+    """Replace the certificates or SSH keys of the nodes."""
+
+    result_type: ClassVar[str] = "null"
+
+    node_certificates: Annotated[bool, doc("Make new certificates for all nodes")] = False
+    renew_ssh_keys: Annotated[bool, doc("Make new SSH keys for all nodes")] = False
+    ssh_key_type: Annotated[SshKeyType | None, doc("Algorithm of the new SSH keys")] = None
+    ssh_key_bits: Annotated[Positive | None, doc("Length of the new SSH keys")] = None
+    verbose: p.Verbose = False
+    debug: Annotated[bool, doc("Report details of every step")] = False
+
+
+class OpClusterRepairDiskSizes(OpCode, tag="OP_CLUSTER_REPAIR_DISK_SIZES", kw_only=True):
+    """Correct recorded disk sizes that differ from the real ones."""
+
+    result_type: ClassVar[str] = "[(nestr,uint,nestr,uint)]"
+
+    instances: p.InstanceNames = []
+
+
+class OpClusterVerify(OpCode, tag="OP_CLUSTER_VERIFY", kw_only=True):
+    """Submit jobs that verify the configuration and every node group."""
+
+    result_type: ClassVar[str] = "JobIdListOnly"
+
+    debug_simulate_errors: p.DebugSimulateErrors = False
+    error_codes: p.ErrorCodes = False
+    skip_checks: p.SkipChecks = frozenset()
+    ignore_errors: p.IgnoreErrors = frozenset()
+    verbose: p.Verbose = False
+    group_name: p.OptionalGroupName = None
+    verify_clutter: p.VerifyClutter = False
+
+
+class OpClusterVerifyConfig(OpCode, tag="OP_CLUSTER_VERIFY_CONFIG", kw_only=True):
+    """Verify the configuration and the certificates of the cluster."""
+
+    result_type: ClassVar[str] = "bool"
+
+    debug_simulate_errors: p.DebugSimulateErrors = False
+    error_codes: p.ErrorCodes = False
+    ignore_errors: p.IgnoreErrors = frozenset()
+    verbose: p.Verbose = False
+
+
+class OpClusterVerifyGroup(OpCode, tag="OP_CLUSTER_VERIFY_GROUP", kw_only=True):
+    """Verify the nodes and instances of one node group."""
+
+    summary_field: ClassVar[str | None] = "group_name"
+    result_type: ClassVar[str] = "bool"
+
+    group_name: p.GroupName
+    debug_simulate_errors: p.DebugSimulateErrors = False
+    error_codes: p.ErrorCodes = False
+    skip_checks: p.SkipChecks = frozenset()
+    ignore_errors: p.IgnoreErrors = frozenset()
+    verbose: p.Verbose = False
+    verify_clutter: p.VerifyClutter = False
+
+
+class OpClusterVerifyDisks(OpCode, tag="OP_CLUSTER_VERIFY_DISKS", kw_only=True):
+    """Submit jobs that look for disks that are not active or missing."""
+
+    result_type: ClassVar[str] = "JobIdListOnly"
+
+    group_name: p.OptionalGroupName = None
+    is_strict: p.IsStrict = True
+
+
+UidRanges = list[tuple[int, int]]
+OsListChanges = list[tuple[DdmSimple, NonEmpty]]
+
+
+class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
+    """Change settings of the cluster; what is not given stays."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/modify",)
+    result_type: ClassVar[str] = "null|JobIdListOnly"
+
+    force: p.Force = False
+    hv_state: p.HvState = None
+    disk_state: p.DiskState = None
+    vg_name: Annotated[str | None, doc("LVM volume group for disks; empty for none")] = None
+    enabled_hypervisors: Annotated[
+        list[Hypervisor] | None, doc("Hypervisors instances may use; the first is the default")
+    ] = None
+    hvparams: Annotated[
+        dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")
+    ] = None
+    beparams: Annotated[Params | None, doc("Memory, processors and the like")] = None
+    os_hvp: Annotated[
+        dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
+    ] = None
+    osparams: Annotated[dict[str, Params] | None, doc("OS parameters, by OS")] = None
+    osparams_private_cluster: Annotated[
+        dict[str, dict[str, Private]] | None,
+        doc("OS parameters that are stored but not shown, by OS"),
+    ] = None
+    diskparams: p.DiskTemplateParams = None
+    candidate_pool_size: Annotated[
+        Positive | None, doc("How many nodes keep a copy of the configuration")
+    ] = None
+    max_running_jobs: Annotated[Positive | None, doc("How many jobs may run at once")] = None
+    max_tracked_jobs: Annotated[
+        Positive | None, doc("How many running jobs may be watched at once")
+    ] = None
+    uid_pool: Annotated[
+        UidRanges | None, doc("User ids for guests, as first and last of each range")
+    ] = None
+    add_uids: Annotated[UidRanges | None, doc("Ranges of user ids to add")] = None
+    remove_uids: Annotated[UidRanges | None, doc("Ranges of user ids to take away")] = None
+    maintain_node_health: Annotated[
+        bool | None, doc("Stop guests that run where they should not")
+    ] = None
+    prealloc_wipe_disks: Annotated[bool | None, doc("Overwrite new disks before use")] = None
+    nicparams: Annotated[NicParams | None, doc("Parameters of network cards")] = None
+    ndparams: p.NodeParams = None
+    ipolicy: p.IPolicy = None
+    drbd_helper: Annotated[str | None, doc("User-mode helper of DRBD; empty for none")] = None
+    default_iallocator: Annotated[
+        str | None, doc("Allocator to use when none is named; empty for none")
+    ] = None
+    default_iallocator_params: Annotated[
+        Params | None, doc("Parameters of the default allocator")
+    ] = None
+    mac_prefix: p.MacPrefix = None
+    master_netdev: Annotated[
+        str | None, doc("Network device that carries the address of the cluster")
+    ] = None
+    master_netmask: Annotated[
+        UInt | None, doc("Prefix length of the address of the cluster")
+    ] = None
+    reserved_lvs: Annotated[
+        list[NonEmpty] | None, doc("Patterns of logical volumes that are not to be touched")
+    ] = None
+    hidden_os: Annotated[OsListChanges | None, doc("Changes of the list of hidden OSes")] = None
+    blacklisted_os: Annotated[
+        OsListChanges | None, doc("Changes of the list of OSes that are not to be installed")
+    ] = None
+    use_external_mip_script: Annotated[
+        bool | None, doc("Let a script of the administrator set the master address")
+    ] = None
+    enabled_disk_templates: Annotated[
+        list[DiskTemplate] | None, doc("Disk templates instances may use; the first is the default")
+    ] = None
+    modify_etc_hosts: Annotated[bool | None, doc("Keep nodes listed in the hosts files")] = None
+    file_storage_dir: Annotated[str | None, doc("Directory for disks that are files")] = None
+    shared_file_storage_dir: Annotated[
+        str | None, doc("Directory for disks that are files on shared storage")
+    ] = None
+    gluster_storage_dir: Annotated[str | None, doc("Directory where Gluster is mounted")] = None
+    install_image: Annotated[str | None, doc("Image of the helper guest that installs")] = None
+    instance_communication_network: Annotated[
+        str | None, doc("Network between guests and their nodes; empty for none")
+    ] = None
+    zeroing_image: Annotated[str | None, doc("Image of the helper guest that zeroes disks")] = None
+    compression_tools: Annotated[
+        list[NonEmpty] | None, doc("Programs that may compress transfers")
+    ] = None
+    enabled_user_shutdown: Annotated[
+        bool | None, doc("Let a guest be stopped from inside without being restarted")
+    ] = None
+    enabled_data_collectors: Annotated[
+        dict[str, bool] | None, doc("Which data collectors run")
+    ] = None
+    data_collector_interval: Annotated[
+        dict[str, int] | None, doc("Microseconds between two runs, by data collector")
+    ] = None

@@ -1,0 +1,182 @@
+"""Error texts for opcodes that were refused: which parameter, what was wrong, what is accepted.
+
+Works on the text that msgspec gives (``Expected `int`, got `str` - at `$.disks[0].size` ``): the
+path leads to the type and to the refused value, and both are put into words. What cannot be
+resolved keeps the words of msgspec. Private and secret values are never shown.
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.describe import limit, members, peel, type_text
+from ganeti.opcodes.values import shown
+
+_PLACES = re.compile(r"(?: - at (?:`key` in )?`\$[^`]*`)*\Z")
+_PLACE = re.compile(r"`\$([^`]*)`")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`\Z", re.DOTALL)
+
+_WORDS = {
+    Any: "any value",
+    str: "text",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+}
+_LISTED = 15
+_UNKNOWN = object()
+
+
+def message(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
+    """What is wrong with ``raw``, of which msgspec said ``problem``; without the OP_ID."""
+    names = cls.__struct_fields__
+    unknown = [key for key in raw if key not in names and key != "OP_ID"]
+    required = (f for f in msgspec.structs.fields(cls) if f.required)
+    missing = [f for f in required if f.name not in raw]
+    texts = [f"unknown parameter {shown(key)}{_hint(key, names)}" for key in unknown]
+    texts += [f"parameter {f.name} is missing; expected {expected_text(f.type)}" for f in missing]
+    return "; ".join(texts) or _one(cls, raw, problem)
+
+
+def _one(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
+    tail = _PLACES.search(problem)
+    start = tail.start() if tail else len(problem)
+    text = problem[:start]
+    path = "".join(reversed(_PLACE.findall(problem[start:])))
+    name = path.removeprefix(".")
+    if "`key` in" in problem[start:]:
+        return f"parameter {name}: the keys must be text"
+    kind, value = _walk(cls, raw, path)
+    field = _FIELD.match(text)
+    if field:
+        return _inner_field(name, kind, field)
+    if text.startswith("expected ") or kind is None or value is _UNKNOWN:
+        return f"parameter {name}: {text[:1].lower()}{text[1:].replace('`', '')}"
+    if any(word in type_text(kind) for word in ("private<", "secret<")):
+        return f"parameter {name}: expected {expected_text(kind)}"
+    got = f"{shown(value)}{_near(kind, value)}"
+    return f"parameter {name}: expected {expected_text(kind)}, got {got}"
+
+
+def _inner_field(name: str, kind: Any, found: re.Match[str]) -> str:
+    if found[1].startswith("missing"):
+        return f"parameter {name}.{found[2]} is missing"
+    known = _struct_types(kind)
+    hint = f"; known keys are {', '.join(sorted(known))}" if known else ""
+    return f"parameter {name}: unknown key {found[2]!r}{hint}"
+
+
+def _hint(word: Any, known: Any) -> str:
+    near = get_close_matches(str(word)[:60], list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _near(kind: Any, value: Any) -> str:
+    words = [str(word) for part in members(kind) or [kind] for word in _choices(part)]
+    return _hint(value, words) if isinstance(value, str) else ""
+
+
+def _choices(kind: Any) -> list[Any]:
+    kind = peel(kind)[0]
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return [item.value for item in kind]
+    return []
+
+
+def _walk(cls: type[OpCode], raw: Any, path: str) -> tuple[Any, Any]:
+    """Type and value at a path; None and ``_UNKNOWN`` where the path does not tell."""
+    kind: Any = cls
+    value = raw
+    for step in _STEP.finditer(path):
+        name, place = step[1], step[2]
+        kind = _inner_type(kind, name, place)
+        if kind is None:
+            return None, _UNKNOWN
+        try:
+            value = value[name if name is not None else int(place)]
+        except (LookupError, TypeError, ValueError):
+            value = _UNKNOWN
+    return kind, value
+
+
+def _inner_type(kind: Any, name: str | None, place: str | None) -> Any:
+    if name is not None:
+        return _struct_types(kind).get(name)
+    for part in members(kind) or [kind]:
+        part = peel(_shape(part))[0]
+        origin, args = get_origin(part), get_args(part)
+        if origin is tuple and place != "...":
+            return args[int(place or 0)] if int(place or 0) < len(args) else None
+        if origin in (list, frozenset):
+            return args[0]
+        if origin is dict:
+            return args[1]
+    return None
+
+
+def _struct_types(kind: Any) -> dict[str, Any]:
+    for part in members(kind) or [kind]:
+        part = peel(_shape(part))[0]
+        if isinstance(part, type) and issubclass(part, msgspec.Struct):
+            return {f.name: f.type for f in msgspec.structs.fields(part)}
+    return {}
+
+
+def _shape(kind: Any) -> Any:
+    return getattr(peel(kind)[0], "shape", kind)
+
+
+def expected_text(kind: Any) -> str:
+    """A type in words: ``a non-empty text or null``."""
+    metas = peel(kind)[1]
+    for meta in metas:
+        if meta.extra and "expected" in meta.extra:
+            return str(meta.extra["expected"])
+    parts = members(kind)
+    if parts:
+        texts = sorted((expected_text(part) for part in parts), key="null".__eq__)
+        return " or ".join(texts)
+    kind = peel(kind)[0]
+    if kind is str and limit(metas, "min_length"):
+        return "a non-empty text"
+    if kind is int:
+        return _integer(metas)
+    words = _WORDS.get(kind) or getattr(kind, "expected", None)
+    return words if isinstance(words, str) else _compound(kind)
+
+
+def _integer(metas: list[msgspec.Meta]) -> str:
+    low, below = limit(metas, "ge"), limit(metas, "lt")
+    if low is not None and below is not None:
+        return f"an integer from {low} to {below - 1}"
+    if low is not None:
+        return f"an integer of at least {low}"
+    above = limit(metas, "gt")
+    return "an integer" if above is None else f"an integer above {above}"
+
+
+def _compound(kind: Any) -> str:
+    choices = _choices(kind)
+    if choices:
+        words = ", ".join(str(word) for word in choices)
+        return f"one of {words}" if len(choices) <= _LISTED else f"a word of {kind.__name__}"
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (list, frozenset):
+        return "a list" if args[0] is Any else f"a list (each item {expected_text(args[0])})"
+    if origin is tuple:
+        return f"a list of {len(args)} items ({', '.join(expected_text(arg) for arg in args)})"
+    if origin is dict:
+        return "an object"
+    if getattr(kind, "shape", Any) is not Any:
+        return expected_text(kind.shape)
+    return "an object" if issubclass(kind, msgspec.Struct) else "any value"

@@ -1,0 +1,170 @@
+"""Opcodes for existing instances; creation, disks and moves have modules of their own."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ganeti import constants
+from ganeti.opcodes import params as p
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.devices import DiskChange, NicChange
+from ganeti.opcodes.enums import AdminStateSource, DiskTemplate, RebootType
+from ganeti.opcodes.scalars import NonEmpty, Params, Positive, doc
+
+_TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
+
+
+class OpInstanceRemove(OpCode, tag="OP_INSTANCE_REMOVE", kw_only=True):
+    """Stop an instance and delete it with its disks."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("DELETE /2/instances/{instance_name}",)
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
+    ignore_failures: Annotated[
+        bool, doc("Remove it from the configuration although parts of it may be left")
+    ] = False
+
+
+class OpInstanceRename(OpCode, tag="OP_INSTANCE_RENAME", kw_only=True):
+    """Give an instance another name; it must be stopped."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/rename",)
+    result_type: ClassVar[str] = "nestr"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    new_name: p.NewName
+    name_check: p.NameCheck = False
+    ip_check: p.IpCheck = False
+
+
+class OpInstanceReinstall(OpCode, tag="OP_INSTANCE_REINSTALL", kw_only=True):
+    """Install an OS on the disks of a stopped instance again."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    force_variant: p.ForceVariant = False
+    os_type: p.OsType = None
+    osparams: Annotated[Params | None, doc("OS parameters for this installation")] = None
+    osparams_private: p.OsParamsPrivate = None
+    osparams_secret: p.OsParamsSecret = None
+
+
+class OpInstanceStartup(OpCode, tag="OP_INSTANCE_STARTUP", kw_only=True):
+    """Start an instance."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/startup",)
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    force: p.Force = False
+    ignore_offline_nodes: p.IgnoreOfflineNodes = False
+    hvparams: Annotated[Params, doc("Hypervisor parameters for this run only")] = {}
+    beparams: Annotated[Params, doc("Memory and processors for this run only")] = {}
+    no_remember: p.NoRemember = False
+    startup_paused: Annotated[bool, doc("Do not let the guest run yet")] = False
+    shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
+
+
+class OpInstanceShutdown(OpCode, tag="OP_INSTANCE_SHUTDOWN", kw_only=True):
+    """Stop an instance."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/shutdown",)
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    force: p.Force = False
+    ignore_offline_nodes: p.IgnoreOfflineNodes = False
+    timeout: p.ShutdownTimeout = _TIMEOUT
+    no_remember: p.NoRemember = False
+    admin_state_source: Annotated[
+        AdminStateSource | None, doc("Who decided it: the administrator or the user inside")
+    ] = None
+
+
+class OpInstanceReboot(OpCode, tag="OP_INSTANCE_REBOOT", kw_only=True):
+    """Restart an instance."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/reboot",)
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
+    ignore_secondaries: Annotated[bool, doc("Start it although the secondary is missing")] = False
+    reboot_type: Annotated[
+        RebootType, doc("By the guest (soft), by the hypervisor (hard) or with its disks (full)")
+    ]
+
+
+class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
+    """Change settings, disks or network cards of an instance; what is not given stays."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/modify",)
+    result_type: ClassVar[str] = "[(nestr,any)]"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+    force: p.Force = False
+    force_variant: p.ForceVariant = False
+    ignore_ipolicy: p.IgnoreIpolicy = False
+    nics: Annotated[list[NicChange], doc("Changes of network cards, one after the other")] = []
+    disks: Annotated[list[DiskChange], doc("Changes of disks, one after the other")] = []
+    beparams: p.BeParams = {}
+    runtime_mem: Annotated[Positive | None, doc("Memory the guest has from now on, in MiB")] = None
+    hvparams: p.HvParams = {}
+    disk_template: Annotated[
+        DiskTemplate | None, doc("Disk template to convert the disks to")
+    ] = None
+    ext_params: Annotated[Params, doc("Parameters for the provider of external storage")] = {}
+    file_driver: p.OptionalFileDriver = None
+    file_storage_dir: p.FileStorageDir = None
+    pnode: Annotated[NonEmpty | None, doc("Node to record as the primary")] = None
+    pnode_uuid: p.PrimaryNodeUuid = None
+    remote_node: p.RemoteNode = None
+    remote_node_uuid: p.RemoteNodeUuid = None
+    iallocator: p.IAllocator = None
+    os_name: Annotated[NonEmpty | None, doc("OS to record; nothing is installed")] = None
+    osparams: p.OsParams = {}
+    osparams_private: p.OsParamsPrivate = None
+    wait_for_sync: p.WaitForSync = True
+    offline: Annotated[bool | None, doc("Whether the instance is taken out of use")] = None
+    conflicts_check: p.ConflictsCheck = True
+    hotplug: Annotated[bool, doc("Change devices of the running guest too")] = True
+    instance_communication: Annotated[
+        bool | None, doc("Whether the guest can talk to its node")
+    ] = None
+
+
+class OpInstanceConsole(OpCode, tag="OP_INSTANCE_CONSOLE", kw_only=True):
+    """Return how to reach the console of an instance."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    result_type: ClassVar[str] = "{any:any}"
+
+    instance_name: p.InstanceName
+    instance_uuid: p.InstanceUuid = None
+
+
+class OpInstanceQueryData(OpCode, tag="OP_INSTANCE_QUERY_DATA", kw_only=True):
+    """Return everything that is known about instances, down to their disks."""
+
+    rest: ClassVar[tuple[str, ...]] = ("GET /2/instances/{instances}/info",)
+    result_type: ClassVar[str] = "{any:{any:any}}"
+
+    use_locking: p.UseLocking = False
+    instances: p.InstanceNames = []
+    static: Annotated[bool, doc("Ask no node; leave out what only nodes know")] = False

@@ -1,0 +1,146 @@
+"""Opcodes for nodes; their storage is in ``node_storage``."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ganeti.opcodes import params as p
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.enums import EvacMode, OobCommand
+from ganeti.opcodes.scalars import NonEmpty, doc
+
+MasterCapable = Annotated[bool | None, doc("Whether the node may become master")]
+VmCapable = Annotated[bool | None, doc("Whether the node may run instances")]
+SecondaryIp = Annotated[NonEmpty | None, doc("Address for replication traffic")]
+
+
+class OpNodeAdd(OpCode, tag="OP_NODE_ADD", kw_only=True):
+    """Take a prepared machine into the cluster."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "null"
+
+    node_name: p.NodeName
+    hv_state: p.HvState = None
+    disk_state: p.DiskState = None
+    primary_ip: Annotated[NonEmpty | None, doc("Address of the node; unset to resolve it")] = None
+    secondary_ip: SecondaryIp = None
+    readd: Annotated[bool, doc("Take back a node that was set up anew")] = False
+    group: Annotated[NonEmpty | None, doc("Node group; unset for the only one")] = None
+    master_capable: MasterCapable = None
+    vm_capable: VmCapable = None
+    ndparams: p.NodeParams = None
+    node_setup: Annotated[bool, doc("Set up SSH on the node first")] = False
+
+
+class OpNodeRemove(OpCode, tag="OP_NODE_REMOVE", kw_only=True):
+    """Let a node without instances leave the cluster."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    exclusive_bgl: ClassVar[bool] = True
+    result_type: ClassVar[str] = "null"
+
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+
+
+class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
+    """Change the role or settings of a node; what is not given stays."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = (
+        "POST /2/nodes/{node_name}/modify",
+        "PUT /2/nodes/{node_name}/role",
+    )
+    result_type: ClassVar[str] = "[(nestr,any)]"
+
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+    force: p.Force = False
+    hv_state: p.HvState = None
+    disk_state: p.DiskState = None
+    master_candidate: Annotated[
+        bool | None, doc("Whether the node keeps a copy of the configuration")
+    ] = None
+    offline: Annotated[bool | None, doc("Whether the node is down and must not be called")] = None
+    drained: Annotated[bool | None, doc("Whether the node gets no new instances")] = None
+    auto_promote: Annotated[bool, doc("Make another node a candidate if one is lacking")] = False
+    master_capable: MasterCapable = None
+    vm_capable: VmCapable = None
+    secondary_ip: SecondaryIp = None
+    ndparams: p.NodeParams = None
+    powered: Annotated[bool | None, doc("Whether the node is recorded as switched on")] = None
+
+
+class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
+    """Submit jobs that move instances away from a node."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/evacuate",)
+    result_type: ClassVar[str] = "JobIdListOnly"
+
+    early_release: p.EarlyRelease = False
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+    remote_node: p.RemoteNode = None
+    remote_node_uuid: p.RemoteNodeUuid = None
+    iallocator: p.IAllocator = None
+    mode: Annotated[EvacMode, doc("Which instances leave: by the role the node has for them")]
+    ignore_soft_errors: Annotated[
+        bool | None, doc("Let the allocator ignore errors that can be repaired later")
+    ] = None
+
+
+class OpNodeMigrate(OpCode, tag="OP_NODE_MIGRATE", kw_only=True):
+    """Submit jobs that migrate all instances away from their primary node."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/migrate",)
+    result_type: ClassVar[str] = "JobIdListOnly"
+
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+    mode: p.MigrationModeParam = None
+    live: p.Live = None
+    target_node: p.TargetNode = None
+    target_node_uuid: p.TargetNodeUuid = None
+    allow_runtime_changes: p.AllowRuntimeChanges = True
+    ignore_ipolicy: p.IgnoreIpolicy = False
+    iallocator: p.IAllocator = None
+
+
+class OpNodePowercycle(OpCode, tag="OP_NODE_POWERCYCLE", kw_only=True):
+    """Restart a node at once, without stopping anything on it."""
+
+    summary_field: ClassVar[str | None] = "node_name"
+    rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/powercycle",)
+    result_type: ClassVar[str] = "nestr|null"
+
+    node_name: p.NodeName
+    node_uuid: p.NodeUuid = None
+    force: p.Force = False
+
+
+class OpOobCommand(OpCode, tag="OP_OOB_COMMAND", kw_only=True):
+    """Run the out-of-band helper (power, health) for nodes."""
+
+    result_type: ClassVar[str] = "[[(enum:QueryResultCode,any)]]"
+
+    node_names: p.NodeNames = []
+    node_uuids: p.NodeUuids = None
+    command: Annotated[OobCommand, doc("What the helper shall do")]
+    timeout: Annotated[int, doc("Seconds the helper gets")] = 60
+    ignore_status: Annotated[bool, doc("Switch off nodes that are not offline")] = False
+    power_delay: Annotated[float, doc("Seconds between switching on two nodes")] = 2.0
+
+
+class OpRestrictedCommand(OpCode, tag="OP_RESTRICTED_COMMAND", kw_only=True):
+    """Run a command that the administrator put into the directory for such commands."""
+
+    result_type: ClassVar[str] = "[(bool,str)]"
+
+    use_locking: p.UseLocking = False
+    nodes: Annotated[list[NonEmpty], doc("Nodes to run it on")]
+    node_uuids: p.NodeUuids = None
+    command: Annotated[NonEmpty, doc("File name of the command")]

@@ -1,0 +1,25 @@
+"""Plain parameter types with limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from ganeti import constants
+
+
+def doc(text: str) -> Meta:
+    """Description of a parameter, one sentence without a full stop."""
+    return Meta(description=text)
+
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+UInt = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(gt=0)]
+DiskIndex = Annotated[int, Meta(ge=0, lt=constants.MAX_DISKS)]
+#: Priorities a client may submit with: high, normal, low (smaller runs earlier).
+SubmitPriority = Literal[-10, 0, 10]
+
+Params = dict[str, Any]
+"""Parameters that are checked by the operation, not by their shape."""

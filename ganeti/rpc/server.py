@@ -1,0 +1,154 @@
+"""The serving end of node calls: a WSGI application over any implementation of NodeCalls.
+
+Wire form: ``POST /<procedure>`` with a JSON list of arguments; the answer is ``[true, result]``
+or ``[false, error]`` with HTTP status 200 whenever the procedure was reached. Other statuses:
+400 no POST or no JSON list, 403 caller not authorised, 404 no such procedure.
+
+Arguments and results may contain secrets and are never logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from wsgiref.types import StartResponse
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.log import CONTEXT
+from ganeti.rpc.calls import CallSpec, NodeCalls, decode_args, encode, specs
+
+log = logging.getLogger(__name__)
+
+Environ = dict[str, Any]
+#: Says why a caller may not call, None when it may.
+Authorise = Callable[[Environ], str | None]
+
+#: Calls that take longer than this many seconds are logged at info.
+SLOW_CALL = 5.0
+#: Start of the text of an answer that a bug caused.
+BUG_TEXT = "Error while executing backend function"
+
+_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found"}
+
+
+class _RefusedError(Exception):
+    """A request that does not reach a procedure: HTTP status and text."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(status, text)
+        self.status = status
+        self.text = text
+
+
+class RpcApp:
+    """WSGI application that answers node calls. Thread-safe: one thread serves one call."""
+
+    def __init__(
+        self,
+        calls: NodeCalls,
+        authorise: Authorise,
+        *,
+        table: Mapping[str, CallSpec] | None = None,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        """``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
+        caller's certificate) and returns why the call is refused, or None."""
+        self._calls = calls
+        self._authorise = authorise
+        self._specs = specs() if table is None else table
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._running: dict[int, str] = {}
+
+    def running(self) -> list[str]:
+        """Names of the calls that are being served now, oldest first."""
+        with self._lock:
+            return list(self._running.values())
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            spec = self._admit(environ)
+            arguments = _read_arguments(environ)
+        except _RefusedError as err:
+            log.warning(
+                "refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text
+            )
+            return _answer(start_response, err.status, err.text.encode(), "text/plain")
+        envelope = self._run(spec, arguments)
+        return _answer(start_response, 200, envelope, "application/json")
+
+    def _admit(self, environ: Environ) -> CallSpec:
+        """The procedure that is asked for, when the caller may call it."""
+        refusal = self._authorise(environ)
+        if refusal is not None:
+            raise _RefusedError(403, refusal)
+        # Every check of the caller belongs here: the epoch of the caller's master term (header
+        # X-Ganeti-Epoch) will be compared with the highest one seen, before anything is read.
+        if environ.get("REQUEST_METHOD") != "POST":
+            raise _RefusedError(400, "node calls are POST requests")
+        name = str(environ.get("PATH_INFO", "")).removeprefix("/")
+        spec = self._specs.get(name)
+        if spec is None:
+            raise _RefusedError(404, f"no node call is named {name[:80]!r}")
+        return spec
+
+    def _run(self, spec: CallSpec, arguments: list[Any]) -> bytes:
+        started = self._clock.monotonic()
+        token = CONTEXT.set(spec.name)
+        try:
+            with self._noted(spec.name):
+                return jsonio.dumps_bytes([True, self._call(spec, arguments)])
+        except errors.GanetiError as err:
+            log.warning("call %s failed with %s", spec.name, err.wire_name)
+            return jsonio.dumps_bytes([False, errors.encode(err)])
+        except Exception as err:  # last frame of a call: a bug must not stop the daemon
+            log.exception("call %s failed by a bug", spec.name)
+            return jsonio.dumps_bytes([False, f"{BUG_TEXT}: {err}"])
+        finally:
+            taken = self._clock.monotonic() - started
+            level = logging.INFO if taken > SLOW_CALL else logging.DEBUG
+            log.log(level, "call %s took %.3f s", spec.name, taken)
+            CONTEXT.reset(token)
+
+    def _call(self, spec: CallSpec, arguments: list[Any]) -> Any:
+        return encode(getattr(self._calls, spec.name)(*decode_args(spec, arguments)))
+
+    @contextmanager
+    def _noted(self, name: str) -> Iterator[None]:
+        key = threading.get_ident()
+        with self._lock:
+            self._running[key] = name
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[key]
+
+
+def _read_arguments(environ: Environ) -> list[Any]:
+    """The JSON list in the body; the HTTP server limits its size and the time to send it."""
+    length = environ.get("CONTENT_LENGTH") or ""
+    stream = environ["wsgi.input"]
+    body = stream.read(int(length)) if length.isdigit() else stream.read()
+    try:
+        value = jsonio.loads(body)
+    except errors.ParseError as err:
+        raise _RefusedError(400, f"the body is no JSON: {errors.text(err)}") from err
+    if not isinstance(value, list):
+        raise _RefusedError(400, "the body is no JSON list of arguments")
+    return value
+
+
+def _answer(
+    start_response: StartResponse, status: int, body: bytes, content_type: str
+) -> list[bytes]:
+    start_response(
+        f"{status} {_REASONS[status]}",
+        [("Content-Type", content_type), ("Content-Length", str(len(body)))],
+    )
+    return [body]
