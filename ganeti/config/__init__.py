@@ -1,0 +1,1 @@
+"""The configuration: one writer, immutable snapshots, a journal."""

@@ -1,0 +1,174 @@
+"""A named change of the configuration: what is put and deleted, by whom and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.model import base
+from ganeti.model.base import ConfigObject, Stamped
+from ganeti.model.cluster import Cluster
+from ganeti.model.config import CONTAINERS, Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.node import Node
+
+
+class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who changes something: a job, a user, and the reason given."""
+
+    job: int = 0
+    user: str = ""
+    reason: str = ""
+
+
+class Draft:
+    """Collects one change on top of a snapshot. Lives only inside :meth:`Store.change`.
+
+    Objects that are put get the next serial number and the time of the change.
+    """
+
+    def __init__(self, config: Config, now: float) -> None:
+        self.config = config
+        self.now = now
+        self._puts: dict[tuple[str, str], ConfigObject] = {}
+        self._deletes: dict[tuple[str, str], None] = {}
+        self._cluster: Cluster | None = None
+
+    def put(self, obj: ConfigObject) -> None:
+        """Add or replace an object of any container."""
+        container = container_of(obj)
+        uuid: str = getattr(obj, "uuid")  # noqa: B009 - every contained object has one
+        old = getattr(self.config.data, container).get(uuid)
+        if isinstance(obj, Stamped):
+            if old is None:
+                obj = base.replace(obj, ctime=obj.ctime or self.now, mtime=self.now, serial_no=1)
+            else:
+                obj = base.replace(obj, mtime=self.now, serial_no=old.serial_no + 1)
+        self._deletes.pop((container, uuid), None)
+        self._puts[container, uuid] = obj
+
+    def update(self, obj: ConfigObject, **values: Any) -> None:
+        """Put a copy of the object's *current* version with other values.
+
+        Raises:
+            ConfigurationError: the object is gone.
+        """
+        container = container_of(obj)
+        uuid: str = getattr(obj, "uuid")  # noqa: B009
+        current = self._puts.get((container, uuid)) or getattr(self.config.data, container).get(
+            uuid
+        )
+        if current is None:
+            raise errors.ConfigurationError(f"{container} {uuid} was removed meanwhile")
+        self.put(base.replace(current, **values))
+
+    def delete(self, obj: ConfigObject) -> None:
+        key = (container_of(obj), str(getattr(obj, "uuid")))  # noqa: B009
+        self._puts.pop(key, None)
+        self._deletes[key] = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster object as this change has left it."""
+        return self._cluster or self.config.cluster
+
+    def update_cluster(self, **values: Any) -> None:
+        serial = self.config.cluster.serial_no + 1
+        self._cluster = base.replace(self.cluster, mtime=self.now, serial_no=serial, **values)
+
+    # common changes of more than one object ----------------------------------------------
+
+    def add_instance(self, instance: Instance, disks: list[Disk]) -> None:
+        """A new instance with its disks.
+
+        Raises:
+            ConfigurationError: name or uuid are taken.
+        """
+        if self.config.has_instance_name(instance.name) or instance.uuid in self.config.instances:
+            raise errors.ConfigurationError(f"instance {instance.name} exists already")
+        for disk in disks:
+            self.put(disk)
+        self.put(instance)
+
+    def remove_instance(self, instance: Instance) -> None:
+        """Forget an instance, its disks and its port."""
+        for uuid in instance.disks:
+            disk = self.config.disks.get(uuid)
+            if disk is not None:
+                self.delete(disk)
+        if instance.network_port is not None:
+            pool = {*self.cluster.tcpudp_port_pool, instance.network_port}
+            self.update_cluster(tcpudp_port_pool=tuple(sorted(pool)))
+        self.delete(instance)
+
+    def allocate_port(self) -> int:
+        """A free TCP port for an instance; given-back ones first."""
+        pool = self.cluster.tcpudp_port_pool
+        if pool:
+            self.update_cluster(tcpudp_port_pool=pool[1:])
+            return pool[0]
+        port = self.cluster.highest_used_port + 1
+        from ganeti.constants import LAST_DRBD_PORT
+
+        if port > LAST_DRBD_PORT:
+            raise errors.ConfigurationError("no TCP port is left for another instance")
+        self.update_cluster(highest_used_port=port)
+        return port
+
+    def remove_node(self, node: Node) -> None:
+        certs = {k: v for k, v in self.cluster.candidate_certs.items() if k != node.uuid}
+        self.update_cluster(candidate_certs=certs)
+        self.delete(node)
+
+    # result ------------------------------------------------------------------------------
+
+    @property
+    def empty(self) -> bool:
+        return not (self._puts or self._deletes or self._cluster)
+
+    def result(self) -> Config:
+        """The next state."""
+        puts = [(container, uuid, obj) for (container, uuid), obj in self._puts.items()]
+        return self.config.apply(puts, self._deletes, self._cluster, mtime=self.now)
+
+    def wire(self) -> dict[str, Any]:
+        """The change as data: ``put``, ``delete`` and ``cluster``, each only if used."""
+        value: dict[str, Any] = {}
+        for (container, uuid), obj in self._puts.items():
+            value.setdefault("put", {}).setdefault(container, {})[uuid] = base.to_wire(obj)
+        for container, uuid in self._deletes:
+            value.setdefault("delete", {}).setdefault(container, []).append(uuid)
+        if self._cluster is not None:
+            value["cluster"] = base.to_wire(self._cluster)
+        return value
+
+
+def container_of(obj: ConfigObject) -> str:
+    """Container of ``config.data`` that holds objects of this class."""
+    for name, cls in CONTAINERS.items():
+        if type(obj) is cls:
+            return name
+    raise errors.ProgrammerError(f"{type(obj).__name__} has no container")
+
+
+def replay(config: Config, value: dict[str, Any], *, mtime: float) -> Config:
+    """The state after a change read from the journal; ConfigurationError if it is damaged."""
+    puts: list[tuple[str, str, ConfigObject]] = []
+    for container, objects in value.get("put", {}).items():
+        for uuid, raw in objects.items():
+            cls = CONTAINERS[container]
+            puts.append((container, uuid, base.from_wire(cls, raw, f"{container} {uuid}")))
+    cluster = None
+    if "cluster" in value:
+        cluster = base.from_wire(Cluster, value["cluster"], "cluster")
+    return config.apply(puts, _deleted(value), cluster, mtime=mtime)
+
+
+def _deleted(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for container, uuids in value.get("delete", {}).items():
+        for uuid in uuids:
+            yield container, uuid

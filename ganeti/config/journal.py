@@ -1,0 +1,123 @@
+"""The journal: one line for each change, durable before the change is reported.
+
+A line is ``<crc32 of the rest, 8 hex digits> <JSON>``. A last line without its end was never
+acknowledged and is dropped; damage anywhere else is an error, as a change would be lost.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import files, jsonio
+
+#: Keys of a record: serial (of the configuration after it), time, name, job, user, reason, and
+#: the change itself (put, delete, cluster).
+Record = dict[str, Any]
+
+
+def encode(record: Record) -> bytes:
+    body = jsonio.dumps_bytes(record)
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def read(path: Path) -> Iterator[Record]:
+    """Records of a journal file in order; nothing if there is no file.
+
+    Raises:
+        ConfigurationError: a line other than the last is damaged; the text has its number.
+    """
+    for record, _size in _read(path):
+        yield record
+
+
+def _read(path: Path) -> Iterator[tuple[Record, int]]:
+    """Records with the number of bytes they take in the file."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    lines = data.split(b"\n")
+    rest = lines.pop()
+    for number, line in enumerate(lines, 1):
+        record = _decode(line)
+        if record is None:
+            if number == len(lines) and not rest:
+                return
+            raise errors.ConfigurationError(
+                f"{path} is damaged at line {number}; nothing was changed. Restore the file from"
+                " another master candidate, or move it away to go back to the last checkpoint"
+            )
+        yield record, len(line) + 1
+
+
+def _decode(line: bytes) -> Record | None:
+    checksum, _, body = line.partition(b" ")
+    try:
+        if int(checksum, 16) != zlib.crc32(body):
+            return None
+        record = jsonio.loads(body)
+    except (ValueError, errors.ParseError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+class Journal:
+    """Appends records to a file and flushes them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd: int | None = None
+        self._size = 0
+
+    def open(self) -> None:
+        """Open for appending; cuts off a torn last line."""
+        valid = sum(size for _record, size in _read(self.path))
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        os.ftruncate(fd, valid)
+        os.lseek(fd, valid, os.SEEK_SET)
+        files.fsync_dir(self.path.parent)
+        self._fd, self._size = fd, valid
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write records and flush them to disk; on failure the file is as before.
+
+        Raises:
+            ConfigurationError: the disk is full or the file cannot be written.
+        """
+        assert self._fd is not None
+        data = b"".join(encode(record) for record in records)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self._fd, view) :]
+            os.fsync(self._fd)
+        except OSError as err:
+            os.ftruncate(self._fd, self._size)
+            os.lseek(self._fd, self._size, os.SEEK_SET)
+            raise errors.ConfigurationError(
+                f"the change was not made: cannot write {self.path}: {err.strerror}"
+            ) from err
+        self._size += len(data)
+
+    @property
+    def size(self) -> int:
+        """Bytes written since the last checkpoint."""
+        return self._size
+
+    def restart(self) -> None:
+        """Begin an empty journal; everything in it is part of a checkpoint now."""
+        assert self._fd is not None
+        os.ftruncate(self._fd, 0)
+        os.lseek(self._fd, 0, os.SEEK_SET)
+        os.fsync(self._fd)
+        self._size = 0
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None

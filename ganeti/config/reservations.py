@@ -1,0 +1,61 @@
+"""Names, addresses and ports that a job in flight has promised itself. Memory only.
+
+A promise ends with its job; by then what was promised is in the configuration, or not needed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+
+from ganeti import errors
+from ganeti.model.config import Config
+
+
+class Reservations:
+    """Thread-safe; kinds are independent of each other."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._taken: dict[tuple[str, str], int] = {}
+
+    def reserve(self, kind: str, value: str, job_id: int) -> None:
+        """Promise a value to a job.
+
+        Raises:
+            ReservationError: another job has it; the text says which.
+        """
+        with self._mutex:
+            self._reserve(kind, value, job_id)
+
+    def _reserve(self, kind: str, value: str, job_id: int) -> None:
+        owner = self._taken.setdefault((kind, value), job_id)
+        if owner != job_id:
+            raise errors.ReservationError(f"{kind} {value} is being used by job {owner}")
+
+    def release(self, job_id: int) -> None:
+        """Forget all promises of a job. Idempotent."""
+        with self._mutex:
+            for key in [key for key, owner in self._taken.items() if owner == job_id]:
+                del self._taken[key]
+
+    def mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:
+        """Reserve a MAC address: a given one, or a new one for ``auto`` and ``generate``.
+
+        Raises:
+            ReservationError: the address is used in the cluster or promised.
+        """
+        used = {nic.mac for instance in config.instances.values() for nic in instance.nics}
+        with self._mutex:
+            if wanted not in ("auto", "generate"):
+                if wanted in used:
+                    raise errors.ReservationError(f"MAC address {wanted} is used in the cluster")
+                self._reserve("MAC address", wanted, job_id)
+                return wanted
+            for _attempt in range(64):
+                tail = secrets.token_bytes(3).hex(":")
+                mac = f"{prefix}:{tail}"
+                if mac not in used and ("MAC address", mac) not in self._taken:
+                    self._reserve("MAC address", mac, job_id)
+                    return mac
+        raise errors.ReservationError(f"no free MAC address with the prefix {prefix} was found")

@@ -1,0 +1,76 @@
+"""The ssconf files: what every node may know without asking the master. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import constants
+from ganeti.base.text import natural_sorted
+from ganeti.model.config import Config
+
+
+def values(config: Config) -> dict[str, str]:
+    """Content of each ``ssconf_<key>`` file, without the last newline."""
+    cluster = config.cluster
+    nodes = sorted(config.nodes.values(), key=lambda node: node.name)
+    online = [node for node in nodes if not node.offline]
+    candidates = [node for node in nodes if node.master_candidate]
+    result = {
+        "cluster_name": cluster.cluster_name,
+        "cluster_tags": _lines(cluster.tags),
+        "enabled_user_shutdown": str(cluster.enabled_user_shutdown),
+        "file_storage_dir": cluster.file_storage_dir,
+        "gluster_storage_dir": cluster.gluster_storage_dir,
+        "shared_file_storage_dir": cluster.shared_file_storage_dir,
+        "hypervisor_list": _lines(cluster.enabled_hypervisors),
+        "instance_list": _lines(
+            natural_sorted(i.name for i in config.instances.values() if i.name)
+        ),
+        "maintain_node_health": str(cluster.maintain_node_health),
+        "master_candidates": _lines(node.name for node in candidates),
+        "master_candidates_certs": _lines(
+            f"{uuid}={digest}" for uuid, digest in sorted(cluster.candidate_certs.items())
+        ),
+        "master_candidates_ips": _lines(node.primary_ip for node in candidates),
+        "master_ip": cluster.master_ip,
+        "master_netdev": cluster.master_netdev,
+        "master_netmask": str(cluster.master_netmask),
+        "master_node": config.master.name,
+        "networks": _lines(f"{n.uuid} {n.name}" for n in config.networks.values()),
+        "node_list": _lines(node.name for node in nodes),
+        "node_primary_ips": _lines(f"{node.name} {node.primary_ip}" for node in nodes),
+        "node_secondary_ips": _lines(f"{node.name} {node.secondary_ip}" for node in nodes),
+        "node_vm_capable": _lines(f"{node.name}={node.vm_capable}" for node in nodes),
+        "nodegroups": _lines(f"{g.uuid} {g.name}" for g in config.groups.values()),
+        "offline_nodes": _lines(node.name for node in nodes if node.offline),
+        "online_nodes": _lines(node.name for node in online),
+        "primary_ip_family": str(cluster.primary_ip_family),
+        "release_version": constants.RELEASE_VERSION,
+        "ssh_ports": _lines(f"{n.name}={config.ndparams(n).get('ssh_port', 22)}" for n in nodes),
+        "uid_pool": _lines(f"{low}-{high}" for low, high in cluster.uid_pool),
+    }
+    for hypervisor, params in cluster.hvparams.items():
+        result[f"hvparams_{hypervisor}"] = _params(params)
+    return result
+
+
+def _lines(items: Any) -> str:
+    return "\n".join(items)
+
+
+def _params(params: Mapping[str, Any]) -> str:
+    return "\n".join(f"{key}={value}" for key, value in sorted(params.items()))
+
+
+def affects(before: Config, after: Config) -> bool:
+    """Whether a change may have altered any of the files (cheap, never wrongly false)."""
+    old, new = before.data, after.data
+    return (
+        old.cluster is not new.cluster
+        or old.nodes is not new.nodes
+        or old.nodegroups is not new.nodegroups
+        or old.networks is not new.networks
+        or (old.instances is not new.instances
+        and {i.name for i in old.instances.values()} != {i.name for i in new.instances.values()})
+    )

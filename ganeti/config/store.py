@@ -1,0 +1,179 @@
+"""The store: readers take the current snapshot without a lock, one writer makes the next one.
+
+``config.data`` is the checkpoint in the documented form, the journal holds what came after it.
+A change costs what it touches, not what the cluster holds. Sending the journal to the master
+candidates belongs into :meth:`Store._flush`, in the same round as the local flush.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ganeti import constants, errors
+from ganeti.base import files, jsonio
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.group_commit import GroupCommit
+from ganeti.config import changes, journal
+from ganeti.config.changes import Author, Draft
+from ganeti.model import base
+from ganeti.model.config import Config, ConfigData
+from ganeti.paths import Paths
+
+T = TypeVar("T")
+
+_LOG = logging.getLogger(__name__)
+
+#: Bytes of journal after which a checkpoint is written in the background.
+CHECKPOINT_AFTER = 4 * 1024 * 1024
+
+
+def read_config(paths: Paths) -> Config:
+    """The configuration of this node, journal included; changes nothing.
+
+    Raises:
+        ConfigurationError: no configuration, not ours, damaged; the text says where.
+        ConfigVersionMismatch: written by another version.
+    """
+    config = _read_checkpoint(paths)
+    for record in journal.read(paths.journal_file):
+        serial = record.get("serial", 0)
+        if serial <= config.data.serial_no:
+            continue
+        if serial != config.data.serial_no + 1:
+            raise errors.ConfigurationError(
+                f"{paths.journal_file} goes on with serial {serial}, but {paths.config_file} has"
+                f" {config.data.serial_no}: one of them is not of this cluster's last state"
+            )
+        config = changes.replay(config, record, mtime=record["time"])
+    return config
+
+
+def _read_checkpoint(paths: Paths) -> Config:
+    path = paths.config_file
+    try:
+        raw = jsonio.loads(path.read_bytes())
+    except FileNotFoundError as err:
+        raise errors.ConfigurationError(
+            f"no configuration at {path}: this node is not a master candidate of any cluster"
+        ) from err
+    except errors.ParseError as err:
+        raise errors.ConfigurationError(f"{path} is damaged: {errors.text(err)}") from err
+    if not isinstance(raw, dict) or not isinstance(raw.get("version"), int):
+        raise errors.ConfigurationError(f"{path} is no cluster configuration")
+    if raw["version"] != constants.CONFIG_VERSION:
+        raise errors.ConfigVersionMismatch(constants.CONFIG_VERSION, raw["version"])
+    return Config(base.from_wire(ConfigData, raw, str(path)))
+
+
+def write_checkpoint(config: Config, paths: Paths) -> None:
+    """Write ``config.data``; blocks for one disk flush."""
+    files.write_atomic(paths.config_file, jsonio.dumps(base.to_wire(config.data)), mode=0o640)
+
+
+class Store:
+    """The configuration of the running master. Thread-safe."""
+
+    def __init__(self, paths: Paths, clock: Clock = SYSTEM) -> None:
+        self._paths = paths
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._journal = journal.Journal(paths.journal_file)
+        self._commit: GroupCommit[tuple[journal.Record, Config]] = GroupCommit(self._flush)
+        self._listeners: list[Callable[[Config, Config], None]] = []
+        self._checkpointing: threading.Thread | None = None
+        self._current = read_config(paths)
+        self._head = self._current
+        self._journal.open()
+
+    @property
+    def current(self) -> Config:
+        """The last durable state; take it once per request and read from that."""
+        return self._current
+
+    def add_listener(self, listener: Callable[[Config, Config], None]) -> None:
+        """``listener(before, after)`` is called after each round of changes; must not block."""
+        self._listeners.append(listener)
+
+    def change(self, name: str, author: Author, edit: Callable[[Draft], T]) -> T:
+        """Make a named change; returns what ``edit`` returned once the change is durable.
+
+        ``edit`` runs alone (no other change meanwhile) on the newest state, must be quick and
+        must not touch anything but the draft. If it raises, nothing is changed.
+
+        Raises:
+            ConfigurationError: the change cannot be written; nothing is changed.
+        """
+        with self._mutex:
+            draft = Draft(self._head, self._clock.now())
+            result = edit(draft)
+            if draft.empty:
+                return result
+            config = draft.result()
+            record = self._record(name, author, draft, config)
+            ticket = self._commit.add((record, config))
+            self._head = config
+        self._commit.wait(ticket)
+        if self._journal.size > CHECKPOINT_AFTER:
+            self._checkpoint_later()
+        return result
+
+    @staticmethod
+    def _record(name: str, author: Author, draft: Draft, config: Config) -> journal.Record:
+        record: dict[str, Any] = {
+            "serial": config.data.serial_no,
+            "time": draft.now,
+            "name": name,
+        }
+        for key in ("job", "user", "reason"):
+            value = getattr(author, key)
+            if value:
+                record[key] = value
+        record.update(draft.wire())
+        return record
+
+    def _flush(self, batch: list[tuple[journal.Record, Config]]) -> None:
+        """Make a group of changes durable and visible; called by one thread at a time."""
+        try:
+            if batch[0][1].data.serial_no != self._current.data.serial_no + 1:
+                raise errors.ConfigurationError("the change was not made: one before it failed")
+            self._journal.append([record for record, _config in batch])
+        except errors.ConfigurationError:
+            with self._mutex:
+                # changes that were built on the lost ones come later and fail by their serial
+                self._head = self._current
+            raise
+        before, self._current = self._current, batch[-1][1]
+        for listener in self._listeners:
+            listener(before, self._current)
+
+    # checkpoints -------------------------------------------------------------------------
+
+    def _checkpoint_later(self) -> None:
+        with self._mutex:
+            if self._checkpointing is not None and self._checkpointing.is_alive():
+                return
+            self._checkpointing = threading.Thread(
+                target=self.checkpoint, name="checkpoint", daemon=True
+            )
+            self._checkpointing.start()
+
+    def checkpoint(self) -> None:
+        """Write ``config.data``; the journal restarts if nothing was changed meanwhile."""
+        config = self._current
+        write_checkpoint(config, self._paths)
+        with self._mutex:
+            if self._head is config:
+                self._journal.restart()
+
+    def close(self) -> None:
+        """Write a last checkpoint and close the journal."""
+        if self._checkpointing is not None:
+            self._checkpointing.join()
+        try:
+            self.checkpoint()
+        except OSError as err:
+            _LOG.error("no checkpoint at the end, the journal has everything: %s", err)
+        self._journal.close()

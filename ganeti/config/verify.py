@@ -1,0 +1,126 @@
+"""What can be wrong in a configuration, found without asking anybody. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
+
+
+def problems(config: Config) -> list[str]:
+    """One sentence for each defect; an empty list for a sound configuration."""
+    return [
+        *_cluster(config),
+        *_nodes(config),
+        *_instances(config),
+        *_disks(config),
+        *_unique(config),
+    ]
+
+
+def _cluster(config: Config) -> Iterator[str]:
+    cluster = config.cluster
+    if cluster.master_node not in config.nodes:
+        yield f"master node {cluster.master_node} is not in the list of nodes"
+    elif not config.master.master_candidate:
+        yield f"master node {config.master.name} is not a master candidate"
+    if not cluster.enabled_hypervisors:
+        yield "no hypervisor is enabled"
+    for hypervisor in cluster.enabled_hypervisors:
+        if hypervisor not in cluster.hvparams:
+            yield f"hypervisor {hypervisor} is enabled but has no parameters"
+    if not cluster.enabled_disk_templates:
+        yield "no disk template is enabled"
+    for uuid in cluster.candidate_certs:
+        if uuid not in config.nodes:
+            yield f"certificate of node {uuid}, which does not exist, is accepted"
+
+
+def _nodes(config: Config) -> Iterator[str]:
+    if not config.groups:
+        yield "there is no node group"
+    for node in config.nodes.values():
+        if node.group not in config.groups:
+            yield f"node {node.name} belongs to the missing node group {node.group}"
+        if sum((node.master_candidate, node.drained, node.offline)) > 1:
+            yield (
+                f"node {node.name} is more than one of master candidate, drained and offline"
+            )
+        if node.master_candidate and node.uuid not in config.cluster.candidate_certs:
+            yield f"master candidate {node.name} has no accepted certificate"
+
+
+def _instances(config: Config) -> Iterator[str]:
+    for instance in config.instances.values():
+        what = f"instance {instance.name or instance.uuid}"
+        if not instance.forthcoming:
+            yield from _real_instance(config, instance, what)
+        elif instance.primary_node and instance.primary_node not in config.nodes:
+            yield f"{what} has the missing primary node {instance.primary_node}"
+        seen: set[str] = set()
+        for uuid in instance.disks:
+            if uuid not in config.disks:
+                yield f"{what} has the missing disk {uuid}"
+            if uuid in seen:
+                yield f"{what} has disk {uuid} twice"
+            seen.add(uuid)
+
+
+def _real_instance(config: Config, instance: Instance, what: str) -> Iterator[str]:
+    if not instance.name:
+        yield f"{what} has no name"
+    if instance.primary_node not in config.nodes:
+        yield f"{what} has the missing primary node {instance.primary_node or '(none)'}"
+    if instance.hypervisor is None:
+        yield f"{what} has no hypervisor"
+    elif instance.hypervisor not in config.cluster.enabled_hypervisors:
+        yield f"{what} uses hypervisor {instance.hypervisor}, which is not enabled"
+    for index, uuid in enumerate(instance.disks):
+        disk = config.disks.get(uuid)
+        if disk is not None and disk.iv_name != f"disk/{index}":
+            yield f"{what}: disk {uuid} is number {index} but is called {disk.iv_name}"
+
+
+def _disks(config: Config) -> Iterator[str]:
+    owners: Counter[str] = Counter()
+    for instance in config.instances.values():
+        owners.update(set(instance.disks))
+    for uuid, count in owners.items():
+        if count > 1:
+            yield f"disk {uuid} is attached to {count} instances"
+    places: Counter[tuple[object, ...]] = Counter()
+    for disk in config.disks.values():
+        if disk.forthcoming:
+            continue
+        if disk.dev_type is None or not disk.logical_id:
+            yield f"disk {disk.uuid} has no type or no logical id"
+            continue
+        for node in disk.nodes:
+            if node not in config.nodes:
+                yield f"disk {disk.uuid} lies on the missing node {node}"
+        where = disk.nodes if disk.dev_type is DiskTemplate.FILE else ()
+        places[(disk.dev_type, tuple(disk.logical_id), where)] += 1
+    for (kind, logical_id, _where), count in places.items():
+        if count > 1:
+            yield f"{count} disks of type {kind} use the same place {logical_id}"
+
+
+def _unique(config: Config) -> Iterator[str]:
+    names = Counter(i.name for i in config.instances.values() if i.name)
+    nodes = Counter(node.name for node in config.nodes.values())
+    macs = Counter(nic.mac for i in config.instances.values() for nic in i.nics)
+    ports = Counter(i.network_port for i in config.instances.values() if i.network_port)
+    for what, counter in (
+        ("instance name", names),
+        ("node name", nodes),
+        ("MAC address", macs),
+        ("TCP port", ports),
+    ):
+        for value, count in counter.items():
+            if count > 1:
+                yield f"{what} {value} is used {count} times"
+    for port in set(ports) & set(config.cluster.tcpudp_port_pool):
+        yield f"TCP port {port} is used and in the pool of free ports"
