@@ -18,6 +18,7 @@ LOCK_NAME: Final = "ganeti-ssconf.lock"
 
 MASTER_NODE: Final = "master_node"
 MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
+PRIMARY_IP_FAMILY: Final = "primary_ip_family"
 FILE_STORAGE_DIR: Final = "file_storage_dir"
 SHARED_FILE_STORAGE_DIR: Final = "shared_file_storage_dir"
 
@@ -45,7 +46,7 @@ _GENERAL: Final = (
     "nodegroups",
     "offline_nodes",
     "online_nodes",
-    "primary_ip_family",
+    PRIMARY_IP_FAMILY,
     "release_version",
     SHARED_FILE_STORAGE_DIR,
     "ssh_ports",

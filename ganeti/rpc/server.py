@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from wsgiref.types import StartResponse
@@ -53,14 +53,13 @@ class RpcApp:
         calls: NodeCalls,
         authorise: Authorise,
         *,
-        table: Mapping[str, CallSpec] | None = None,
         clock: Clock = SYSTEM,
     ) -> None:
         """``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
         caller's certificate) and returns why the call is refused, or None."""
         self._calls = calls
         self._authorise = authorise
-        self._specs = specs() if table is None else table
+        self._specs = specs()
         self._clock = clock
         self._lock = threading.Lock()
         self._running: dict[int, str] = {}

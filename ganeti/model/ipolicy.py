@@ -1,0 +1,106 @@
+"""The instance policy: which sizes of instances a cluster or group allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti.model.params import Params
+
+SPEC_KEYS = (
+    "cpu-count",
+    "disk-count",
+    "disk-size",
+    "memory-size",
+    "nic-count",
+    "spindle-use",
+)
+
+ALL_TEMPLATES = (
+    "blockdev",
+    "diskless",
+    "drbd",
+    "ext",
+    "file",
+    "gluster",
+    "plain",
+    "rbd",
+    "sharedfile",
+)
+
+
+def defaults() -> Params:
+    """The builtin policy of a new cluster."""
+    low = {
+        "cpu-count": 1,
+        "disk-count": 1,
+        "disk-size": 1024,
+        "memory-size": 128,
+        "nic-count": 1,
+        "spindle-use": 1,
+    }
+    high = {
+        "cpu-count": 8,
+        "disk-count": 16,
+        "disk-size": 1048576,
+        "memory-size": 32768,
+        "nic-count": 8,
+        "spindle-use": 12,
+    }
+    return {
+        "minmax": [{"min": low, "max": high}],
+        "std": dict(low),
+        "disk-templates": list(ALL_TEMPLATES),
+        "vcpu-ratio": 4.0,
+        "spindle-ratio": 32.0,
+    }
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a policy looks at: sizes in MiB."""
+
+    memory: int
+    vcpus: int
+    spindle_use: int
+    disks: Sequence[int]
+    nics: int
+    template: str
+
+
+def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
+    """What a shape breaks, a sentence each; empty if it is allowed.
+
+    With several min/max pairs one that is kept is enough; the nearest one is reported.
+    """
+    found: list[str] = []
+    allowed = policy.get("disk-templates", ALL_TEMPLATES)
+    if shape.template not in allowed:
+        found.append(
+            f"disk template {shape.template} is not allowed (allowed are {', '.join(allowed)})"
+        )
+    tries = [
+        _outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])
+    ]
+    if tries and all(tries):
+        found += min(tries, key=list.__len__)
+    return found
+
+
+def _outside(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> list[str]:
+    found: list[str] = []
+    checks: list[tuple[str, str, int]] = [
+        ("memory-size", "", shape.memory),
+        ("cpu-count", "", shape.vcpus),
+        ("spindle-use", "", shape.spindle_use),
+        ("disk-count", "", len(shape.disks)),
+        ("nic-count", "", shape.nics),
+        *(("disk-size", f" of disk {i}", size) for i, size in enumerate(shape.disks)),
+    ]
+    for key, which, value in checks:
+        if key == "disk-count" and shape.template == "diskless":
+            continue
+        if key in low and key in high and not low[key] <= value <= high[key]:
+            found.append(f"{key}{which} {value} is not between {low[key]} and {high[key]}")
+    return found

@@ -1,0 +1,88 @@
+"""Objects as the node side needs them: with every parameter filled in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
+from ganeti.model.nic import Nic
+from ganeti.model.params import fill
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+
+
+def disk(config: Config, item: Disk, group: str) -> NodeDisk:
+    """A disk with the parameters of its template in a node group."""
+    assert item.dev_type is not None
+    return NodeDisk(
+        uuid=item.uuid,
+        dev_type=item.dev_type,
+        logical_id=tuple(item.logical_id),
+        children=tuple(disk(config, child, group) for child in item.children),
+        nodes=tuple(item.nodes),
+        iv_name=item.iv_name,
+        size=item.size,
+        mode=item.mode,
+        name=item.name,
+        spindles=item.spindles,
+        params=config.diskparams(DiskTemplate(item.dev_type), group),
+    )
+
+
+def nic(config: Config, item: Nic, group: str) -> NodeNic:
+    """A network card with its network."""
+    network = config.networks.get(item.network) if item.network else None
+    return NodeNic(
+        uuid=item.uuid,
+        mac=item.mac,
+        ip=item.ip,
+        name=item.name,
+        network=item.network,
+        nicparams=config.nicparams_for(item.nicparams, item.network, group),
+        netinfo=None if network is None else base.to_wire(network),
+    )
+
+
+def instance(
+    config: Config,
+    item: Instance,
+    *,
+    hvparams: Mapping[str, Any] | None = None,
+    beparams: Mapping[str, Any] | None = None,
+    osparams: Mapping[str, Any] | None = None,
+    disks: list[Disk] | None = None,
+) -> NodeInstance:
+    """An instance with complete parameters; the keyword arguments override for this call only.
+
+    ``disks`` is for an instance that is not (or not in this form) in the configuration.
+    """
+    assert item.hypervisor is not None
+    group = config.nodes[item.primary_node].group
+    return NodeInstance(
+        uuid=item.uuid,
+        name=item.name,
+        primary_node=item.primary_node,
+        secondary_nodes=tuple(config.secondary_nodes(item)) if disks is None else (),
+        os=item.os,
+        hypervisor=item.hypervisor,
+        hvparams=fill(config.hvparams(item), hvparams or {}),
+        beparams=fill(config.beparams(item), beparams or {}),
+        osparams=fill(
+            config.osparams_for(item.os, item.osparams), item.osparams_private, osparams or {}
+        ),
+        nics=tuple(nic(config, card, group) for card in item.nics),
+        disks_info=tuple(
+            disk(config, each, group)
+            for each in (config.disks_of(item) if disks is None else disks)
+        ),
+        admin_state=item.admin_state,
+        network_port=item.network_port,
+        ctime=item.ctime,
+        mtime=item.mtime,
+        serial_no=item.serial_no,
+        tags=tuple(item.tags),
+    )

@@ -1,0 +1,109 @@
+"""Checks that many operations share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import params
+from ganeti.model.node import Node
+from ganeti.model.params import Params
+from ganeti.ops.operation import Context
+from ganeti.rpc.calls import NodeCalls
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\Z")
+
+
+def host_name(name: str, what: str) -> str:
+    """The name in lower case if it can be a host name; OpPrereqError otherwise."""
+    lowered = name.lower().rstrip(".")
+    labels = lowered.split(".")
+    if len(lowered) > 253 or not all(
+        len(label) <= 63 and _LABEL.match(label) for label in labels
+    ):
+        raise errors.OpPrereqError(
+            f"'{name}' cannot be the name of {what}: letters, digits, '-' and '.' are allowed,"
+            " up to 63 characters between dots",
+            errors.ErrorCode.INVAL,
+        )
+    return lowered
+
+
+def hypervisor_enabled(ctx: Context, name: str) -> str:
+    """The hypervisor if the cluster uses it; OpPrereqError otherwise."""
+    enabled = ctx.config.cluster.enabled_hypervisors
+    if name not in enabled:
+        raise errors.OpPrereqError(
+            f"hypervisor {name} is not enabled in this cluster; enabled: {', '.join(enabled)}",
+            errors.ErrorCode.INVAL,
+        )
+    return name
+
+
+def check_hvparams(
+    ctx: Context,
+    hypervisor: str,
+    os_name: str,
+    own: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+) -> Params:
+    """Typed parameters of one instance; refused if unknown or only settable for the cluster.
+
+    Raises:
+        OpPrereqError: a parameter that belongs to the cluster.
+        ParameterError: unknown name or wrong value.
+    """
+    driver = HYPERVISORS.get(hypervisor)
+    wrong = sorted(set(wanted) & driver.traits.global_params)
+    if wrong:
+        raise errors.OpPrereqError(
+            f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}",
+            errors.ErrorCode.INVAL,
+        )
+    values = params.check(
+        driver.params, params.without_defaults(wanted), f"hypervisor {hypervisor}"
+    )
+    full = ctx.config.hvparams_for(hypervisor, os_name, {**own, **values})
+    params.check(driver.params, full, f"hypervisor {hypervisor}", partial=False)
+    return values
+
+
+def usable_node(node: Node, what: str) -> None:
+    """Refuse a node that takes no instances; OpPrereqError."""
+    for bad, word in (
+        (node.offline, "offline"),
+        (node.drained, "drained"),
+        (not node.vm_capable, "not able to run instances"),
+    ):
+        if bad:
+            raise errors.OpPrereqError(
+                f"node {node.name} is {word} and cannot be used {what}", errors.ErrorCode.STATE
+            )
+
+
+def os_on_node(
+    ctx: Context, node: Node, os_name: str, values: Mapping[str, Any], *, force_variant: bool
+) -> None:
+    """Refuse an OS that the node does not have or whose parameters are wrong; OpPrereqError."""
+    base = os_name.partition("+")[0]
+    if base in ctx.config.cluster.blacklisted_os:
+        raise errors.OpPrereqError(
+            f"OS {base} is blacklisted for new instances", errors.ErrorCode.STATE
+        )
+    try:
+        ctx.rpc.one(
+            node,
+            NodeCalls.os_validate,
+            True,
+            os_name,
+            ["parameters"],
+            dict(values),
+            force_variant,
+        )
+    except errors.RpcError:
+        raise
+    except errors.GanetiError as err:
+        raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.INVAL) from err

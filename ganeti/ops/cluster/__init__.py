@@ -1,0 +1,1 @@
+"""Operations on the cluster as a whole."""

@@ -1,0 +1,163 @@
+"""Running hooks around an operation, on the nodes that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.opcodes.base import OpCode
+from ganeti.ops.operation import Context, Hooks
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer
+
+#: Result codes of a single hook script.
+SKIPPED, FAILED, SUCCEEDED = 0, 1, 2
+
+HOOK_PATH = "/sbin:/bin:/usr/sbin:/usr/bin"
+
+
+def run_pre(ctx: Context, op: OpCode, hooks: Hooks | None) -> None:
+    """Run the pre hooks; one that fails aborts the operation.
+
+    Raises:
+        HooksAbort: ``[[node, script, output], ...]`` of the failed hooks.
+    """
+    if hooks is None:
+        return
+    env = environment(ctx, op, hooks, "pre")
+    refused: list[list[str]] = []
+    for answer in _call(ctx, hooks, "pre", env).values():
+        if answer.error is not None:
+            ctx.warn(f"hooks could not be run: {errors.text(answer.error)}")
+            continue
+        for script, code, output in answer.get():
+            if code == FAILED:
+                refused.append([answer.node.name, script, output])
+    if refused:
+        raise errors.HooksAbort(refused)
+
+
+def run_post(ctx: Context, op: OpCode, before: Hooks | None, after: Hooks | None) -> None:
+    """Run the post hooks with the values from before and after; a failure is only reported."""
+    if before is None or after is None:
+        return
+    env = environment(ctx, op, before, "post")
+    env.update((f"GANETI_POST_{key}", _text(value)) for key, value in after.env.items())
+    for answer in _call(ctx, after, "post", env).values():
+        if answer.error is not None:
+            ctx.warn(f"hooks could not be run: {errors.text(answer.error)}")
+            continue
+        for script, code, output in answer.get():
+            if code == FAILED:
+                ctx.warn(f"post hook {script} failed on node {answer.node.name}: {output}")
+
+
+def _call(
+    ctx: Context, hooks: Hooks, phase: str, env: dict[str, str]
+) -> dict[str, Answer[list[list[Any]]]]:
+    config = ctx.config
+    wanted = hooks.pre_nodes if phase == "pre" else hooks.post_nodes
+    nodes = {uuid: config.nodes[uuid] for uuid in wanted if uuid in config.nodes}
+    online = [node for node in nodes.values() if not node.offline]
+    return ctx.rpc.many(online, NodeCalls.hooks_runner, hooks.path, phase, env)
+
+
+def environment(ctx: Context, op: OpCode, hooks: Hooks, phase: str) -> dict[str, str]:
+    """All variables of a hook, the global ones included."""
+    config = ctx.config
+    return {
+        "PATH": HOOK_PATH,
+        "GANETI_HOOKS_VERSION": str(constants.HOOKS_VERSION),
+        "GANETI_HOOKS_PHASE": phase,
+        "GANETI_HOOKS_PATH": hooks.path,
+        "GANETI_OP_CODE": op.op_id,
+        "GANETI_DATA_DIR": str(ctx.paths.data),
+        "GANETI_OBJECT_TYPE": hooks.object_type,
+        "GANETI_CLUSTER": config.cluster.cluster_name,
+        "GANETI_MASTER": config.master.name,
+        **_own(hooks.env),
+    }
+
+
+def _own(env: Mapping[str, Any]) -> dict[str, str]:
+    return {f"GANETI_{key}": _text(value) for key, value in env.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple | set | frozenset):
+        return " ".join(str(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def instance_env(config: Config, instance: Instance) -> dict[str, Any]:
+    """Variables that every instance hook gets, without the GANETI_ prefix."""
+    be = config.beparams(instance)
+    names = {uuid: node.name for uuid, node in config.nodes.items()}
+    env: dict[str, Any] = {
+        "OP_TARGET": instance.name,
+        "INSTANCE_NAME": instance.name,
+        "INSTANCE_PRIMARY": names.get(instance.primary_node, ""),
+        "INSTANCE_SECONDARIES": [names[uuid] for uuid in config.secondary_nodes(instance)],
+        "INSTANCE_OS_TYPE": instance.os,
+        "INSTANCE_STATUS": instance.admin_state,
+        "INSTANCE_MINMEM": be["minmem"],
+        "INSTANCE_MAXMEM": be["maxmem"],
+        "INSTANCE_MEMORY": be["maxmem"],
+        "INSTANCE_VCPUS": be["vcpus"],
+        "INSTANCE_DISK_TEMPLATE": config.disk_template(instance),
+        "INSTANCE_HYPERVISOR": instance.hypervisor,
+        "INSTANCE_NIC_COUNT": len(instance.nics),
+        "INSTANCE_DISK_COUNT": len(instance.disks),
+        "INSTANCE_TAGS": list(instance.tags),
+    }
+    _nics(env, config, instance)
+    for index, uuid in enumerate(instance.disks):
+        disk = config.disks.get(uuid)
+        if disk is None:
+            continue
+        prefix = f"INSTANCE_DISK{index}"
+        if disk.name:
+            env[f"{prefix}_NAME"] = disk.name
+        env[f"{prefix}_UUID"] = disk.uuid
+        env[f"{prefix}_SIZE"] = disk.size
+        env[f"{prefix}_MODE"] = disk.mode
+        env[f"{prefix}_DEV_TYPE"] = disk.dev_type
+        if len(disk.logical_id) == 2:
+            env[f"{prefix}_DRIVER"], env[f"{prefix}_ID"] = disk.logical_id
+    for key, value in be.items():
+        env[f"INSTANCE_BE_{key}"] = value
+    for key, value in config.hvparams(instance).items():
+        env[f"INSTANCE_HV_{key}"] = value
+    return env
+
+
+def _nics(env: dict[str, Any], config: Config, instance: Instance) -> None:
+    group = config.nodes[instance.primary_node].group if instance.primary_node else None
+    for index, nic in enumerate(instance.nics):
+        params = config.nicparams_for(nic.nicparams, nic.network, group)
+        prefix = f"INSTANCE_NIC{index}"
+        if nic.name:
+            env[f"{prefix}_NAME"] = nic.name
+        env[f"{prefix}_UUID"] = nic.uuid
+        env[f"{prefix}_IP"] = nic.ip
+        env[f"{prefix}_MAC"] = nic.mac
+        env[f"{prefix}_MODE"] = params["mode"]
+        env[f"{prefix}_LINK"] = params["link"]
+        env[f"{prefix}_VLAN"] = params["vlan"]
+        if params["mode"] in ("bridged", "openvswitch"):
+            env[f"{prefix}_BRIDGE"] = params["link"]
+        network = config.networks.get(nic.network) if nic.network else None
+        if network is None:
+            continue
+        env[f"{prefix}_NETWORK_NAME"] = network.name
+        env[f"{prefix}_NETWORK_UUID"] = network.uuid
+        env[f"{prefix}_NETWORK_TAGS"] = list(network.tags)
+        for key in ("gateway", "network6", "gateway6", "mac_prefix"):
+            value = getattr(network, key)
+            if value:
+                name = "SUBNET6" if key == "network6" else key.upper()
+                env[f"{prefix}_NETWORK_{name}"] = value
+        env[f"{prefix}_NETWORK_SUBNET"] = network.network

@@ -1,0 +1,297 @@
+"""Create an instance: place, disks, guest OS, first start.
+
+Until everything is in place the instance is in the configuration as *forthcoming*: its name,
+addresses and places of disks are taken, and whatever a crash leaves behind is on record.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.jobs.execution import Need
+from ganeti.model import base, ipolicy, params
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, DiskTemplate, HypervisorName, LockLevel, NodeUuid
+from ganeti.model.node import Node
+from ganeti.model.params import BackendParams, Params
+from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops import annotate, checks
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.instance import disks as instance_disks
+from ganeti.ops.instance import plan, power
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.tags import target as tag_rules
+from ganeti.rpc.calls import NodeCalls
+
+
+class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
+    """Gives the names of the instance's nodes, the primary first."""
+
+    def locks(self) -> Needs:
+        self.name = checks.host_name(self.op.instance_name, "an instance")
+        config = self.ctx.config
+        if config.has_instance_name(self.name):
+            raise errors.OpPrereqError(
+                f"instance '{self.name}' exists already", errors.ErrorCode.EXISTS
+            )
+        node = self._given_node()
+        yield Need(LockLevel.INSTANCE, [self.name], adding=True)
+        yield Need(LockLevel.NODE, [node.uuid], shared=True)
+        self.node = self.ctx.config.nodes[node.uuid]
+
+    def _given_node(self) -> Node:
+        op = self.op
+        if op.iallocator is not None:
+            raise errors.OpPrereqError(
+                f"allocator '{op.iallocator}' cannot be asked in this version;"
+                " give the node with --node",
+                errors.ErrorCode.INVAL,
+            )
+        if op.pnode is None and op.pnode_uuid is None:
+            raise errors.OpPrereqError(
+                "no node was given; say where to create the instance with --node NAME",
+                errors.ErrorCode.INVAL,
+            )
+        return self.ctx.config.node(op.pnode_uuid or op.pnode or "")
+
+    # check -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        op, ctx = self.op, self.ctx
+        self._check_mode()
+        tag_rules.check(op.tags)
+        checks.usable_node(self.node, "for a new instance")
+        config = ctx.config
+        default = config.cluster.enabled_hypervisors[0]
+        self.hypervisor = HypervisorName(
+            checks.hypervisor_enabled(ctx, str(op.hypervisor or default))
+        )
+        self.template = plan.template(ctx, op)
+        self.os = op.os_type or ""
+        self.beparams = params.check(
+            BackendParams,
+            params.without_defaults(params.expand_backend(op.beparams)),
+            "backend",
+        )
+        self.full_be = config.beparams_for(self.beparams)
+        if self.full_be["minmem"] > self.full_be["maxmem"]:
+            raise errors.OpPrereqError(
+                f"minmem {self.full_be['minmem']} is larger than maxmem {self.full_be['maxmem']}",
+                errors.ErrorCode.INVAL,
+            )
+        self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, op.hvparams)
+        self._check_secondary()
+        self.disks = plan.disks(ctx, op, self.name, self.template, [self.node])
+        self.nics = plan.nics(ctx, op)
+        self._check_policy()
+        self.instance = self._make_instance()
+        self._check_node()
+
+    def _check_mode(self) -> None:
+        op = self.op
+        if op.mode is not InstCreateMode.CREATE:
+            raise errors.OpPrereqError(
+                f"creation mode {op.mode} is not built yet; only create is",
+                errors.ErrorCode.INVAL,
+            )
+        if op.forthcoming or op.commit:
+            raise errors.OpPrereqError(
+                "reserving instances is not built yet; leave --forthcoming and --commit away",
+                errors.ErrorCode.INVAL,
+            )
+        if not op.os_type and not op.no_install:
+            raise errors.OpPrereqError(
+                "no guest OS was given; name one with --os-type, or use --no-install",
+                errors.ErrorCode.INVAL,
+            )
+        if op.no_install and op.start:
+            self.ctx.log("Without an OS the instance is not started")
+
+    def _check_secondary(self) -> None:
+        if self.op.snode is not None or self.op.snode_uuid is not None:
+            raise errors.OpPrereqError(
+                f"disk template {self.template} keeps no copy on a second node;"
+                " leave the secondary node away",
+                errors.ErrorCode.INVAL,
+            )
+
+    def _check_policy(self) -> None:
+        shape = ipolicy.Shape(
+            memory=self.full_be["maxmem"],
+            vcpus=self.full_be["vcpus"],
+            spindle_use=self.full_be["spindle_use"],
+            disks=[disk.size for disk in self.disks],
+            nics=len(self.nics),
+            template=self.template,
+        )
+        broken = ipolicy.violations(self.ctx.config.ipolicy(self.node.group), shape)
+        if not broken:
+            return
+        text = f"instance policy of the node group: {'; '.join(broken)}"
+        if not self.op.ignore_ipolicy:
+            raise errors.OpPrereqError(
+                f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL
+            )
+        self.ctx.warn(text)
+
+    def _check_node(self) -> None:
+        """Ask the node: parameters, OS, space, memory."""
+        ctx, node = self.ctx, self.node
+        full = ctx.config.hvparams(self.instance)
+        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(self.hypervisor), full)
+        if self.os:
+            values = ctx.config.osparams_for(self.os, self._osparams())
+            checks.os_on_node(
+                ctx, node, self.os, values, force_variant=self.op.force_variant
+            )
+        if self.starts:
+            power.check_memory(
+                ctx, node, self.hypervisor, self.full_be["maxmem"], f"instance {self.name}"
+            )
+
+    @property
+    def starts(self) -> bool:
+        return self.op.start and not self.op.no_install
+
+    def _osparams(self) -> Params:
+        """All OS parameters of this creation, the hidden ones in clear (never stored as such)."""
+        op = self.op
+        result: Params = dict(op.osparams)
+        for hidden in (op.osparams_private, op.osparams_secret):
+            for key, value in (hidden or {}).items():
+                if key in result:
+                    raise errors.OpPrereqError(
+                        f"OS parameter '{key}' is given more than once", errors.ErrorCode.INVAL
+                    )
+                result[key] = _plain(value)
+        return result
+
+    def _make_instance(self) -> Instance:
+        op = self.op
+        return Instance(
+            uuid=str(uuid.uuid4()),
+            name=self.name,
+            primary_node=NodeUuid(self.node.uuid),
+            os=self.os,
+            hypervisor=self.hypervisor,
+            hvparams=self.hvparams,
+            beparams=self.beparams,
+            osparams=dict(op.osparams),
+            osparams_private={k: _plain(v) for k, v in (op.osparams_private or {}).items()},
+            admin_state=AdminState.DOWN,
+            nics=tuple(self.nics),
+            disks=tuple(disk.uuid for disk in self.disks),  # type: ignore[misc]
+            tags=tuple(sorted(set(op.tags))),
+        )
+
+    def hooks(self) -> Hooks:
+        env = hook_env.instance_env(self.ctx.config, base.replace(self.instance, disks=()))
+        env.update(INSTANCE_DISK_COUNT=len(self.disks), INSTANCE_DISK_TEMPLATE=self.template)
+        env.update(INSTANCE_STATUS=str(self.op.start), ADD_MODE=str(self.op.mode))
+        for index, disk in enumerate(self.disks):
+            prefix = f"INSTANCE_DISK{index}"
+            if disk.name:
+                env[f"{prefix}_NAME"] = disk.name
+            env[f"{prefix}_UUID"] = ""
+            env[f"{prefix}_SIZE"] = disk.size
+            env[f"{prefix}_MODE"] = disk.mode
+        nodes = [self.ctx.config.cluster.master_node, self.node.uuid]
+        return Hooks("instance-add", "INSTANCE", env, nodes, nodes)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> list[str]:
+        ctx = self.ctx
+        self._promise()
+        self._create_disks()
+        if self.os and not self.op.no_install:
+            self._install()
+        self._make_real()
+        if self.starts:
+            ctx.log("* starting instance...")
+            down = AdminState.DOWN
+            ctx.undo.callback(power.set_state, ctx, self.instance, down, disks_active=False)
+            power.set_state(ctx, self.instance, AdminState.UP, disks_active=True)
+            power.start(ctx, ctx.config.instances[self.instance.uuid], self.op)
+        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [self.name])
+        return [self.node.name]
+
+    def _promise(self) -> None:
+        """Put the instance into the configuration as forthcoming."""
+        needs_port = HYPERVISORS.get(self.hypervisor).traits.needs_port
+
+        def edit(draft: Draft) -> None:
+            port = draft.allocate_port() if needs_port else None
+            self.instance = base.replace(self.instance, network_port=port)
+            promised = base.replace(self.instance, forthcoming=True)
+            draft.add_instance(
+                promised, [base.replace(disk, forthcoming=True) for disk in self.disks]
+            )
+
+        self.ctx.store.change("instance-promise", self.ctx.author, edit)
+        self.ctx.undo.callback(self._forget)
+
+    def _forget(self) -> None:
+        """Undo of :meth:`_promise`."""
+        def edit(draft: Draft) -> None:
+            draft.remove_instance(self.instance)
+
+        self.ctx.store.change("instance-add-undone", self.ctx.author, edit)
+
+    def _create_disks(self) -> None:
+        ctx = self.ctx
+        if self.template is DiskTemplate.DISKLESS:
+            return
+        ctx.log("* creating instance disks...")
+        for directory in instance_disks.directories(self.disks):
+            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_create, directory)
+        ctx.undo.callback(instance_disks.remove_directories, ctx, self.node, self.disks)
+        for disk in self.disks:
+            ctx.undo.callback(self._remove_disk, disk)
+            ctx.rpc.one(
+                self.node,
+                NodeCalls.blockdev_create,
+                annotate.disk(ctx.config, disk, self.node.group),
+                disk.size,
+                self.name,
+                True,
+                f"originstname+{self.name}",
+                False,
+            )
+
+    def _remove_disk(self, disk: Disk) -> None:
+        for failure in instance_disks.remove(self.ctx, [disk]):
+            self.ctx.warn(failure)
+
+    def _install(self) -> None:
+        ctx = self.ctx
+        ctx.log("* running the instance OS create scripts...")
+        ctx.undo.callback(instance_disks.shutdown, ctx, self.instance, self.disks)
+        instance_disks.assemble(ctx, self.instance, self.disks)
+        wire = annotate.instance(
+            ctx.config, self.instance, osparams=self._osparams(), disks=self.disks
+        )
+        ctx.rpc.one(
+            self.node, NodeCalls.instance_os_add, wire, False, self.op.debug_level or 0
+        )
+
+    def _make_real(self) -> None:
+        def edit(draft: Draft) -> None:
+            for disk in self.disks:
+                draft.update(disk, forthcoming=None)
+            draft.update(self.instance, forthcoming=None)
+
+        ctx = self.ctx
+        ctx.store.change("instance-add", ctx.author, edit)
+        if not self.starts:
+            instance_disks.shutdown(ctx, ctx.config.instances[self.instance.uuid])
+
+
+def _plain(value: object) -> object:
+    return value.reveal() if isinstance(value, Hidden) else value

@@ -1,0 +1,115 @@
+"""Starting and stopping an instance on its primary node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, AdminStateSource
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.ops import annotate
+from ganeti.ops.instance import disks as instance_disks
+from ganeti.ops.operation import Context
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import InstanceInfo
+
+
+def reason(op: OpCode) -> list[Any]:
+    """The reason trail of an opcode for the node."""
+    return [list(entry) for entry in op.reason]
+
+
+def primary(ctx: Context, instance: Instance) -> Node:
+    """The primary node, which must be online; OpPrereqError otherwise."""
+    node = ctx.config.nodes[instance.primary_node]
+    if node.offline:
+        raise errors.OpPrereqError(
+            f"primary node {node.name} of instance {instance.name} is marked offline",
+            errors.ErrorCode.STATE,
+        )
+    return node
+
+
+def running(ctx: Context, instance: Instance) -> InstanceInfo | None:
+    """What the primary node says of the instance, None when it does not run there."""
+    assert instance.hypervisor is not None
+    node = primary(ctx, instance)
+    params = ctx.config.cluster.hvparams.get(instance.hypervisor, {})
+    hypervisor = str(instance.hypervisor)
+    answer = ctx.rpc.one(
+        node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params}
+    )
+    return answer.get(instance.name)
+
+
+def check_memory(ctx: Context, node: Node, hypervisor: str, needed: int, what: str) -> None:
+    """Refuse when a node has less free memory than ``needed`` MiB; OpPrereqError."""
+    params = ctx.config.cluster.hvparams.get(hypervisor, {})
+    _boot, _space, info = ctx.rpc.one(node, NodeCalls.node_info, [], [(hypervisor, params)])
+    free = info[0].get("memory_free") if info else None
+    if not isinstance(free, int):
+        raise errors.OpPrereqError(
+            f"node {node.name} does not say how much memory is free", errors.ErrorCode.ENVIRON
+        )
+    if needed > free:
+        raise errors.OpPrereqError(
+            f"not enough memory on node {node.name} for {what}: needed {needed} MiB,"
+            f" free {free} MiB",
+            errors.ErrorCode.NORES,
+        )
+
+
+def set_state(
+    ctx: Context,
+    instance: Instance,
+    state: AdminState,
+    *,
+    disks_active: bool,
+    source: AdminStateSource = AdminStateSource.ADMIN,
+) -> None:
+    """Record what the admin wants of an instance."""
+    current = ctx.config.instances[instance.uuid]
+    if (current.admin_state, current.disks_active, current.admin_state_source) == (
+        state,
+        disks_active,
+        source,
+    ):
+        return
+
+    def edit(draft: Draft) -> None:
+        draft.update(
+            instance, admin_state=state, disks_active=disks_active, admin_state_source=source
+        )
+
+    ctx.store.change(f"instance-{state}", ctx.author, edit)
+
+
+def start(
+    ctx: Context,
+    instance: Instance,
+    op: OpCode,
+    *,
+    hvparams: Mapping[str, Any] | None = None,
+    beparams: Mapping[str, Any] | None = None,
+    paused: bool = False,
+) -> None:
+    """Activate the disks and start the guest; the disks go down again if that fails."""
+    node = primary(ctx, instance)
+    instance_disks.assemble(ctx, instance)
+    wire = annotate.instance(ctx.config, instance, hvparams=hvparams, beparams=beparams)
+    try:
+        ctx.rpc.one(node, NodeCalls.instance_start, wire, paused, reason(op))
+    except errors.GanetiError:
+        instance_disks.shutdown(ctx, instance)
+        raise
+
+
+def stop(ctx: Context, instance: Instance, op: OpCode, timeout: int) -> None:
+    """Ask the guest to stop, wait up to ``timeout`` seconds, then end it."""
+    node = primary(ctx, instance)
+    wire = annotate.instance(ctx.config, instance)
+    ctx.rpc.one(node, NodeCalls.instance_shutdown, wire, timeout, reason(op))

@@ -1,0 +1,131 @@
+"""The shape of an operation: ask for locks, check, run.
+
+Life cycle: ``locks()`` -> ``check()`` (reads only) -> pre hooks -> ``run()`` -> post hooks. A dry
+run ends after the pre hooks. Everything an operation may touch arrives as :class:`Context`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from ganeti import errors
+from ganeti.base.clock import Clock
+from ganeti.config.changes import Author
+from ganeti.config.reservations import Reservations
+from ganeti.config.store import Store
+from ganeti.jobs.execution import JobHandle, Need
+from ganeti.locking.manager import LockManager
+from ganeti.model.config import Config
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.base import OpCode
+from ganeti.ops.services import Services
+from ganeti.paths import Paths
+from ganeti.rpc.client import NodeRpc
+
+O = TypeVar("O", bound=OpCode)  # noqa: E741
+R = TypeVar("R")
+
+Needs = Iterator[Need]
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Where the hooks of an operation lie and on which nodes they run (uuids)."""
+
+    path: str
+    object_type: str
+    #: values of the operation, without the GANETI_ prefix
+    env: Mapping[str, Any]
+    pre_nodes: Iterable[str] = ()
+    post_nodes: Iterable[str] = ()
+
+
+@dataclass
+class Context:
+    """What an operation works with."""
+
+    job: JobHandle
+    store: Store
+    rpc: NodeRpc
+    locks: LockManager
+    reservations: Reservations
+    clock: Clock
+    paths: Paths
+    services: Services
+    #: undo steps of what was done so far; run in reverse if the operation fails
+    undo: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def config(self) -> Config:
+        """The newest state; take it once and read from that."""
+        return self.store.current
+
+    @property
+    def author(self) -> Author:
+        submitter = self.job.submitter
+        user = "" if submitter is None else submitter.name or f"uid {submitter.uid}"
+        return Author(job=self.job.job_id, user=user)
+
+    def log(self, message: str) -> None:
+        """A line for the user, shown as it happens."""
+        self.job.log(message)
+
+    def warn(self, message: str) -> None:
+        self.job.log(f"WARNING: {message}")
+
+    # locks -------------------------------------------------------------------------------
+
+    def held(self, level: LockLevel) -> frozenset[str]:
+        return self.locks.held(self.job.job_id, level)
+
+    def release(self, level: LockLevel, *, keep: Iterable[str] = ()) -> None:
+        """Give up locks of a level that are not needed any more."""
+        drop = self.held(level) - set(keep)
+        self.locks.release(self.job.job_id, level, drop if keep else None)
+
+    def downgrade(self, level: LockLevel) -> None:
+        self.locks.downgrade(self.job.job_id, level)
+
+    def reserve(self, kind: str, value: str) -> None:
+        self.reservations.reserve(kind, value, self.job.job_id)
+
+
+class Operation(ABC, Generic[O, R]):
+    """One opcode, being done. A subclass stands in ``ops/<family>/<verb>.py``."""
+
+    #: what a dry run gives as result
+    dry_run_result: ClassVar[Any] = None
+
+    def __init__(self, op: O, ctx: Context) -> None:
+        self.op = op
+        self.ctx = ctx
+
+    def locks(self) -> Needs:
+        """Yield needs in level order; after each ``yield`` those locks are held.
+
+        So a later need may depend on what is now safe to read. No locks by default.
+        """
+        yield from ()
+
+    def check(self) -> None:
+        """Refuse what cannot be done; reads only.
+
+        Raises:
+            OpPrereqError: what is wrong, and what to do.
+        """
+
+    def hooks(self) -> Hooks | None:
+        """Hooks around :meth:`run`; called after :meth:`check`, and again before the post hooks."""
+        return None
+
+    @abstractmethod
+    def run(self) -> R:
+        """Do it. On an error everything in ``ctx.undo`` is undone."""
+
+
+def not_found(what: str, name: str) -> errors.OpPrereqError:
+    return errors.OpPrereqError(f"{what} '{name}' is not known", errors.ErrorCode.NOENT)

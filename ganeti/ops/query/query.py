@@ -1,0 +1,15 @@
+"""A query as a job: for item types that only operations may ask, and for scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.opcodes.query import OpQuery
+from ganeti.ops.operation import Operation
+
+
+class Query(Operation[OpQuery, dict[str, Any]]):
+    """Takes no lock: queries read one snapshot."""
+
+    def run(self) -> dict[str, Any]:
+        return self.ctx.services.query(str(self.op.what), self.op.fields, self.op.qfilter)

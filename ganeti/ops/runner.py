@@ -1,0 +1,73 @@
+"""Takes an operation through its life cycle; the operations' side of the job queue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ganeti import errors
+from ganeti.jobs.execution import JobHandle, Need
+from ganeti.model.names import BGL, LockLevel
+from ganeti.opcodes.base import OpCode
+from ganeti.ops import hooks, registry
+from ganeti.ops.operation import Context, Operation
+
+_LOG = logging.getLogger(__name__)
+
+
+class Runner:
+    """Makes executions for the queue."""
+
+    def __init__(self, make_context: Callable[[JobHandle], Context]) -> None:
+        self._make_context = make_context
+
+    def check_submission(self, op: OpCode) -> None:
+        """Refuse an opcode without operation (OpNotBuiltError)."""
+        registry.find(op.op_id)
+
+    def start(self, op: OpCode, job: JobHandle) -> OpExecution:
+        return OpExecution(registry.find(op.op_id), op, self._make_context(job))
+
+
+class OpExecution:
+    """One opcode on its way: locks step by step, then check, hooks and run."""
+
+    def __init__(self, cls: type[Operation[Any, Any]], op: OpCode, ctx: Context) -> None:
+        self._operation = cls(op, ctx)
+        self._op = op
+        self._ctx = ctx
+        self._needs = self._all_needs()
+
+    def _all_needs(self) -> Iterator[Need]:
+        yield Need(LockLevel.CLUSTER, (BGL,), shared=not self._op.exclusive_bgl)
+        yield from self._operation.locks()
+
+    def advance(self) -> Need | None:
+        """The next locks to get, None when all are held."""
+        return next(self._needs, None)
+
+    def run(self) -> Any:
+        """Check, run hooks, run; undo what was done if the operation fails."""
+        operation = self._operation
+        operation.check()
+        before = operation.hooks()
+        hooks.run_pre(self._ctx, self._op, before)
+        if self._op.dry_run:
+            self._ctx.log("Dry run: all checks passed, nothing was changed")
+            return operation.dry_run_result
+        with self._ctx.undo as undo:
+            result = operation.run()
+            undo.pop_all()
+        hooks.run_post(self._ctx, self._op, before, operation.hooks())
+        return result
+
+    def close(self) -> None:
+        """Release locks and reservations, whatever happened."""
+        job_id = self._ctx.job.job_id
+        self._ctx.locks.release(job_id)
+        self._ctx.reservations.release(job_id)
+        try:
+            self._needs.close()  # type: ignore[attr-defined]
+        except errors.GanetiError as err:
+            _LOG.warning("operation ended with %s", errors.text(err))

@@ -1,0 +1,23 @@
+"""What operations need of the daemon besides configuration, locks and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+
+class Services(Protocol):
+    """Given by the master daemon."""
+
+    def query(self, what: str, fields: Sequence[str], qfilter: Any) -> dict[str, Any]:
+        """Answer of a query in its wire form."""
+
+    def query_fields(self, what: str, fields: Sequence[str] | None) -> dict[str, Any]: ...
+
+    def cluster_info(self) -> dict[str, Any]: ...
+
+    def distribute_ssconf(self) -> list[str]:
+        """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
+
+    def shut_down(self) -> None:
+        """Stop the master daemon once the running jobs are done."""

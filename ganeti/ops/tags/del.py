@@ -1,0 +1,35 @@
+"""Remove tags from an object."""  # noqa: N999 - named by the opcode, found by its name
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.model.cluster import Cluster
+from ganeti.opcodes.tags import OpTagsDel
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.tags import target
+
+
+class TagsDel(Operation[OpTagsDel, None]):
+    def locks(self) -> Needs:
+        yield from target.lock(self.ctx, self.op.kind, self.op.name)
+
+    def check(self) -> None:
+        target.check(self.op.tags)
+        self.target = target.find(self.ctx.config, self.op.kind, self.op.name)
+        missing = sorted(set(self.op.tags) - set(self.target.tags))
+        if missing:
+            raise errors.OpPrereqError(
+                f"tags not found: {', '.join(missing)}", errors.ErrorCode.NOENT
+            )
+
+    def run(self) -> None:
+        gone = set(self.op.tags)
+
+        def edit(draft: Draft) -> None:
+            if isinstance(self.target, Cluster):
+                draft.update_cluster(tags=tuple(t for t in draft.cluster.tags if t not in gone))
+            else:
+                draft.update(self.target, tags=tuple(t for t in self.target.tags if t not in gone))
+
+        self.ctx.store.change("tags-remove", self.ctx.author, edit)

@@ -1,0 +1,56 @@
+"""The object that a tag operation means, its lock, and what a tag may look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ganeti import constants, errors
+from ganeti.jobs.execution import Need
+from ganeti.model.base import Tagged
+from ganeti.model.config import Config
+from ganeti.model.names import LockLevel, TagKind
+from ganeti.ops.operation import Context, Needs
+
+_TAG = re.compile(r"[\w.+*/:@-]+\Z")
+
+
+def find(config: Config, kind: str, name: str | None) -> Tagged:
+    """The tagged object; OpPrereqError when there is none."""
+    if kind == TagKind.CLUSTER:
+        return config.cluster
+    look_up = {
+        TagKind.INSTANCE: config.instance,
+        TagKind.NODE: config.node,
+        TagKind.NODEGROUP: config.group,
+        TagKind.NETWORK: config.network,
+    }
+    if not name:
+        raise errors.OpPrereqError(f"a {kind} name is needed", errors.ErrorCode.INVAL)
+    return look_up[TagKind(kind)](name)
+
+
+def lock(ctx: Context, kind: str, name: str | None) -> Needs:
+    """The lock of the object, exclusively; the cluster has none but the writer's turn."""
+    levels = {
+        TagKind.INSTANCE: LockLevel.INSTANCE,
+        TagKind.NODE: LockLevel.NODE,
+        TagKind.NODEGROUP: LockLevel.NODEGROUP,
+        TagKind.NETWORK: LockLevel.NETWORK,
+    }
+    level = levels.get(TagKind(kind))
+    if level is None:
+        return
+    target = find(ctx.config, kind, name)
+    is_instance = level is LockLevel.INSTANCE
+    yield Need(level, [getattr(target, "name") if is_instance else target.uuid])  # noqa: B009
+
+
+def check(tags: Iterable[str]) -> None:
+    """Refuse a tag that is too long or has other characters; TagError."""
+    for tag in tags:
+        if not tag or len(tag) > constants.MAX_TAG_LEN or not _TAG.match(tag):
+            raise errors.TagError(
+                f"'{tag[:140]}' is no tag: up to {constants.MAX_TAG_LEN} letters, digits and"
+                " any of _ . + * / : @ -"
+            )

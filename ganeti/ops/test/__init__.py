@@ -1,0 +1,1 @@
+"""Operations that test the cluster manager itself."""

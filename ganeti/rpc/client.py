@@ -1,0 +1,165 @@
+"""Typed calls to node daemons: one node, or many at the same time.
+
+A call is named by its method of :class:`NodeCalls`, so arguments and result are checked by mypy::
+
+    rpc.one(node, NodeCalls.blockdev_remove, disk)
+    answers = rpc.many(nodes, NodeCalls.version)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from ganeti import constants, errors
+from ganeti.base import jsonio
+from ganeti.model.node import Node
+from ganeti.net import resolve
+from ganeti.net.http_client import Call, Client, Response
+from ganeti.net.tls import ReloadableContext
+from ganeti.rpc import calls
+from ganeti.rpc.calls import CallSpec, NodeCalls
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Method = Callable[Concatenate[NodeCalls, P], T]
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """What became of a call to one node: a value, or an error."""
+
+    node: Node
+    value: T | None = None
+    error: errors.GanetiError | None = None
+    #: the node is marked offline and was not asked
+    offline: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    def get(self) -> T:
+        """The value; raises the error of a failed call."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]
+
+
+class NodeRpc:
+    """Calls node daemons over kept connections. Thread-safe.
+
+    Errors: RpcError when a node cannot be reached, is marked offline or answers something else;
+    whatever GanetiError the node itself raised. The text begins with the node's name.
+    """
+
+    def __init__(self, context: ReloadableContext) -> None:
+        self._client = Client(context)
+        self._port = resolve.port(constants.NODED)
+
+    def one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call one node and wait for its answer; blocks up to the call's time-out."""
+        return self.many([node], method, *args, **kwargs)[node.uuid].get()
+
+    def many(
+        self, nodes: Iterable[Node], method: Method[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> dict[str, Answer[T]]:
+        """The same call to many nodes at once; answers by node uuid. Never raises for a node."""
+        spec = _spec(method)
+        body = _body(args, kwargs)
+        return self._fan_out(spec, {node.uuid: (node, body) for node in nodes})
+
+    def each(
+        self, method: Callable[..., T], arguments: Mapping[str, tuple[Node, tuple[Any, ...]]]
+    ) -> dict[str, Answer[T]]:
+        """One call to many nodes with different arguments: node uuid -> (node, arguments)."""
+        spec = _spec(method)
+        todo = {uuid: (node, _body(args, {})) for uuid, (node, args) in arguments.items()}
+        return self._fan_out(spec, todo)
+
+    def at(self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs) -> T:
+        """Call a daemon that is no node of the configuration (yet) by its address."""
+        node = Node(uuid="", name=name, primary_ip=address, secondary_ip=address, group="")
+        answer: Answer[T] = self._fan_out(_spec(method), {"": (node, _body(args, kw))})[""]
+        return answer.get()
+
+    def _fan_out(
+        self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
+    ) -> dict[str, Answer[Any]]:
+        asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
+        requests = [
+            Call(
+                host=node.primary_ip,
+                port=self._port,
+                path=f"/{spec.name}",
+                body=body,
+                timeout=spec.timeout,
+            )
+            for node, body in asked.values()
+        ]
+        if len(requests) == 1:
+            replies: list[Response | errors.GanetiError] = [self._perform(requests[0])]
+        else:
+            replies = list(self._client.fan_out(requests))
+        result = {
+            uuid: _answer(spec, node, reply)
+            for (uuid, (node, _body)), reply in zip(asked.items(), replies)
+        }
+        for uuid, (node, _body) in todo.items():
+            if node.offline:
+                error = errors.RpcError(f"node {node.name} is marked offline")
+                result[uuid] = Answer(node, error=error, offline=True)
+        return result
+
+    def _perform(self, request: Call) -> Response | errors.GanetiError:
+        try:
+            return self._client.perform(request)
+        except errors.GanetiError as err:
+            return err
+
+    def stop(self) -> None:
+        """Close all connections and end all threads."""
+        self._client.stop()
+
+
+def _spec(method: Callable[..., Any]) -> CallSpec:
+    return calls.specs()[method.__name__]
+
+
+def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+    if kwargs:
+        raise errors.ProgrammerError("node calls take positional arguments only")
+    return jsonio.dumps_bytes(calls.encode(list(args)))
+
+
+def _answer(
+    spec: CallSpec, node: Node, reply: Response | errors.GanetiError
+) -> Answer[Any]:
+    try:
+        return Answer(node, value=_value(spec, reply))
+    except errors.GanetiError as err:
+        return Answer(node, error=_named(node, spec, err))
+
+
+def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
+    if isinstance(reply, errors.GanetiError):
+        raise reply
+    if reply.status != 200:
+        raise errors.RpcError(f"refused the call with HTTP status {reply.status}")
+    try:
+        ok, payload = jsonio.loads(reply.body)
+    except (ValueError, TypeError, errors.ParseError) as err:
+        raise errors.RemoteError(f"answered something that is no result: {err}") from err
+    if ok:
+        return calls.decode_result(spec, payload)
+    error = errors.decode(payload)
+    raise error if error is not None else errors.RpcError(str(payload))
+
+
+def _named(node: Node, spec: CallSpec, err: errors.GanetiError) -> errors.GanetiError:
+    """The same error, with the node and the call in its text."""
+    text = f"node {node.name}: {spec.name}: {errors.text(err)}"
+    copy = errors.decode([err.wire_name, [text, *err.args[1:]]])
+    return copy if copy is not None else errors.RpcError(text)
