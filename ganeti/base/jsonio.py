@@ -6,6 +6,7 @@ without parsing it) and reports positions of errors.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import simplejson
@@ -16,7 +17,20 @@ RawJSON = simplejson.RawJSON
 
 _COMPACT = simplejson.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 _PRETTY = simplejson.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False)
-_DECODER = simplejson.JSONDecoder()
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+_DECODER = simplejson.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 def dumps(value: Any) -> str:
@@ -48,5 +62,7 @@ def loads(data: str | bytes) -> Any:
         raise errors.ParseError(
             f"invalid JSON at line {err.lineno} column {err.colno}: {err.msg}"
         ) from err
+    except ValueError as err:
+        raise errors.ParseError(f"invalid JSON: {err}") from err
     except RecursionError as err:
         raise errors.ParseError("invalid JSON: nested too deeply") from err

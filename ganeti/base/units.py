@@ -25,6 +25,9 @@ _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 #: Sizes are rounded up to this many MiB, the extent size that volume managers use.
 SIZE_STEP = 4
 
+#: MiB; an exbibyte
+LARGEST_SIZE = 1 << 40
+
 
 def parse_size(text: str | int) -> int:
     """MiB of ``"512"``, ``"512M"``, ``"1.5g"``, ``"2TiB"``; rounded up to a multiple of 4 MiB.
@@ -32,7 +35,8 @@ def parse_size(text: str | int) -> int:
     Raises:
         UnitParseError: no number, unknown unit.
     """
-    match = _SIZE.match(str(text))
+    text = str(text)
+    match = _SIZE.match(text)
     if not match:
         raise errors.UnitParseError(
             f"'{text}' is no size: expected a number with an optional unit M, G or T, as in 10G"
@@ -42,6 +46,8 @@ def parse_size(text: str | int) -> int:
     if factor is None:
         raise errors.UnitParseError(f"'{text}' has the unknown unit '{unit}': use M, G or T")
     value = float(number) * factor
+    if value > LARGEST_SIZE:
+        raise errors.UnitParseError(f"'{text[:30]}' is larger than any disk can be")
     mib = int(value)
     if mib < value:
         mib += 1

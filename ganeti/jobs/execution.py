@@ -18,8 +18,8 @@ class Need:
     #: names, or None for all of the level
     names: Iterable[str] | None
     shared: bool = False
-    #: the objects do not exist yet; the operation makes them
-    adding: bool = False
+    #: further names of objects that do not exist yet and that the operation makes
+    new: Iterable[str] = ()
     #: take what is free now, and do not wait for the rest
     opportunistic: bool = False
 

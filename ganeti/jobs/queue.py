@@ -403,8 +403,9 @@ class JobQueue:
             try:
                 if not self._ask(job, need):
                     return False
-            except errors.GanetiError as err:
-                self._fail(job, err)
+            except errors.LockError as err:
+                code = errors.ErrorCode.NOTUNIQUE if need.new else errors.ErrorCode.NOENT
+                self._fail(job, errors.OpPrereqError(errors.text(err), code))
                 return False
 
     def _ask(self, job: Job, need: Need) -> bool:
@@ -418,7 +419,7 @@ class JobQueue:
                 need.level,
                 need.names,
                 shared=need.shared,
-                adding=need.adding,
+                new=need.new,
                 priority=job.record.priority,
                 on_done=lambda _request: self._enqueue(job),
             )

@@ -46,7 +46,8 @@ class Request:
     seq: int
     since: float
     on_done: Callable[[Request], None]
-    adding: bool = False
+    #: names that the request adds
+    new: tuple[str, ...] = ()
     state: State = State.WAITING
     error: errors.LockError | None = None
     #: priority with ageing; smaller is more urgent
@@ -132,6 +133,21 @@ class LockManager:
             held.fresh.discard(name)
         self._call_back(decided)
 
+    def discard(self, level: int, name: str) -> None:
+        """Remove a lock that nobody holds (the global lock keeps others away); waiters fail.
+
+        Raises:
+            LockError: somebody holds it.
+        """
+        with self._mutex:
+            lock = self._levels[level].names.get(name)
+            if lock is None:
+                return
+            if lock.holders:
+                raise errors.LockError(f"lock {self._levels[level].label}/{name} is being held")
+            decided = self._remove(level, name)
+        self._call_back(decided)
+
     def keep(self, owner: Owner, level: int, names: Iterable[str]) -> None:
         """Locks that the owner added shall outlive it: their objects exist now."""
         with self._mutex:
@@ -150,23 +166,24 @@ class LockManager:
         shared: bool,
         on_done: Callable[[Request], None],
         priority: int = 0,
-        adding: bool = False,
+        new: Iterable[str] = (),
     ) -> Request:
         """Ask for locks of a level; ``names`` None means all. See ``state`` of the result.
 
         ``on_done`` is called once, from another thread, if the request is WAITING on return.
-        ``adding`` makes locks that do not exist yet; they vanish with the owner unless kept.
+        ``new`` are locks to be made; they vanish with their owner unless they are kept.
 
         Raises:
             LockError: wrong order, a second request at this level, an unknown name, or a name
                 to be added that exists or is being added by somebody else.
         """
         wanted = None if names is None else tuple(sorted(set(names)))
+        added = tuple(sorted(set(new)))
         with self._mutex:
             self._check_order(owner, level)
             lev = self._levels[level]
-            if wanted is not None:
-                self._check_names(lev, wanted, adding=adding)
+            self._check_known(lev, wanted or ())
+            self._check_new(lev, added)
             request = Request(
                 owner,
                 level,
@@ -176,11 +193,10 @@ class LockManager:
                 next(self._seq),
                 self._clock.monotonic(),
                 on_done,
-                adding=adding,
+                new=added,
                 effective=priority,
             )
-            if adding:
-                lev.promised.update(dict.fromkeys(wanted or (), owner))
+            lev.promised.update(dict.fromkeys(added, owner))
             self._enqueue(request)
             if not self._try_grant(request):
                 self._waiting[owner] = request
@@ -345,19 +361,21 @@ class LockManager:
             )
 
     @staticmethod
-    def _check_names(lev: _Level, names: Iterable[str], *, adding: bool) -> None:
+    def _check_known(lev: _Level, names: Iterable[str]) -> None:
         for name in names:
-            if not adding:
-                if name not in lev.names:
-                    raise errors.LockError(f"lock {lev.label}/{name} does not exist")
-                continue
+            if name not in lev.names:
+                raise errors.LockError(f"lock {lev.label}/{name} does not exist")
+
+    @staticmethod
+    def _check_new(lev: _Level, names: Iterable[str]) -> None:
+        for name in names:
             promised = lev.promised.get(name)
             if promised is not None:
-                raise errors.LockError(f"{lev.label} {name} is being added by job {promised}")
+                raise errors.LockError(f"{lev.label} '{name}' is being added by job {promised}")
             if name in lev.names:
                 holders = [str(owner) for owner in lev.names[name].holders]
                 by = f" (used by job {', '.join(holders)})" if holders else ""
-                raise errors.LockError(f"{lev.label} {name} exists already{by}")
+                raise errors.LockError(f"{lev.label} '{name}' exists already{by}")
 
     @staticmethod
     def _covers(held: _Held, name: str) -> bool:
@@ -374,10 +392,7 @@ class LockManager:
         if request.names is None:
             return [(lev.whole, strong)]
         intent = Mode.INTEND_SHARED if request.shared else Mode.INTEND_EXCLUSIVE
-        parts = [(lev.whole, intent)]
-        if not request.adding:
-            parts += [(lev.names[name], strong) for name in request.names]
-        return parts
+        return [(lev.whole, intent), *((lev.names[name], strong) for name in request.names)]
 
     def _enqueue(self, request: Request) -> None:
         for lock, mode in self._parts(request):
@@ -391,16 +406,12 @@ class LockManager:
         for lock, mode in parts:
             lock.leave(request, mode)
             lock.hold(request.owner, mode)
-        names = None if request.names is None else set(request.names)
-        held = _Held(request.shared, names)
-        if request.adding:
-            for name in request.names or ():
-                del lev.promised[name]
-                lev.names[name] = SharedLock()
-                lev.names[name].hold(
-                    request.owner, Mode.SHARED if request.shared else Mode.EXCLUSIVE
-                )
-            held.fresh = set(request.names or ())
+        names = None if request.names is None else {*request.names, *request.new}
+        held = _Held(request.shared, names, set(request.new))
+        for name in request.new:
+            del lev.promised[name]
+            lev.names[name] = SharedLock()
+            lev.names[name].hold(request.owner, Mode.EXCLUSIVE)
         self._held.setdefault(request.owner, {})[request.level] = held
         request.state = State.GRANTED
         self._waiting.pop(request.owner, None)
@@ -411,9 +422,8 @@ class LockManager:
         parts = self._parts(request)
         for lock, mode in parts:
             lock.leave(request, mode)
-        if request.adding:
-            for name in request.names or ():
-                self._levels[request.level].promised.pop(name, None)
+        for name in request.new:
+            self._levels[request.level].promised.pop(name, None)
         self._waiting.pop(request.owner, None)
         return self._serve(parts)
 

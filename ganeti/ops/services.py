@@ -16,6 +16,8 @@ class Services(Protocol):
 
     def cluster_info(self) -> dict[str, Any]: ...
 
+    def config_values(self, fields: Sequence[str]) -> list[Any]: ...
+
     def distribute_ssconf(self) -> list[str]:
         """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
 

@@ -140,6 +140,12 @@ class NodeCalls(ABC):
     def bridges_exist(self, bridges_list: list[str]) -> None:
         """Refuse when one of the bridges is missing."""
 
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
+        """Public tokens of this node: for ``("ssl", "get", {})`` the digest of its client
+        certificate, as ``["ssl", digest]``."""
+
     # files -------------------------------------------------------------------------------
 
     @abstractmethod
@@ -207,6 +213,11 @@ class NodeCalls(ABC):
     @call(timeout=NORMAL)
     def blockdev_find(self, disk: NodeDisk) -> BlockDevStatus | None:
         """State of a disk, None when it is not there."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_getdimensions(self, disks: list[NodeDisk]) -> list[tuple[int, int | None] | None]:
+        """Size in bytes and spindles of disks, None for one that is not there."""
 
     @abstractmethod
     @call(timeout=NORMAL)

@@ -41,7 +41,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
                 f"instance '{self.name}' exists already", errors.ErrorCode.EXISTS
             )
         node = self._given_node()
-        yield Need(LockLevel.INSTANCE, [self.name], adding=True)
+        yield Need(LockLevel.INSTANCE, (), new=[self.name])
         yield Need(LockLevel.NODE, [node.uuid], shared=True)
         self.node = self.ctx.config.nodes[node.uuid]
 

@@ -1,0 +1,41 @@
+"""The lines that verification prints, in the form that scripts know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ganeti.ops.operation import Context
+
+#: seconds that a node's clock may differ
+MAX_CLOCK_SKEW = 150
+
+
+class Report:
+    """Collects findings; :attr:`ok` turns false with the first error that is not ignored."""
+
+    def __init__(self, ctx: Context, *, error_codes: bool, ignored: Collection[str]) -> None:
+        self._ctx = ctx
+        self._error_codes = error_codes
+        self._ignored = {str(code) for code in ignored}
+        self.ok = True
+
+    def section(self, title: str) -> None:
+        self._ctx.log(f"* {title}")
+
+    def error(self, code: str, kind: str, name: str, text: str) -> None:
+        """A finding about an object of a kind (cluster, node, instance, group)."""
+        level = "ERROR"
+        if code in self._ignored:
+            level = "WARNING"
+        else:
+            self.ok = False
+        self._line(level, code, kind, name, text)
+
+    def warning(self, code: str, kind: str, name: str, text: str) -> None:
+        self._line("WARNING", code, kind, name, text)
+
+    def _line(self, level: str, code: str, kind: str, name: str, text: str) -> None:
+        if self._error_codes:
+            self._ctx.log(f"  - {level}:{code}:{kind}:{name}:{text}")
+        else:
+            self._ctx.log(f"  - {level}: {kind} {name}: {text}".replace("cluster : ", "cluster: "))

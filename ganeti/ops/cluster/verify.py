@@ -1,0 +1,55 @@
+"""Verify the cluster: a job for the configuration, then one for each node group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.cluster import OpClusterVerify, OpClusterVerifyConfig, OpClusterVerifyGroup
+from ganeti.opcodes.values import JobDep
+from ganeti.ops.operation import Operation
+
+
+class ClusterVerify(Operation[OpClusterVerify, dict[str, Any]]):
+    """Gives ``{"jobs": [[true, id], ...]}``; the findings are in the logs of those jobs."""
+
+    def check(self) -> None:
+        config = self.ctx.config
+        if self.op.group_name is not None:
+            self.groups = [config.group(self.op.group_name)]
+        else:
+            self.groups = sorted(config.groups.values(), key=lambda group: group.name)
+
+    def run(self) -> dict[str, Any]:
+        op = self.op
+        jobs: list[list[OpCode]] = []
+        if op.group_name is None:
+            jobs.append(
+                [
+                    OpClusterVerifyConfig(
+                        error_codes=op.error_codes,
+                        ignore_errors=op.ignore_errors,
+                        verbose=op.verbose,
+                        debug_simulate_errors=op.debug_simulate_errors,
+                        priority=op.priority,
+                    )
+                ]
+            )
+        for number, group in enumerate(self.groups, 1):
+            after = [JobDep(-number)] if op.group_name is None else None
+            jobs.append(
+                [
+                    OpClusterVerifyGroup(
+                        group_name=group.name,
+                        error_codes=op.error_codes,
+                        ignore_errors=op.ignore_errors,
+                        skip_checks=op.skip_checks,
+                        verbose=op.verbose,
+                        debug_simulate_errors=op.debug_simulate_errors,
+                        verify_clutter=op.verify_clutter,
+                        priority=op.priority,
+                        depends=after,
+                    )
+                ]
+            )
+        return {"jobs": [[True, job_id] for job_id in self.ctx.job.submit(jobs)]}

@@ -1,0 +1,52 @@
+"""Verify what can be verified without asking a node."""
+
+from __future__ import annotations
+
+from ganeti.config import verify
+from ganeti.model.names import LockLevel
+from ganeti.net import certs
+from ganeti.opcodes.cluster import OpClusterVerifyConfig
+from ganeti.ops.cluster.report import Report
+from ganeti.ops.operation import Operation
+
+
+class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
+    """True when nothing is wrong."""
+
+    def run(self) -> bool:
+        ctx = self.ctx
+        report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
+        report.section("Verifying cluster config")
+        name = ctx.config.cluster.cluster_name
+        for text in verify.problems(ctx.config):
+            report.error("ECLUSTERCFG", "cluster", name, text)
+        self._interrupted(report)
+        report.section("Verifying cluster certificate files")
+        for path in (ctx.paths.ca_cert, ctx.paths.server_cert, ctx.paths.client_cert):
+            info = certs.inspect(path)
+            level, text = certs.expiry(info, ctx.clock.now())
+            if level is certs.Expiry.ERROR:
+                report.error("ECLUSTERCERT", "cluster", name, f"{path}: {text}")
+            elif level is certs.Expiry.WARNING:
+                report.warning("ECLUSTERCERT", "cluster", name, f"{path}: {text}")
+        return report.ok
+
+    def _interrupted(self, report: Report) -> None:
+        """Instances whose creation was begun but did not end."""
+        ctx = self.ctx
+        busy = {
+            view.name.partition("/")[2]
+            for view in ctx.locks.snapshot()
+            if view.name.startswith(f"{LockLevel.INSTANCE.label}/") and view.mode == "exclusive"
+        }
+        for instance in ctx.config.instances.values():
+            if instance.forthcoming and instance.disks and instance.name not in busy:
+                report.error(
+                    "EINSTANCELAYOUT",
+                    "instance",
+                    instance.name,
+                    "its creation was interrupted; remove what is left of it with"
+                    f" gnt-instance remove {instance.name}",
+                )
+
+

@@ -1,0 +1,226 @@
+"""Verify the nodes of a group and what should run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState
+from ganeti.model.node import Node
+from ganeti.opcodes.cluster import OpClusterVerifyGroup
+from ganeti.ops import annotate, hooks
+from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
+from ganeti.ops.operation import Hooks, Operation
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer
+
+
+class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
+    """True when nothing is wrong. Takes no lock: what changes meanwhile is looked at as it is."""
+
+    def check(self) -> None:
+        self.group = self.ctx.config.group(self.op.group_name)
+
+    def run(self) -> bool:
+        ctx, config = self.ctx, self.ctx.config
+        report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
+        nodes = sorted(config.group_nodes(self.group.uuid), key=lambda node: node.name)
+        online = [node for node in nodes if not node.offline]
+        report.section(f"Verifying group '{self.group.name}'")
+        report.section(f"Gathering data ({len(online)} nodes)")
+        started = ctx.clock.now()
+        answers = self._ask(config, online)
+        ended = ctx.clock.now()
+        report.section("Verifying node status")
+        running: dict[str, list[str]] = {}
+        for node in online:
+            value = self._node(report, answers[node.uuid], started, ended)
+            if value is not None:
+                running[node.uuid] = list(value.get("instancelist") or [])
+        report.section("Verifying instance status")
+        instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
+        for instance in sorted(instances, key=lambda item: item.name):
+            if not instance.forthcoming:
+                self._instance(config, report, instance, running)
+        self._orphans(config, report, running)
+        report.section("Verifying disks")
+        self._disks(config, report, online)
+        self._hooks(report, online)
+        report.section("Other Notes")
+        offline = len(nodes) - len(online)
+        if offline:
+            ctx.log(f"  - NOTICE: {offline} offline node(s) found.")
+        return report.ok
+
+    def _ask(self, config: Config, nodes: list[Node]) -> dict[str, Answer[dict[str, Any]]]:
+        hypervisors = list(config.cluster.enabled_hypervisors)
+        checks: dict[str, Any] = {
+            "version": None,
+            "time": None,
+            "hypervisor": hypervisors,
+            "instancelist": hypervisors,
+            "node-net-test": [
+                [[n.name, n.primary_ip, n.secondary_ip] for n in nodes],
+                [n.name for n in nodes],
+            ],
+            "client-cert": None,
+        }
+        return self.ctx.rpc.many(
+            nodes,
+            NodeCalls.node_verify,
+            checks,
+            config.cluster.cluster_name,
+            config.cluster.hvparams,
+        )
+
+    # nodes -------------------------------------------------------------------------------
+
+    def _node(
+        self, report: Report, answer: Answer[dict[str, Any]], started: float, ended: float
+    ) -> dict[str, Any] | None:
+        name = answer.node.name
+        if answer.error is not None:
+            report.error("ENODERPC", "node", name, f"no answer: {errors.text(answer.error)}")
+            return None
+        value = answer.get()
+        version = value.get("version") or [None, ""]
+        if version[0] != constants.PROTOCOL_VERSION:
+            report.error(
+                "ENODEVERSION",
+                "node",
+                name,
+                f"protocol {version[0]}, the master has {constants.PROTOCOL_VERSION}",
+            )
+        elif version[1] != constants.RELEASE_VERSION:
+            report.warning(
+                "ENODEVERSION",
+                "node",
+                name,
+                f"software {version[1]}, the master has {constants.RELEASE_VERSION}",
+            )
+        seconds, micros = value.get("time") or [0, 0]
+        there = seconds + micros / 1_000_000
+        if not started - MAX_CLOCK_SKEW <= there <= ended + MAX_CLOCK_SKEW:
+            skew = abs(there - ended)
+            report.error("ENODETIME", "node", name, f"its clock differs by {skew:.0f} seconds")
+        for hypervisor, text in (value.get("hypervisor") or {}).items():
+            if text is not None:
+                report.error("ENODEHV", "node", name, f"hypervisor {hypervisor}: {text}")
+        for other, text in (value.get("node-net-test") or {}).items():
+            report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
+        self._certificate(report, name, value.get("client-cert"))
+        return value
+
+    @staticmethod
+    def _certificate(report: Report, name: str, value: Any) -> None:
+        if not value:
+            return
+        level, text = value if isinstance(value, list | tuple) else ("error", value)
+        if level == "error":
+            report.error("ECLUSTERCLIENTCERT", "node", name, str(text))
+        elif level is not None and text and level != "ok":
+            report.warning("ECLUSTERCLIENTCERT", "node", name, str(text))
+
+    # instances ---------------------------------------------------------------------------
+
+    @staticmethod
+    def _instance(
+        config: Config, report: Report, item: Instance, running: Mapping[str, list[str]]
+    ) -> None:
+        primary = config.nodes[item.primary_node]
+        if primary.offline:
+            if item.admin_state is AdminState.UP:
+                report.error(
+                    "EINSTANCEBADNODE",
+                    "instance",
+                    item.name,
+                    f"should run, but its primary node {primary.name} is offline",
+                )
+        elif primary.uuid in running:
+            runs = item.name in running[primary.uuid]
+            if item.admin_state is AdminState.UP and not runs:
+                report.error(
+                    "EINSTANCEDOWN",
+                    "instance",
+                    item.name,
+                    f"should run on its primary node {primary.name}, but does not",
+                )
+        for uuid, names in running.items():
+            if uuid != primary.uuid and item.name in names:
+                report.error(
+                    "EINSTANCEWRONGNODE",
+                    "instance",
+                    item.name,
+                    f"runs on node {config.nodes[uuid].name}, but belongs to {primary.name}",
+                )
+
+    @staticmethod
+    def _orphans(config: Config, report: Report, running: Mapping[str, list[str]]) -> None:
+        known = {item.name for item in config.instances.values()}
+        for uuid, names in running.items():
+            for name in sorted(set(names) - known):
+                report.error(
+                    "ENODEORPHANINSTANCE",
+                    "node",
+                    config.nodes[uuid].name,
+                    f"instance {name} runs here but is not in the configuration",
+                )
+
+    # disks -------------------------------------------------------------------------------
+
+    def _disks(self, config: Config, report: Report, nodes: list[Node]) -> None:
+        """Every disk must be there, with at least the size that is recorded."""
+        wanted: dict[str, list[tuple[Instance, Any]]] = {}
+        online = {node.uuid: node for node in nodes}
+        for instance in config.instances.values():
+            if instance.forthcoming:
+                continue
+            for disk in config.disks_of(instance):
+                for uuid in disk.nodes:
+                    if uuid in online:
+                        wanted.setdefault(uuid, []).append((instance, disk))
+        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+            uuid: (
+                online[uuid],
+                ([annotate.disk(config, disk, online[uuid].group) for _i, disk in pairs],),
+            )
+            for uuid, pairs in wanted.items()
+        }
+        answers = self.ctx.rpc.each(NodeCalls.blockdev_getdimensions, arguments)
+        for uuid, answer in answers.items():
+            if answer.error is not None:
+                text = f"disks could not be checked: {errors.text(answer.error)}"
+                report.error("ENODERPC", "node", online[uuid].name, text)
+                continue
+            for (instance, disk), found in zip(wanted[uuid], answer.get()):
+                where = f"{disk.iv_name} on node {online[uuid].name}"
+                if found is None:
+                    text = f"{where} is missing"
+                    report.error("EINSTANCEMISSINGDISK", "instance", instance.name, text)
+                elif found[0] < disk.size * 1024 * 1024:
+                    text = f"{where} has {found[0] // 1048576} MiB instead of {disk.size} MiB"
+                    report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
+
+    # hooks -------------------------------------------------------------------------------
+
+    def _hooks(self, report: Report, nodes: list[Node]) -> None:
+        """Post hooks of verification count: one that fails is an error."""
+        ctx, config = self.ctx, self.ctx.config
+        report.section("Hooks Results")
+        env: dict[str, Any] = {"CLUSTER_TAGS": list(config.cluster.tags)}
+        env.update((f"NODE_TAGS_{node.name}", list(node.tags)) for node in nodes)
+        spec = Hooks("cluster-verify", "CLUSTER", env, [], [node.uuid for node in nodes])
+        variables = hooks.environment(ctx, self.op, spec, "post")
+        answers = ctx.rpc.many(nodes, NodeCalls.hooks_runner, spec.path, "post", variables)
+        for answer in answers.values():
+            if answer.error is not None:
+                text = f"hooks could not be run: {errors.text(answer.error)}"
+                report.error("ENODEHOOKS", "node", answer.node.name, text)
+                continue
+            for script, code, output in answer.get():
+                if code == hooks.FAILED:
+                    text = f"script {script} failed: {output}"
+                    report.error("ENODEHOOKS", "node", answer.node.name, text)

@@ -1,0 +1,152 @@
+"""Everything about instances, as ``gnt-instance info`` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.hidden import REDACTED
+from ganeti.opcodes.instance import OpInstanceQueryData
+from ganeti.ops import annotate
+from ganeti.ops.operation import Operation
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import InstanceInfo
+
+
+class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
+    """Name -> facts; ``static`` asks no node."""
+
+    def check(self) -> None:
+        config = self.ctx.config
+        if self.op.instances:
+            self.wanted = [config.instance(name) for name in self.op.instances]
+        else:
+            self.wanted = list(config.instances.values())
+
+    def run(self) -> dict[str, Any]:
+        config = self.ctx.config
+        states = {} if self.op.static else self._states(config)
+        return {
+            item.name or item.uuid: self._facts(config, item, states)
+            for item in self.wanted
+        }
+
+    def _states(self, config: Config) -> dict[str, Mapping[str, InstanceInfo] | None]:
+        """Node uuid -> what runs there; None for a node without answer."""
+        hypervisors = [str(name) for name in config.cluster.enabled_hypervisors]
+        params = {name: config.cluster.hvparams.get(name, {}) for name in hypervisors}
+        uuids = {item.primary_node for item in self.wanted if item.primary_node}
+        nodes = [config.nodes[uuid] for uuid in uuids]
+        answers = self.ctx.rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, params)
+        return {uuid: answer.value if answer.ok else None for uuid, answer in answers.items()}
+
+    def _facts(
+        self,
+        config: Config,
+        item: Instance,
+        states: Mapping[str, Mapping[str, InstanceInfo] | None],
+    ) -> dict[str, Any]:
+        primary = config.nodes.get(item.primary_node)
+        group = config.groups.get(primary.group) if primary else None
+        secondaries = [config.nodes[uuid] for uuid in config.secondary_nodes(item)]
+        on_node = states.get(item.primary_node)
+        run_state = None
+        if on_node is not None:
+            run_state = "up" if item.name in on_node else "down"
+        return {
+            "name": item.name,
+            "config_state": str(item.admin_state),
+            "run_state": run_state,
+            "pnode": primary.name if primary else None,
+            "pnode_group_uuid": group.uuid if group else None,
+            "pnode_group_name": group.name if group else None,
+            "snodes": [node.name for node in secondaries],
+            "snodes_group_uuids": [node.group for node in secondaries],
+            "snodes_group_names": [config.groups[node.group].name for node in secondaries],
+            "os": item.os,
+            "nics": [self._nic(config, item, index) for index in range(len(item.nics))],
+            "disk_template": config.disk_template(item),
+            "disks": [
+                self._disk(config, item, config.disks[uuid])
+                for uuid in item.disks
+                if uuid in config.disks
+            ],
+            "hypervisor": None if item.hypervisor is None else str(item.hypervisor),
+            "network_port": item.network_port,
+            "hv_instance": item.hvparams,
+            "hv_actual": {} if item.hypervisor is None else config.hvparams(item),
+            "be_instance": item.beparams,
+            "be_actual": config.beparams(item),
+            "os_instance": {**item.osparams, **dict.fromkeys(item.osparams_private, REDACTED)},
+            "os_actual": {
+                **config.osparams_for(item.os, item.osparams),
+                **dict.fromkeys(item.osparams_private, REDACTED),
+            },
+            "serial_no": item.serial_no,
+            "mtime": item.mtime,
+            "ctime": item.ctime,
+            "uuid": item.uuid,
+        }
+
+    @staticmethod
+    def _nic(config: Config, item: Instance, index: int) -> list[Any]:
+        nic = item.nics[index]
+        node = config.nodes.get(item.primary_node)
+        params = config.nicparams_for(nic.nicparams, nic.network, node.group if node else None)
+        network = config.networks.get(nic.network) if nic.network else None
+        return [
+            nic.name,
+            nic.uuid,
+            nic.ip,
+            nic.mac,
+            params["mode"],
+            params["link"],
+            params["vlan"],
+            nic.network,
+            None if network is None else base.to_wire(network),
+        ]
+
+    def _disk(self, config: Config, item: Instance, disk: Disk) -> dict[str, Any]:
+        return {
+            "iv_name": disk.iv_name,
+            "dev_type": str(disk.dev_type),
+            "logical_id": list(disk.logical_id),
+            "drbd_info": None,
+            "pstatus": None if self.op.static else self._status(config, item, disk),
+            "sstatus": None,
+            "children": [self._disk(config, item, child) for child in disk.children],
+            "mode": str(disk.mode),
+            "size": disk.size,
+            "spindles": disk.spindles,
+            "name": disk.name,
+            "uuid": disk.uuid,
+        }
+
+    def _status(self, config: Config, item: Instance, disk: Disk) -> list[Any] | None:
+        """State of a disk on the primary node in the order of BlockDevStatus, None if unknown."""
+        if disk.dev_type in (None, DiskTemplate.DISKLESS):
+            return None
+        node = config.nodes[item.primary_node]
+        try:
+            wire = annotate.disk(config, disk, node.group)
+            status = self.ctx.rpc.one(node, NodeCalls.blockdev_find, wire)
+        except errors.GanetiError as err:
+            self.ctx.warn(f"state of disk {disk.iv_name} of {item.name}: {errors.text(err)}")
+            return None
+        if status is None:
+            return None
+        return [
+            status.dev_path,
+            status.major,
+            status.minor,
+            status.sync_percent,
+            status.estimated_time,
+            status.is_degraded,
+            status.ldisk_status,
+        ]

@@ -1,0 +1,136 @@
+"""Give an instance another name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.net import resolve
+from ganeti.opcodes.instance import OpInstanceRename
+from ganeti.ops import annotate, checks
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.instance import disks as instance_disks
+from ganeti.ops.instance import power
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+
+class InstanceRename(Operation[OpInstanceRename, str]):
+    """The instance must be stopped. Its disks move to the new name, its OS is told."""
+
+    def locks(self) -> Needs:
+        self.new_name = checks.host_name(self.op.new_name, "an instance")
+        found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
+        self.uuid = found.uuid
+        # one request for both names: locks of one level are taken together
+        yield Need(LockLevel.INSTANCE, [found.name], new=[self.new_name])
+        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
+
+    def check(self) -> None:
+        ctx = self.ctx
+        found = ctx.config.instances.get(self.uuid)
+        if found is None or found.forthcoming:
+            raise errors.OpPrereqError(
+                f"instance '{self.op.instance_name}' does not exist (any more) or is forthcoming",
+                errors.ErrorCode.NOENT,
+            )
+        self.instance: Instance = found
+        if self.op.name_check:
+            self.new_name = self._resolve()
+        if ctx.config.has_instance_name(self.new_name):
+            raise errors.OpPrereqError(
+                f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
+            )
+        self.node = power.primary(ctx, found)
+        if power.running(ctx, found) is not None:
+            raise errors.OpPrereqError(
+                f"instance {found.name} is running; stop it before renaming it",
+                errors.ErrorCode.STATE,
+            )
+
+    def _resolve(self) -> str:
+        try:
+            resolve.address(self.new_name)
+        except errors.ResolverError as err:
+            raise errors.OpPrereqError(
+                f"'{self.new_name}' has no address ({errors.text(err)}); leave --name-check away",
+                errors.ErrorCode.RESOLVER,
+            ) from err
+        return self.new_name
+
+    def hooks(self) -> Hooks:
+        config = self.ctx.config
+        instance = config.instances[self.uuid]
+        env = {
+            **hook_env.instance_env(config, instance),
+            "INSTANCE_NEW_NAME": self.new_name,
+        }
+        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
+        return Hooks("instance-rename", "INSTANCE", env, nodes, nodes)
+
+    def run(self) -> str:
+        ctx, old = self.ctx, self.instance
+        disks = ctx.config.disks_of(old)
+        moved = [self._moved(disk) for disk in disks]
+        self._move_files(disks, moved)
+
+        def edit(draft: Draft) -> None:
+            for before, after in zip(disks, moved):
+                if before != after:
+                    draft.update(before, logical_id=after.logical_id)
+            draft.update(old, name=self.new_name)
+
+        ctx.store.change("instance-rename", ctx.author, edit)
+        job_id = ctx.job.job_id
+        ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
+        ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)
+        self._tell_os(old.name)
+        return self.new_name
+
+    def _moved(self, disk: Disk) -> Disk:
+        """The disk with its file in the directory of the new name."""
+        if disk not in self._file_disks([disk]):
+            return disk
+        driver, path = disk.logical_id
+        target = Path(path).parent.with_name(self.new_name) / Path(path).name
+        return base.replace(disk, logical_id=(driver, str(target)))
+
+    @staticmethod
+    def _file_disks(disks: list[Disk]) -> list[Disk]:
+        return [disk for disk in disks if instance_disks.directories([disk])]
+
+    def _move_files(self, before: list[Disk], after: list[Disk]) -> None:
+        """Rename the directories of file disks; undone if the operation fails."""
+        ctx = self.ctx
+        olds = instance_disks.directories(before)
+        news = instance_disks.directories(after)
+        for old, new in zip(olds, news):
+            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_rename, old, new)
+            ctx.undo.callback(
+                ctx.rpc.one, self.node, NodeCalls.file_storage_dir_rename, new, old
+            )
+
+    def _tell_os(self, old_name: str) -> None:
+        """Run the rename script; a failure is reported, the new name stays."""
+        ctx = self.ctx
+        instance = ctx.config.instances[self.uuid]
+        if not instance.os:
+            return
+        instance_disks.assemble(ctx, instance)
+        try:
+            wire = annotate.instance(ctx.config, instance)
+            debug = self.op.debug_level or 0
+            ctx.rpc.one(self.node, NodeCalls.instance_run_rename, wire, old_name, debug)
+        except errors.GanetiError as err:
+            ctx.warn(
+                f"the rename script of OS {instance.os} failed, but the instance is renamed:"
+                f" {errors.text(err)}"
+            )
+        finally:
+            instance_disks.shutdown(ctx, instance)

@@ -1,0 +1,57 @@
+"""Take a server out of the cluster."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.node import OpNodeRemove
+from ganeti.ops.operation import Hooks, Operation
+from ganeti.rpc.calls import NodeCalls
+
+
+class NodeRemove(Operation[OpNodeRemove, None]):
+    """Only a node without instances, and not the master; its daemon stops."""
+
+    def check(self) -> None:
+        config = self.ctx.config
+        self.node = config.node(self.op.node_uuid or self.op.node_name)
+        if self.node.uuid == config.cluster.master_node:
+            raise errors.OpPrereqError(
+                f"node {self.node.name} is the master; make another node the master first"
+                " (gnt-cluster master-failover)",
+                errors.ErrorCode.INVAL,
+            )
+        used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
+        if used:
+            names = ", ".join(sorted(item.name for item in used)[:5])
+            raise errors.OpPrereqError(
+                f"node {self.node.name} still has {len(used)} instances ({names}); move or remove"
+                " them first",
+                errors.ErrorCode.INVAL,
+            )
+
+    def hooks(self) -> Hooks:
+        env = {"OP_TARGET": self.node.name, "NODE_NAME": self.node.name}
+        others = [uuid for uuid in self.ctx.config.nodes if uuid != self.node.uuid]
+        return Hooks("node-remove", "NODE", env, others, others)
+
+    def run(self) -> None:
+        ctx, node = self.ctx, self.node
+
+        def edit(draft: Draft) -> None:
+            draft.remove_node(node)
+
+        ctx.store.change("node-remove", ctx.author, edit)
+        for level in (LockLevel.NODE, LockLevel.NODE_RES):
+            ctx.locks.discard(level, node.uuid)
+        try:
+            modify_ssh = ctx.config.cluster.modify_ssh_setup
+            ctx.rpc.one(node, NodeCalls.node_leave_cluster, modify_ssh)
+        except errors.GanetiError as err:
+            ctx.warn(
+                f"node {node.name} did not clean up after itself: {errors.text(err)}; remove its"
+                f" {ctx.paths.data} by hand"
+            )
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
