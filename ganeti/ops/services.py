@@ -21,5 +21,3 @@ class Services(Protocol):
     def distribute_ssconf(self) -> list[str]:
         """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
 
-    def shut_down(self) -> None:
-        """Stop the master daemon once the running jobs are done."""

@@ -312,6 +312,11 @@ class NodeCalls(ABC):
     def hypervisor_validate_params(self, hvname: str, hvfull: Json) -> None:
         """Check complete hypervisor parameters on this node."""
 
+    @abstractmethod
+    @call(timeout=FAST)
+    def export_list(self) -> list[str]:
+        """Names of the instance exports on this node."""
+
     # guest OS ----------------------------------------------------------------------------
 
     @abstractmethod

@@ -100,6 +100,7 @@ class RpcApp:
         started = self._clock.monotonic()
         token = CONTEXT.set(spec.name)
         try:
+            log.debug("call %s begins", spec.name)
             with self._noted(spec.name):
                 return jsonio.dumps_bytes([True, self._call(spec, arguments)])
         except errors.GanetiError as err:

@@ -1,0 +1,362 @@
+"""The LUXI server: one thread for all input and output, a pool for the work.
+
+The I/O thread never blocks: it reads what is there, cuts it into messages, hands complete ones to
+the pool and sends what is to be sent. A client that is slow, silent or talks nonsense costs a
+descriptor and a buffer, nothing else. A handler answers when it likes, from any thread, so a
+client that waits for a job holds no thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import logging
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from ganeti import constants, errors
+from ganeti.luxi import calls
+from ganeti.net import unix_socket
+from ganeti.net.unix_socket import Credentials, FrameReader
+
+_LOG = logging.getLogger(__name__)
+
+_CHUNK = 256 * 1024
+#: Seconds after which a request is answered with a time-out; below the clients' own limit.
+REQUEST_TIMEOUT = constants.LUXI_READ_TIMEOUT - 10
+#: Seconds in which a client must take at least something of an answer.
+WRITE_TIMEOUT = 120.0
+#: Messages of one client that may wait while one is being worked on.
+_MAX_QUEUED = 16
+
+
+class Reply:
+    """The answer to one request; :meth:`ok` or :meth:`fail` once, from any thread.
+
+    What comes after the request timed out or its client left is dropped.
+    """
+
+    def __init__(self, server: LuxiServer, connection: _Connection) -> None:
+        self._server = server
+        self._connection = connection
+        self._open = True
+        self._lock = threading.Lock()
+        #: called once when nobody waits for the answer any more
+        self.on_abandoned: Callable[[], None] | None = None
+
+    def _take(self) -> bool:
+        with self._lock:
+            taken, self._open = self._open, False
+        return taken
+
+    def ok(self, value: Any) -> None:
+        if not self._take():
+            return
+        try:
+            data = calls.encode_result(value)
+        except (TypeError, ValueError) as err:
+            _LOG.exception("answer cannot be written as JSON")
+            data = calls.encode_error(errors.ProgrammerError(f"answer is no JSON: {err}"))
+        self._server.send(self._connection, self, data, close=False)
+
+    def fail(self, err: BaseException) -> None:
+        if not self._take():
+            return
+        close = isinstance(err, errors.RequestError)
+        self._server.send(self._connection, self, calls.encode_error(err), close=close)
+
+    def abandon(self) -> None:
+        """The client is gone; tell whoever works for it."""
+        if self._take() and self.on_abandoned is not None:
+            self.on_abandoned()
+
+
+class Handler(Protocol):
+    """What the server calls in a pool thread for each request."""
+
+    def __call__(
+        self, method: str, args: dict[str, Any], peer: Credentials, reply: Reply
+    ) -> None: ...
+
+
+class _Connection:
+    """One client. Only the I/O thread reads and closes; sending is guarded by ``lock``."""
+
+    def __init__(self, sock: socket.socket, peer: Credentials) -> None:
+        self.sock = sock
+        self.peer = peer
+        self.reader = FrameReader()
+        self.queue: deque[bytes] = deque()
+        self.busy: Reply | None = None
+        self.lock = threading.Lock()
+        self.out = bytearray()
+        self.stalled_since: float | None = None
+        self.closing = False
+        self.closed = False
+
+
+class LuxiServer:
+    """Serves LUXI on a Unix socket.
+
+    Args:
+        path: where to listen; permissions of the socket decide who may connect.
+        handler: called for each request, in a pool thread.
+        workers: size of that pool.
+        timeout: seconds after which a request is answered with a time-out error.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        handler: Handler,
+        *,
+        mode: int = 0o660,
+        gid: int | None = None,
+        workers: int = 16,
+        timeout: float = REQUEST_TIMEOUT,
+    ) -> None:
+        self._path = path
+        self._handler = handler
+        self._mode = mode
+        self._gid = gid
+        self._timeout = timeout
+        self._pool = ThreadPoolExecutor(workers, thread_name_prefix="luxi")
+        self._selector = selectors.DefaultSelector()
+        self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._actions: deque[Callable[[], None]] = deque()
+        self._connections: set[_Connection] = set()
+        self._deadlines: list[tuple[float, int, Reply]] = []
+        self._seq = count()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._loop, name="luxi-io", daemon=True)
+        self._listener: socket.socket | None = None
+
+    # life cycle --------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Listen and serve; LuxiError when the socket is taken or cannot be made."""
+        self._listener = unix_socket.listen(self._path, self._mode, self._gid, backlog=1024)
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._wake_r, selectors.EVENT_READ, self._awake)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the socket and all connections, end all threads; requests in work get no answer."""
+        self._post(self._begin_stop)
+        self._thread.join()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._selector.close()
+        os.close(self._wake_r)
+        os.close(self._wake_w)
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def _begin_stop(self) -> None:
+        self._stopping = True
+        for connection in list(self._connections):
+            self._close(connection)
+        if self._listener is not None:
+            self._selector.unregister(self._listener)
+            self._listener.close()
+
+    def _post(self, action: Callable[[], None]) -> None:
+        """Have the I/O thread do something."""
+        self._actions.append(action)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_w, b"x")
+
+    # the I/O thread ----------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        while not self._stopping:
+            for key, events in self._selector.select(self._next_deadline()):
+                try:
+                    if isinstance(key.data, _Connection):
+                        self._serve(key.data, events)
+                    else:
+                        key.data()
+                except Exception:  # noqa: BLE001 - the loop must outlive a bug for one client
+                    _LOG.exception("I/O thread")
+                    if isinstance(key.data, _Connection):
+                        self._close(key.data)
+            self._expire()
+
+    def _next_deadline(self) -> float | None:
+        if not self._deadlines:
+            return 30.0
+        return max(0.0, min(30.0, self._deadlines[0][0] - time.monotonic()))
+
+    def _expire(self) -> None:
+        now = time.monotonic()
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _deadline, _seq, reply = heapq.heappop(self._deadlines)
+            abandoned = reply.on_abandoned
+            reply.fail(errors.TimeoutError(f"no answer within {self._timeout:.0f} seconds"))
+            if abandoned is not None:
+                abandoned()
+        for connection in [c for c in self._connections if c.stalled_since is not None]:
+            if now - (connection.stalled_since or now) > WRITE_TIMEOUT:
+                _LOG.warning("client pid %s does not read its answer", connection.peer.pid)
+                self._close(connection)
+
+    def _awake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._wake_r, 4096):
+                pass
+        while self._actions:
+            self._actions.popleft()()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        for _ in range(64):
+            try:
+                sock, _address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as err:
+                _LOG.error("cannot accept a client: %s", err)
+                return
+            sock.setblocking(False)
+            connection = _Connection(sock, unix_socket.peer_credentials(sock))
+            self._connections.add(connection)
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def _serve(self, connection: _Connection, events: int) -> None:
+        if connection.closed:
+            return
+        if events & selectors.EVENT_WRITE:
+            self._flush(connection)
+        if events & selectors.EVENT_READ and not connection.closed:
+            self._read(connection)
+
+    def _read(self, connection: _Connection) -> None:
+        try:
+            data = connection.sock.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._close(connection)
+            return
+        try:
+            connection.queue.extend(connection.reader.feed(data))
+        except errors.ProtocolError as err:
+            self._refuse(connection, errors.RequestError(errors.text(err)))
+            return
+        if len(connection.queue) > _MAX_QUEUED:
+            self._refuse(connection, errors.RequestError("too many requests without waiting"))
+            return
+        self._next(connection)
+
+    def _refuse(self, connection: _Connection, err: errors.RequestError) -> None:
+        """Answer that the input makes no sense, then hang up."""
+        connection.queue.clear()
+        self.send(connection, None, calls.encode_error(err), close=True)
+
+    def _next(self, connection: _Connection) -> None:
+        """Start work on the next message if none is in work."""
+        if connection.busy is not None or connection.closing or not connection.queue:
+            return
+        message = connection.queue.popleft()
+        reply = connection.busy = Reply(self, connection)
+        deadline = time.monotonic() + self._timeout
+        heapq.heappush(self._deadlines, (deadline, next(self._seq), reply))
+        if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
+            self._deadlines = [item for item in self._deadlines if item[2]._open]
+            heapq.heapify(self._deadlines)
+        self._pool.submit(self._work, connection, message, reply)
+
+    def _flush(self, connection: _Connection) -> None:
+        with connection.lock:
+            try:
+                while connection.out:
+                    sent = connection.sock.send(connection.out)
+                    del connection.out[:sent]
+                    connection.stalled_since = time.monotonic()
+            except BlockingIOError:
+                return
+            except OSError:
+                connection.out.clear()
+                connection.closing = True
+            connection.stalled_since = None
+        if connection.closing:
+            self._close(connection)
+            return
+        self._selector.modify(connection.sock, selectors.EVENT_READ, connection)
+
+    def _close(self, connection: _Connection) -> None:
+        if connection.closed:
+            return
+        connection.closed = True
+        self._connections.discard(connection)
+        self._selector.unregister(connection.sock)
+        with connection.lock:
+            connection.sock.close()
+        if connection.busy is not None:
+            connection.busy.abandon()
+
+    # pool threads ------------------------------------------------------------------------
+
+    def _work(self, connection: _Connection, message: bytes, reply: Reply) -> None:
+        try:
+            name, args = calls.decode_request(message)
+            method = calls.find(name)
+            self._handler(name, calls.bind(method, args), connection.peer, reply)
+        except errors.GanetiError as err:
+            reply.fail(err)
+        except Exception as err:  # noqa: BLE001 - reported to the client and to the log
+            _LOG.exception("request failed with a bug")
+            reply.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
+
+    def send(
+        self, connection: _Connection, reply: Reply | None, data: bytes, *, close: bool
+    ) -> None:
+        """Send an answer at once as far as possible; the I/O thread does the rest."""
+        try:
+            message = memoryview(unix_socket.frame(data))
+        except errors.GanetiError as err:
+            message = memoryview(unix_socket.frame(calls.encode_error(err)))
+        with connection.lock:
+            if connection.closed:
+                return
+            if not connection.out:
+                try:
+                    message = message[connection.sock.send(message) :]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    close, message = True, memoryview(b"")
+            connection.out += message
+            rest = bool(connection.out)
+            connection.closing = connection.closing or close
+            if rest and connection.stalled_since is None:
+                connection.stalled_since = time.monotonic()
+        if threading.current_thread() is self._thread:
+            self._sent(connection, reply, rest)
+        else:
+            self._post(lambda: self._sent(connection, reply, rest))
+
+    def _sent(self, connection: _Connection, reply: Reply | None, rest: bool) -> None:
+        """In the I/O thread: an answer is on its way, go on with the connection."""
+        if connection.closed:
+            return
+        if reply is not None and connection.busy is reply:
+            connection.busy = None
+        if rest:
+            both = selectors.EVENT_READ | selectors.EVENT_WRITE
+            self._selector.modify(connection.sock, both, connection)
+        elif connection.closing:
+            self._close(connection)
+            return
+        self._next(connection)

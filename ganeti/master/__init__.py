@@ -1,0 +1,1 @@
+"""The master daemon: everything below, put together and served over LUXI."""

@@ -1,0 +1,143 @@
+"""ganeti-masterd: the one process that owns configuration, queue and locks."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import resource
+import sys
+import threading
+from collections.abc import Sequence
+
+from ganeti import constants, errors, paths
+from ganeti.base import daemon, files, log
+from ganeti.luxi.server import LuxiServer
+from ganeti.master.core import WORKERS, Core
+from ganeti.master.service import Service
+from ganeti.master.waiting import Waiting
+from ganeti.paths import Paths
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds that running operations get when the daemon is told to stop.
+STOP_TIMEOUT = 60.0
+#: Seconds of waiting that make a lock request more urgent by one.
+AGE_AFTER = 60.0
+#: Seconds a thread may keep the interpreter to itself; short, as many wait for few cores.
+SWITCH_INTERVAL = 0.001
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog=constants.MASTERD,
+        description="Owns configuration and job queue of the cluster and serves LUXI.",
+    )
+    parser.add_argument("-f", "--foreground", action="store_true", help="stay attached")
+    parser.add_argument("-d", "--debug", action="store_true", help="log more")
+    parser.add_argument(
+        "--max-workers",
+        type=int,
+        default=WORKERS,
+        metavar="N",
+        help="operations that run at the same time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--stop-timeout",
+        type=float,
+        default=STOP_TIMEOUT,
+        metavar="SECONDS",
+        help="time for running operations when told to stop (default: %(default)s)",
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the daemon; exit code 0, 1 (cannot start), 5 (no cluster) or 11 (not the master)."""
+    options = _parse(argv)
+    where = paths.current()
+    background = daemon.Background()
+    if not where.config_file.exists():
+        background.failed(
+            f"{constants.MASTERD}: no cluster configuration at {where.config_file}; this node is"
+            " no master candidate of a cluster (gnt-cluster init makes one)"
+        )
+        return constants.EXIT_NOTCLUSTER
+    if not options.foreground:
+        background.fork()
+    try:
+        return _serve(where, options, background)
+    except (errors.GanetiError, OSError) as err:
+        text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+        _LOG.critical("cannot start: %s", text)
+        background.failed(f"{constants.MASTERD}: cannot start: {text}")
+        return getattr(err, "exit_code", constants.EXIT_FAILURE)
+
+
+def _serve(where: Paths, options: argparse.Namespace, background: daemon.Background) -> int:
+    os.umask(0o027)
+    for directory, mode in ((where.run, 0o775), (where.socket_dir, 0o770), (where.log, 0o770)):
+        files.ensure_dir(directory, mode)
+    log.setup(
+        constants.MASTERD,
+        file=where.log / "master-daemon.log",
+        debug=options.debug,
+        console=options.foreground,
+    )
+    pid_file = daemon.PidFile(where.pid_file(constants.MASTERD))
+    pid_file.acquire()
+    _raise_limits()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    stop = daemon.StopSignal(on_hup=log.reopen)
+    stop.install()
+    core = Core(where, workers=options.max_workers)
+    master = core.store.current.master.name
+    if master != paths.hostname():
+        core.rpc.stop()
+        raise errors.NoMasterError(f"the master is {master}, this node is {paths.hostname()}")
+    waiting = Waiting()
+    server = LuxiServer(where.luxi_socket, Service(core, waiting))
+    core.start()
+    server.start()
+    _link_legacy_socket(where)
+    ageing = threading.Thread(
+        target=_age_locks, args=(core, stop.event), name="ageing", daemon=True
+    )
+    ageing.start()
+    _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
+    background.ready()
+    stop.wait()
+    _LOG.info("stopping")
+    server.stop()
+    waiting.stop()
+    if not core.stop(options.stop_timeout):
+        _LOG.error("operations still run; they become errors at the next start")
+    pid_file.release()
+    _LOG.info("stopped")
+    logging.shutdown()
+    # threads of operations that did not end must not keep the process alive
+    os._exit(constants.EXIT_SUCCESS)
+
+
+def _age_locks(core: Core, stop: threading.Event) -> None:
+    """Let what waits for locks become more urgent, so that nothing starves."""
+    while not stop.wait(AGE_AFTER / 4):
+        core.locks.age(AGE_AFTER)
+
+
+def _raise_limits() -> None:
+    """Allow as many clients as the system does."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _link_legacy_socket(where: Paths) -> None:
+    """Clients of old versions look for another name."""
+    new = where.luxi_socket_legacy.with_suffix(".new")
+    files.remove(new)
+    new.symlink_to(where.luxi_socket.name)
+    new.rename(where.luxi_socket_legacy)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Keeps the ssconf files of all nodes up to date, in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from ganeti import errors
+from ganeti.config import ssconf
+from ganeti.config.store import Store
+from ganeti.model.config import Config
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import NodeRpc
+
+_LOG = logging.getLogger(__name__)
+
+
+class Distribution:
+    """Sends what changed, many changes in one round. A failure is tried again with the next."""
+
+    def __init__(self, store: Store, rpc: NodeRpc) -> None:
+        self._store = store
+        self._rpc = rpc
+        self._wanted = threading.Event()
+        self._stopping = False
+        self._round = threading.Lock()
+        self._last: dict[str, str] | None = None
+        self._nodes: frozenset[str] = frozenset()
+        self._thread = threading.Thread(target=self._loop, name="ssconf", daemon=True)
+
+    def start(self) -> None:
+        self._store.add_listener(self._changed)
+        self._wanted.set()
+        self._thread.start()
+
+    def _changed(self, before: Config, after: Config) -> None:
+        if ssconf.affects(before, after):
+            self._wanted.set()
+
+    def _loop(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._stopping:
+                return
+            for failure in self.distribute(force=False):
+                _LOG.warning("%s", failure)
+
+    def distribute(self, *, force: bool = True) -> list[str]:
+        """Send the files to all online nodes and wait; gives a text for each failure."""
+        with self._round:
+            config = self._store.current
+            values = ssconf.values(config)
+            nodes = config.online_nodes()
+            uuids = frozenset(node.uuid for node in nodes)
+            if not force and values == self._last and uuids <= self._nodes:
+                return []
+            answers = self._rpc.many(nodes, NodeCalls.write_ssconf_files, values)
+            self._nodes = frozenset(uuid for uuid, answer in answers.items() if answer.ok)
+            self._last = values
+            return [errors.text(a.error) for a in answers.values() if a.error is not None]
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()

@@ -1,0 +1,218 @@
+"""The methods of LUXI, over the parts of the master daemon."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.base import files
+from ganeti.luxi.server import Reply
+from ganeti.master import facts
+from ganeti.master.core import Core
+from ganeti.master.waiting import Wait, Waiting
+from ganeti.model.job import JobRecord, Submitter
+from ganeti.net.unix_socket import Credentials
+from ganeti.opcodes import wire
+from ganeti.opcodes.base import OpCode
+from ganeti.ops.tags import target as tag_target
+from ganeti.query import engine
+from ganeti.query.classic import EXPORT_FIELDS, classic
+
+Args = dict[str, Any]
+
+
+class Service:
+    """Answers requests; called by the pool threads of the LUXI server."""
+
+    def __init__(self, core: Core, waiting: Waiting) -> None:
+        self._core = core
+        self._waiting = waiting
+        core.queue.add_listener(waiting.changed)
+        self._methods: dict[str, Callable[[Args, Credentials], Any]] = {
+            "Query": self._query,
+            "QueryFields": self._query_fields,
+            "QueryNodes": lambda a, _p: self._classic("node", a),
+            "QueryGroups": lambda a, _p: self._classic("group", a),
+            "QueryNetworks": lambda a, _p: self._classic("network", a),
+            "QueryInstances": lambda a, _p: self._classic("instance", a),
+            "QueryFilters": lambda a, _p: self._classic("filter", {**a, "names": a["uuids"]}),
+            "QueryJobs": lambda a, _p: self._classic("job", {**a, "names": a["ids"]}),
+            "QueryExports": self._query_exports,
+            "QueryConfigValues": self._config_values,
+            "QueryClusterInfo": lambda _a, _p: facts.cluster_info(core.store.current, core.facts),
+            "QueryTags": self._query_tags,
+            "SubmitJob": self._submit,
+            "SubmitJobToDrainedQueue": self._submit_to_drained,
+            "SubmitManyJobs": self._submit_many,
+            "ArchiveJob": lambda a, _p: bool(core.queue.archive([_job_id(a["job"])])),
+            "AutoArchiveJobs": self._auto_archive,
+            "CancelJob": self._cancel,
+            "ChangeJobPriority": self._change_priority,
+            "SetDrainFlag": self._set_drain,
+            "SetWatcherPause": self._set_watcher_pause,
+        }
+
+    def __call__(self, method: str, args: Args, peer: Credentials, reply: Reply) -> None:
+        """Answer a request, at once or (WaitForJobChange) later."""
+        if method == "WaitForJobChange":
+            self._wait(args, reply)
+            return
+        function = self._methods.get(method)
+        if function is None:
+            raise errors.GenericError(f"method {method} is internal or not built in this version")
+        reply.ok(function(args, peer))
+
+    # queries -----------------------------------------------------------------------------
+
+    def _query(self, args: Args, _peer: Credentials) -> Any:
+        what = str(args["what"])
+        return engine.query(self._core.sources(), what, args["fields"], args["qfilter"])
+
+    @staticmethod
+    def _query_fields(args: Args, _peer: Credentials) -> Any:
+        return engine.fields_of(str(args["what"]), args["fields"])
+
+    def _classic(self, what: str, args: Args) -> Any:
+        lock = bool(args.get("lock", False))
+        return classic(self._core.sources(), what, args["names"], args["fields"], lock)
+
+    def _query_exports(self, args: Args, _peer: Credentials) -> Any:
+        names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}
+        return self._classic("export", names)
+
+    def _config_values(self, args: Args, _peer: Credentials) -> Any:
+        core = self._core
+        return facts.config_values(
+            core.store.current, core.facts, args["fields"], drained=core.queue.drained
+        )
+
+    def _query_tags(self, args: Args, _peer: Credentials) -> Any:
+        kind, name = str(args["kind"]), args["name"]
+        known = ("cluster", "nodegroup", "node", "instance", "network")
+        if kind not in known:
+            raise errors.OpPrereqError(
+                f"'{kind}' has no tags; known are {', '.join(known)}", errors.ErrorCode.INVAL
+            )
+        return list(tag_target.find(self._core.store.current, kind, name).tags)
+
+    # jobs --------------------------------------------------------------------------------
+
+    def _submit(self, args: Args, peer: Credentials) -> int:
+        jobs = [_opcodes(args["ops"])]
+        return self._core.queue.submit(jobs, _submitter(peer))[0]
+
+    def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
+        jobs = [_opcodes(args["ops"])]
+        return self._core.queue.submit(jobs, _submitter(peer), ignore_drain=True)[0]
+
+    def _submit_many(self, args: Args, peer: Credentials) -> list[list[Any]]:
+        if not isinstance(args["jobs"], list):
+            raise errors.RequestError("SubmitManyJobs needs a list of lists of opcodes")
+        jobs = [_opcodes(ops) for ops in args["jobs"]]
+        ids = self._core.queue.submit(jobs, _submitter(peer))
+        return [[True, job_id] for job_id in ids]
+
+    def _auto_archive(self, args: Args, _peer: Credentials) -> list[int]:
+        age, limit = _number(args["age"], "age"), _number(args["tmout"], "tmout")
+        return list(self._core.queue.auto_archive(age, min(limit, 60.0)))
+
+    def _cancel(self, args: Args, _peer: Credentials) -> list[Any]:
+        return list(self._core.queue.cancel(_job_id(args["job"])))
+
+    def _change_priority(self, args: Args, _peer: Credentials) -> list[Any]:
+        priority = int(_number(args["priority"], "priority"))
+        return list(self._core.queue.set_priority(_job_id(args["job"]), priority))
+
+    def _set_drain(self, args: Args, _peer: Credentials) -> bool:
+        if not isinstance(args["flag"], bool):
+            raise errors.RequestError("SetDrainFlag needs true or false")
+        self._core.queue.set_drained(args["flag"])
+        return True
+
+    def _set_watcher_pause(self, args: Args, _peer: Credentials) -> Any:
+        until, path = args["until"], self._core.paths.watcher_pause
+        if until is None:
+            files.remove(path)
+            return None
+        value = _number(until, "until")
+        if value < self._core.clock.now():
+            raise errors.GenericError("the watcher cannot be paused until a time in the past")
+        files.write_atomic(path, f"{value!r}\n", mode=0o644)
+        return until
+
+    # waiting -----------------------------------------------------------------------------
+
+    def _wait(self, args: Args, reply: Reply) -> None:
+        """Answer when the job has news for the client, or when the time is over."""
+        job_id = _job_id(args["job"])
+        fields, seen, seen_log = args["fields"], args["prev_job"], args["prev_log"]
+        timeout = min(_number(args["tmout"], "tmout"), constants.WAIT_FOR_JOB_CHANGE_CAP)
+
+        def look(last: bool) -> list[Any] | None:
+            entries, done = self._log_after(job_id, seen_log or 0)
+            values = classic(self._core.sources(), "job", [job_id], fields)[0]
+            if entries or done or last or seen is None or values != seen:
+                return [values, [] if last else entries]
+            return None
+
+        look(True)  # unknown jobs and fields fail now
+        wait = Wait(job_id, look, reply.ok, reply.fail)
+        reply.on_abandoned = lambda: self._waiting.drop(wait)
+        self._waiting.add(wait, timeout)
+
+    def _log_after(self, job_id: int, serial: int) -> tuple[list[Any], bool]:
+        """Log entries with a higher serial, and whether the job is finished."""
+
+        def read(record: JobRecord) -> tuple[list[Any], bool]:
+            entries = [entry for op in record.ops for entry in op.log if entry[0] > serial]
+            return entries, record.finalized
+
+        try:
+            found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
+        except errors.JobLost:
+            archived = self._core.queue.archived(job_id)
+            if archived is None:
+                raise
+            found = read(archived)
+        return found
+
+
+def _opcodes(raw: Any) -> list[OpCode]:
+    """Opcodes of a job; RequestError (plain text, connection closed) for what is none."""
+    if not isinstance(raw, list):
+        raise errors.RequestError("a job must be a list of opcodes")
+    try:
+        return [wire.from_wire(item) for item in raw]
+    except (errors.OpPrereqError, errors.OpCodeUnknown) as err:
+        raise errors.RequestError(errors.text(err)) from err
+
+
+@lru_cache(maxsize=256)
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _submitter(peer: Credentials) -> Submitter:
+    return Submitter(uid=peer.uid, pid=peer.pid, name=_user_name(peer.uid))
+
+
+def _job_id(value: Any) -> int:
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise errors.RequestError(f"a job id must be a number, not {value!r:.60}")
+    return value
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise errors.RequestError(f"{what} must be a number, not {value!r:.60}")
+    return float(value)
+
+

@@ -1,0 +1,152 @@
+"""Where queries get their data: configuration, nodes, queue and locks of this daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from ganeti.jobs.queue import JobQueue
+from ganeti.locking.manager import LockManager
+from ganeti.master.facts import Facts
+from ganeti.model import job as job_model
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.node import Node
+from ganeti.ops import annotate
+from ganeti.query.live import (
+    NO_ANSWER,
+    Answers,
+    ClusterFacts,
+    ExtStorageInfo,
+    JobView,
+    LockView,
+    NodeAnswer,
+    NodeInfo,
+    NodeRequest,
+    NodeState,
+)
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer, NodeRpc
+from ganeti.rpc.objects import Console, InstanceInfo, OsInfo
+
+T = TypeVar("T")
+
+#: Seconds for calls that only show something: nobody wants to wait for a dead node longer.
+QUERY_TIMEOUT = 10.0
+
+
+class MasterSources:
+    """One for each query: the configuration stands still meanwhile."""
+
+    def __init__(
+        self, config: Config, rpc: NodeRpc, queue: JobQueue, locks: LockManager, facts: Facts
+    ) -> None:
+        self._config = config
+        self._rpc = rpc
+        self._queue = queue
+        self._locks = locks
+        self._facts = facts
+
+    @property
+    def config(self) -> Config:
+        return self._config
+
+    def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return {name: self._config.cluster.hvparams.get(name, {}) for name in names}
+
+    def node_info(self, requests: Mapping[str, NodeRequest]) -> Answers[NodeInfo]:
+        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+            uuid: (
+                self._config.nodes[uuid],
+                (list(request.units), list(self._hvparams(request.hypervisors).items())),
+            )
+            for uuid, request in requests.items()
+        }
+        return _states(self._rpc.each(NodeCalls.node_info, arguments))
+
+    def instances_info(
+        self, nodes: Sequence[Node], hypervisors: Sequence[str]
+    ) -> Answers[Mapping[str, InstanceInfo]]:
+        names = list(hypervisors)
+        return _states(
+            self._rpc.many(nodes, NodeCalls.all_instances_info, names, self._hvparams(names))
+        )
+
+    def consoles(self, instances: Sequence[Instance]) -> Mapping[str, NodeAnswer[Console]]:
+        by_node: dict[str, list[Instance]] = {}
+        for instance in instances:
+            by_node.setdefault(instance.primary_node, []).append(instance)
+        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {}
+        for uuid, group in by_node.items():
+            node = self._config.nodes[uuid]
+            params = {i.name: (annotate.instance(self._config, i), node.name) for i in group}
+            arguments[uuid] = (node, (params,))
+        answers = self._rpc.each(NodeCalls.instance_console_info, arguments)
+        return {
+            instance.uuid: _console(answers[instance.primary_node], instance)
+            for instance in instances
+        }
+
+    def exports(self, nodes: Sequence[Node]) -> Answers[Sequence[str]]:
+        return _states(self._rpc.many(nodes, NodeCalls.export_list))
+
+    def os_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[OsInfo]]:
+        return _states(self._rpc.many(nodes, NodeCalls.os_diagnose))
+
+    def extstorage_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[ExtStorageInfo]]:
+        """No driver for storage providers is built, so no node can have one."""
+        empty: Sequence[ExtStorageInfo] = ()
+        return {node.uuid: NodeAnswer.ok(empty) for node in nodes}
+
+    def job_ids(self, archived: bool) -> Sequence[int]:
+        live = self._queue.read_all(lambda record: record.id)
+        return [*self._queue.archived_ids(), *live] if archived else live
+
+    def jobs(self, ids: Sequence[int]) -> Mapping[int, JobView]:
+        views: dict[int, JobView] = {
+            record["id"]: JobView(record)
+            for record in self._queue.read_all(job_model.to_wire, ids)
+        }
+        for job_id in ids:
+            if job_id not in views:
+                record = self._queue.archived(job_id)
+                if record is not None:
+                    views[job_id] = JobView(job_model.to_wire(record), archived=True)
+        return views
+
+    def locks(self) -> Sequence[LockView]:
+        return [
+            LockView(
+                view.name,
+                view.mode,
+                view.owners,
+                [(mode, [owner]) for mode, owner in view.pending],
+            )
+            for view in self._locks.snapshot()
+        ]
+
+    def cluster_facts(self) -> ClusterFacts:
+        return ClusterFacts(
+            drained=self._queue.drained,
+            watcher_pause=self._facts.watcher_pause(),
+            architecture=self._facts.architecture,
+            vcs_version=self._facts.vcs_version,
+        )
+
+
+def _states(answers: Mapping[str, Answer[Any]]) -> dict[str, NodeAnswer[Any]]:
+    return {uuid: _state(answer) for uuid, answer in answers.items()}
+
+
+def _state(answer: Answer[Any]) -> NodeAnswer[Any]:
+    if answer.offline:
+        return NodeAnswer(NodeState.OFFLINE)
+    return NodeAnswer.ok(answer.value) if answer.ok else NO_ANSWER
+
+
+def _console(answer: Answer[dict[str, Console]], instance: Instance) -> NodeAnswer[Console]:
+    state = _state(answer)
+    if state.state is not NodeState.OK:
+        return state
+    console = answer.get().get(instance.name)
+    return NO_ANSWER if console is None else NodeAnswer.ok(console)

@@ -1,0 +1,121 @@
+"""Clients that wait for a change of a job: no thread, no polling.
+
+A wait is an entry here. It ends when the queue reports a change that the client has not seen, or
+when its time is over; one thread keeps the time for all.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+#: ``[values of the asked fields, new log entries]``
+Answer = list[Any]
+
+
+@dataclass(eq=False)
+class Wait:
+    """One client that waits for a job."""
+
+    job_id: int
+    #: the answer if there is news, else None; ``finally_`` gives an answer in any case
+    look: Callable[[bool], Answer | None]
+    answer: Callable[[Answer], None]
+    fail: Callable[[BaseException], None]
+    open: bool = True
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Waiting:
+    """All waits. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._by_job: dict[int, set[Wait]] = {}
+        self._mutex = threading.Lock()
+        self._timers: list[tuple[float, int, Wait]] = []
+        self._seq = count()
+        self._wake = threading.Condition(self._mutex)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._keep_time, name="waiting", daemon=True)
+        self._thread.start()
+
+    def add(self, wait: Wait, timeout: float) -> None:
+        """Wait for news of a job for at most ``timeout`` seconds; answers at once if there are any.
+
+        The wait is noted before the first look, so no change between the two is missed.
+        """
+        with self._mutex:
+            self._by_job.setdefault(wait.job_id, set()).add(wait)
+            heapq.heappush(
+                self._timers, (time.monotonic() + timeout, next(self._seq), wait)
+            )
+            if self._timers[0][2] is wait:
+                self._wake.notify()
+        self._look(wait, last=False)
+
+    def changed(self, job_id: int) -> None:
+        """A job has changed (called by the queue)."""
+        waits = self._by_job.get(job_id)
+        if waits:
+            for wait in list(waits):
+                self._look(wait, last=False)
+
+    def drop(self, wait: Wait) -> None:
+        """The client is gone."""
+        with wait.lock:
+            wait.open = False
+        self._forget(wait)
+
+    def _forget(self, wait: Wait) -> None:
+        with self._mutex:
+            waits = self._by_job.get(wait.job_id)
+            if waits is not None:
+                waits.discard(wait)
+                if not waits:
+                    del self._by_job[wait.job_id]
+
+    def _look(self, wait: Wait, *, last: bool) -> None:
+        with wait.lock:
+            if not wait.open:
+                return
+            try:
+                answer = wait.look(last)
+            except Exception as err:  # noqa: BLE001 - goes to the client
+                wait.open = False
+                wait.fail(err)
+            else:
+                if answer is None:
+                    return
+                wait.open = False
+                wait.answer(answer)
+        self._forget(wait)
+
+    def _keep_time(self) -> None:
+        while True:
+            with self._mutex:
+                if self._stopping:
+                    return
+                now = time.monotonic()
+                due: list[Wait] = []
+                while self._timers and (not self._timers[0][2].open or self._timers[0][0] <= now):
+                    wait = heapq.heappop(self._timers)[2]
+                    if wait.open:
+                        due.append(wait)
+                if not due:
+                    pause = self._timers[0][0] - now if self._timers else None
+                    self._wake.wait(pause)
+                    continue
+            for wait in due:
+                self._look(wait, last=True)
+
+    def stop(self) -> None:
+        """End the thread; open waits get no answer."""
+        with self._mutex:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
