@@ -1,0 +1,63 @@
+"""How much room a storage unit has, and how large a disk really is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ganeti import errors
+
+MIB = 1024 * 1024
+
+#: Storage types whose room can be told here.
+REPORTING = ("file", "sharedfile")
+
+
+def report(kind: str, name: str) -> tuple[int, int]:
+    """(size, free) in MiB of a storage unit of this node; ``name`` of a file unit is a directory.
+
+    Free is what a daemon without special rights may fill. A directory that is not there yet is
+    counted on the file system on which it would be made. May block as long as the file system
+    does (a network file system whose server is away).
+
+    Raises:
+        StorageError: the type tells no room, or the directory cannot be asked.
+    """
+    if kind not in REPORTING:
+        raise errors.StorageError(
+            f"storage type '{kind}' does not tell its room here; {', '.join(REPORTING)} do"
+        )
+    if not os.path.isabs(name) or "\0" in name:
+        raise errors.StorageError(f"a {kind} storage unit is a full directory, not '{name!r}'")
+    directory = Path(os.path.normpath(name))
+    while True:
+        try:
+            found = os.statvfs(directory)
+        except FileNotFoundError:
+            directory = directory.parent
+        except OSError as err:
+            raise errors.StorageError(
+                f"cannot ask {directory} for its room: {err.strerror}"
+            ) from err
+        else:
+            break
+    return (
+        found.f_blocks * found.f_frsize // MIB,
+        found.f_bavail * found.f_frsize // MIB,
+    )
+
+
+def device_size(path: str) -> int:
+    """Length in bytes of a disk's file or block device, as it is now.
+
+    Raises:
+        BlockDeviceError: it cannot be opened.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.lseek(fd, 0, os.SEEK_END)
+        finally:
+            os.close(fd)
+    except OSError as err:
+        raise errors.BlockDeviceError(f"cannot measure {path}: {err.strerror}") from err

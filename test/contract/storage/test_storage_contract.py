@@ -1,0 +1,243 @@
+"""What every disk template promises, tried on each driver that this machine can run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ganeti import errors
+from ganeti.model.names import DiskTemplate
+from ganeti.paths import Paths
+from ganeti.rpc.objects import NodeDisk
+from ganeti.storage import registry, space
+from ganeti.storage.interface import Device, Environment, PlanRequest, Renamable, Snapshotting
+
+MIB = 1024 * 1024
+UUID = "0d5f8a1e-7c1b-4f6e-9d0a-3b2c1d4e5f60"
+
+#: What the contract tables say of each template: (file based, shared, mirrored, growable).
+FACTS = {
+    "file": (True, False, False, True),
+    "sharedfile": (True, True, False, True),
+}
+
+
+@dataclass
+class Bench:
+    """One template with a place to work in."""
+
+    template: str
+    env: Environment
+    file_dir: str
+
+    def plan(self, index: int = 0, instance: str = "web1.example.com") -> tuple[str, ...]:
+        driver = registry.TEMPLATES.get(self.template)
+        return driver.plan(
+            PlanRequest(
+                instance_name=instance,
+                disk_uuid=UUID,
+                index=index,
+                size=8,
+                nodes=("node-uuid",),
+                file_dir=self.file_dir,
+            )
+        )
+
+    def device(self, index: int = 0, instance: str = "web1.example.com", size: int = 8) -> Device:
+        disk = NodeDisk(
+            uuid=UUID,
+            dev_type=DiskTemplate(self.template),
+            logical_id=self.plan(index, instance),
+            iv_name=f"disk/{index}",
+            size=size,
+        )
+        return registry.device(disk, self.env)
+
+
+def _files(template: str, tmp_path: Path) -> Bench:
+    root = tmp_path / "disks"
+    root.mkdir(mode=0o750)
+    env = Environment(paths=Paths(tmp_path / "node"), node_uuid="n", file_roots=(root,))
+    return Bench(template, env, str(root))
+
+
+#: Template -> how its bench is made; a template that needs special tools skips without them.
+BENCHES: dict[str, Callable[[str, Path], Bench]] = {"file": _files, "sharedfile": _files}
+
+
+@pytest.fixture(params=registry.TEMPLATES.names())
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    if request.param not in BENCHES:
+        pytest.skip(f"no bench for {request.param} on this machine")
+    return BENCHES[request.param](request.param, tmp_path)
+
+
+def test_the_life_of_a_disk(bench: Bench) -> None:
+    device = bench.device()
+    assert device.attach() is False
+    device.create(8, info="originstname+web1.example.com")
+    assert device.attach() is True
+    device.assemble()
+    device.open()
+    with open(device.path, "r+b") as stream:
+        stream.seek(MIB)
+        stream.write(b"content of the guest")
+    assert space.device_size(device.path) == 8 * MIB
+    status = device.status()
+    assert status.dev_path == device.path
+    assert (status.is_degraded, status.sync_percent, status.ldisk_status) == (False, None, 0)
+    device.close()
+    device.shutdown()
+    device.assemble()
+    with open(device.path, "rb") as stream:
+        stream.seek(MIB)
+        assert stream.read(20) == b"content of the guest"
+    device.shutdown()
+    device.remove()
+    assert device.attach() is False
+
+
+def test_steps_done_twice_change_nothing(bench: Bench) -> None:
+    device = bench.device()
+    device.remove()
+    device.create(8)
+    for step in (device.assemble, device.open, device.close, device.shutdown):
+        step()
+        step()
+    device.remove()
+    device.remove()
+
+
+def test_a_disk_is_never_made_over_another(bench: Bench) -> None:
+    bench.device().create(8)
+    device = bench.device()
+    with open(device.path, "r+b") as stream:
+        stream.write(b"precious")
+    with pytest.raises(errors.BlockDeviceError, match="exists"):
+        device.create(4)
+    with open(device.path, "rb") as stream:
+        assert stream.read(8) == b"precious"
+    assert space.device_size(device.path) == 8 * MIB
+
+
+def test_a_missing_disk_is_told(bench: Bench) -> None:
+    device = bench.device()
+    for step in (device.assemble, device.open, device.status, lambda: device.grow(4)):
+        with pytest.raises(errors.BlockDeviceError) as caught:
+            step()
+        assert device.path in str(caught.value)
+
+
+def test_a_disk_larger_than_the_storage_is_refused_and_leaves_nothing(bench: Bench) -> None:
+    device = bench.device()
+    with pytest.raises(errors.BlockDeviceError, match=r"needs 1099511627776 MiB, [0-9]+ MiB free"):
+        device.create(1024**4)
+    assert device.attach() is False
+
+
+@pytest.mark.parametrize("size", [0, -4])
+def test_a_size_that_makes_no_sense_is_refused(bench: Bench, size: int) -> None:
+    with pytest.raises(errors.BlockDeviceError):
+        bench.device().create(size)
+
+
+def test_growing_keeps_the_content(bench: Bench) -> None:
+    device = bench.device()
+    if not device.traits.growable:
+        pytest.skip("cannot grow")
+    device.create(4)
+    device.assemble()
+    with open(device.path, "r+b") as stream:
+        stream.write(b"kept")
+    device.grow(4, dry_run=True)
+    assert space.device_size(device.path) == 4 * MIB
+    device.grow(4)
+    assert space.device_size(device.path) == 8 * MIB
+    with open(device.path, "rb") as stream:
+        assert stream.read(4) == b"kept"
+    for amount in (1024**4, -4):
+        with pytest.raises(errors.BlockDeviceError):
+            device.grow(amount, dry_run=True)
+        with pytest.raises(errors.BlockDeviceError):
+            device.grow(amount)
+    assert space.device_size(device.path) == 8 * MIB
+
+
+def test_two_disks_do_not_disturb_each_other(bench: Bench) -> None:
+    first, second = bench.device(0), bench.device(1)
+    first.create(4)
+    second.create(4)
+    assert first.path != second.path
+    first.remove()
+    assert second.attach() is True
+    second.remove()
+
+
+def test_renaming_keeps_the_content(bench: Bench) -> None:
+    device = bench.device()
+    if not isinstance(device, Renamable):
+        pytest.skip("cannot be renamed")
+    device.create(4)
+    with open(device.path, "r+b") as stream:
+        stream.write(b"kept")
+    new_id = bench.plan(0, "mail1.example.com")
+    device.rename(new_id)
+    device.rename(new_id)
+    assert bench.device().attach() is False
+    moved = bench.device(0, "mail1.example.com")
+    assert device.path == moved.path
+    assert moved.attach() is True
+    with open(moved.path, "rb") as stream:
+        assert stream.read(4) == b"kept"
+    bench.device().rename(new_id)
+
+
+def test_renaming_never_replaces_a_disk(bench: Bench) -> None:
+    device, other = bench.device(0), bench.device(1)
+    if not isinstance(device, Renamable):
+        pytest.skip("cannot be renamed")
+    device.create(4)
+    other.create(8)
+    with pytest.raises(errors.BlockDeviceError, match="exists"):
+        device.rename(bench.plan(1))
+    assert device.path != other.path
+    assert space.device_size(device.path) == 4 * MIB
+    assert space.device_size(other.path) == 8 * MIB
+
+
+def test_planning_is_pure_and_tells_disks_apart(bench: Bench) -> None:
+    assert bench.plan(0) == bench.plan(0)
+    assert bench.plan(0) != bench.plan(1)
+    assert bench.device().attach() is False
+
+
+def test_traits_agree_with_the_contract(bench: Bench) -> None:
+    device = bench.device()
+    traits = device.traits
+    assert FACTS[bench.template] == (
+        traits.file_based,
+        traits.shared,
+        traits.mirrored,
+        traits.growable,
+    )
+    assert not traits.must_adopt or traits.may_adopt
+    assert isinstance(device.params(), msgspec.Struct)
+    if traits.file_based:
+        assert not isinstance(device, Snapshotting)
+
+
+def test_no_descriptor_stays_open(bench: Bench) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    device = bench.device()
+    device.create(4)
+    device.grow(4)
+    device.status()
+    with pytest.raises(errors.BlockDeviceError):
+        device.create(4)
+    device.remove()
+    assert set(os.listdir("/proc/self/fd")) == before

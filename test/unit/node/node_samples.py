@@ -1,0 +1,44 @@
+"""Objects that the tests of the node side send to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.base import jsonio
+from ganeti.paths import Paths
+from ganeti.rpc.objects import NodeDisk, NodeInstance
+
+INSTANCE = "web1.example.com"
+DISK_UUID = "11111111-2222-3333-4444-555555555555"
+
+
+def disk(paths: Paths, index: int = 0, **changes: Any) -> NodeDisk:
+    """A file disk of 4 MiB."""
+    path = paths.file_storage / INSTANCE / f"{DISK_UUID}.file.disk{index}"
+    facts: dict[str, Any] = {
+        "uuid": DISK_UUID,
+        "dev_type": "file",
+        "logical_id": ("loop", str(path)),
+        "iv_name": f"disk/{index}",
+        "size": 4,
+    }
+    return NodeDisk(**{**facts, **changes})
+
+
+def instance(*disks: NodeDisk, **changes: Any) -> NodeInstance:
+    """An instance for the fake hypervisor."""
+    facts: dict[str, Any] = {
+        "uuid": "99999999-2222-3333-4444-555555555555",
+        "name": INSTANCE,
+        "primary_node": "node1-uuid",
+        "hypervisor": "fake",
+        "hvparams": {"migration_mode": "live"},
+        "beparams": {"maxmem": 256, "minmem": 128, "vcpus": 2},
+        "disks_info": disks,
+    }
+    return NodeInstance(**{**facts, **changes})
+
+
+def misbehave(paths: Paths, **rules: Any) -> None:
+    """Script the fake hypervisor: ``misbehave(paths, stop={"*": {"lie": True}})``."""
+    (paths.conf / "fake-hypervisor.json").write_text(jsonio.dumps(rules))

@@ -1,0 +1,393 @@
+"""The node daemon as a real process, over real TLS."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganeti import errors
+from ganeti.base import jsonio, process, retry
+from ganeti.base.daemon import read_pid
+from ganeti.net import certs
+from ganeti.net.http_client import Client
+from ganeti.net.tls import Identity, TLSSocket
+from ganeti.paths import Paths
+
+REPOSITORY = Path(__file__).parents[3]
+NAME = "node1.example.com"
+ADDRESS = "127.0.0.1"
+_MAIN = "import sys; from ganeti.node.daemon import main; sys.exit(main())"
+
+
+@dataclass
+class Daemon:
+    """One node below a root of its own; started and stopped by the test."""
+
+    paths: Paths
+    authority: certs.Credential
+    clients: list[Client] = field(default_factory=list)
+    child: subprocess.Popen[str] | None = None
+
+    def credential(self, name: str, authority: certs.Credential | None = None) -> Path:
+        """A file with a new client certificate."""
+        path = self.paths.root.parent / f"{name}.pem"
+        certs.write(path, certs.issue_client(authority or self.authority, name))
+        return path
+
+    def authorise(self, *credentials: Path) -> None:
+        lines = (f"uuid-{c.name}={certs.digest_of_file(c)}" for c in credentials)
+        fresh = self.paths.root.parent / "fresh"
+        fresh.write_text("\n".join(lines) + "\n")
+        fresh.rename(self.paths.ssconf("master_candidates_certs"))
+
+    def command(self, *arguments: str) -> list[str]:
+        warnings = ("-W", "error", "-W", "ignore::DeprecationWarning:pyinotify")
+        return [sys.executable, *warnings, "-c", _MAIN, *arguments]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": str(REPOSITORY),
+            "GANETI_ROOTDIR": str(self.paths.root),
+            "GANETI_HOSTNAME": NAME,
+        }
+
+    def start(self, *arguments: str) -> None:
+        """Run in the foreground on a free port and wait until it serves."""
+        self.child = subprocess.Popen(
+            self.command("-f", "-p", "0", *arguments),
+            env=self.environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.child.stderr is not None
+        seen = ""
+        while " serves " not in seen:
+            line = self.child.stderr.readline()
+            assert line, f"the daemon did not start: {seen}"
+            seen += line
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run with plain arguments until the command returns."""
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+
+    @property
+    def log(self) -> str:
+        return (self.paths.log / "node-daemon.log").read_text()
+
+    @property
+    def port(self) -> int:
+        return int(re.findall(r" serves 127\.0\.0\.1:([0-9]+)", self.log)[-1])
+
+    def client(self, credential: Path | None) -> Client:
+        context = Identity(credential, self.paths.ca_cert).client_context()
+        made = Client(context)
+        self.clients.append(made)
+        return made
+
+    def call(self, client: Client, name: str, *args: Any, timeout: float = 20) -> tuple[int, Any]:
+        """HTTP status and decoded answer."""
+        answer = client.post(ADDRESS, self.port, f"/{name}", jsonio.dumps_bytes(args), timeout)
+        return answer.status, jsonio.loads(answer.body) if answer.status == 200 else None
+
+    def server_digest(self, credential: Path) -> str:
+        context = Identity(credential, self.paths.ca_cert).client_context()
+        raw = socket.create_connection((ADDRESS, self.port), 5)
+        sock = TLSSocket(raw, context, server_side=False)
+        try:
+            sock.settimeout(5)
+            sock.handshake()
+            peer = sock.peer()
+            return peer.digest if peer else ""
+        finally:
+            sock.close()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        assert self.child is not None
+        self.child.send_signal(signal.SIGTERM)
+        return self.child.wait(10)
+
+    def clean(self) -> None:
+        for client in self.clients:
+            client.stop()
+        if self.child is not None:
+            if self.child.poll() is None:
+                self.child.kill()
+                self.child.wait()
+            assert self.child.stderr is not None
+            self.child.stderr.close()
+
+
+@pytest.fixture
+def daemon(paths: Paths) -> Iterator[Daemon]:
+    authority = certs.create_ca("test cluster")
+    certs.write_authority(authority, paths.ca_key, paths.ca_cert)
+    certs.write(paths.server_cert, certs.issue_server(authority, NAME, [ADDRESS]))
+    certs.write(paths.client_cert, certs.issue_client(authority, NAME))
+    paths.hosts.write_text(f"{ADDRESS} {NAME}\n")
+    made = Daemon(paths, authority)
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def master(daemon: Daemon) -> Client:
+    """An authorised caller of a daemon that runs."""
+    credential = daemon.credential("master")
+    daemon.authorise(credential)
+    daemon.start()
+    return daemon.client(credential)
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    """Another process will do something, of which no event tells us."""
+    return bool(retry.until(lambda: true() or None, timeout=5))
+
+
+# who may call
+
+
+def test_a_master_candidate_is_answered(daemon: Daemon, master: Client) -> None:
+    assert daemon.call(master, "version") == (200, [True, 3020000])
+    assert daemon.call(master, "instance_list", ["fake"], {}) == (200, [True, []])
+    status, (ok, error) = daemon.call(master, "master_node_name")
+    assert (status, ok, error[0]) == (200, False, "ConfigurationError")
+    assert daemon.call(master, "nosuch")[0] == 404
+    assert master.connects == 1
+
+
+def test_a_certificate_that_is_not_listed_gets_403(daemon: Daemon, master: Client) -> None:
+    stranger = daemon.client(daemon.credential("stranger"))
+    assert daemon.call(stranger, "version")[0] == 403
+    own = daemon.client(daemon.paths.client_cert)
+    assert daemon.call(own, "version")[0] == 403
+
+
+def test_without_a_certificate_of_the_cluster_nobody_gets_in(
+    daemon: Daemon, master: Client
+) -> None:
+    other = certs.create_ca("test cluster")
+    for client in (daemon.client(None), daemon.client(daemon.credential("other", other))):
+        with pytest.raises(errors.RpcError):
+            daemon.call(client, "version")
+    assert daemon.call(master, "version")[0] == 200
+
+
+def test_a_node_that_is_set_up_accepts_only_itself(daemon: Daemon) -> None:
+    daemon.start()
+    own = daemon.client(daemon.paths.client_cert)
+    assert daemon.call(own, "version")[0] == 200
+    assert daemon.call(daemon.client(daemon.credential("other")), "version")[0] == 403
+
+
+def test_a_new_list_holds_for_the_next_call(daemon: Daemon, master: Client) -> None:
+    new = daemon.credential("new")
+    values = {"master_candidates_certs": f"uuid-new={certs.digest_of_file(new)}"}
+    assert daemon.call(master, "write_ssconf_files", values) == (200, [True, None])
+    assert daemon.call(master, "version")[0] == 403
+    assert daemon.call(daemon.client(new), "version")[0] == 200
+
+
+def test_a_list_that_somebody_else_replaced_is_seen(daemon: Daemon, master: Client) -> None:
+    new = daemon.credential("new")
+    client = daemon.client(new)
+    assert daemon.call(client, "version")[0] == 403
+    daemon.authorise(new)
+    assert becomes(lambda: daemon.call(client, "version")[0] == 200)
+
+
+# what happens on the wire
+
+
+def test_garbage_does_no_harm(daemon: Daemon, master: Client) -> None:
+    for data in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(3000), b"\x16\x03\x01\xff\xff", b""):
+        with socket.create_connection((ADDRESS, daemon.port), 5) as sock:
+            sock.sendall(data)
+    silent = [socket.create_connection((ADDRESS, daemon.port), 5) for _ in range(30)]
+    try:
+        begin = time.monotonic()
+        assert daemon.call(master, "version")[0] == 200
+        assert time.monotonic() - begin < 2
+    finally:
+        for sock in silent:
+            sock.close()
+
+
+def test_a_request_that_is_no_call_gets_400(daemon: Daemon, master: Client) -> None:
+    answer = master.post(ADDRESS, daemon.port, "/version", b"no json", 20)
+    assert answer.status == 400
+    assert b"no JSON" in answer.body
+
+
+def test_a_configuration_of_some_megabytes_arrives(daemon: Daemon, master: Client) -> None:
+    text = "x" * 5_000_000
+    upload = ("/var/lib/ganeti/config.data", [0, text], 0o640, "root", "root", 1.0, 2.0)
+    assert daemon.call(master, "upload_file_single", *upload) == (200, [True, None])
+    assert daemon.paths.config_file.read_text() == text
+
+
+# certificates
+
+
+def test_a_replaced_certificate_is_used_without_restart(daemon: Daemon, master: Client) -> None:
+    credential = daemon.paths.root.parent / "master.pem"
+    before = daemon.server_digest(credential)
+    certs.write(daemon.paths.server_cert, certs.issue_server(daemon.authority, NAME))
+    after = certs.digest_of_file(daemon.paths.server_cert)
+    assert after != before
+    assert becomes(lambda: daemon.server_digest(credential) == after)
+    assert daemon.call(master, "version")[0] == 200
+
+
+def test_a_broken_certificate_leaves_the_old_one_in_force(daemon: Daemon, master: Client) -> None:
+    credential = daemon.paths.root.parent / "master.pem"
+    before = daemon.server_digest(credential)
+    daemon.paths.server_cert.chmod(0o600)
+    daemon.paths.server_cert.write_text("broken")
+    assert becomes(lambda: "TLS certificate not read" in daemon.log)
+    assert daemon.server_digest(credential) == before
+
+
+# starting and stopping
+
+
+def test_sigterm_ends_it_at_once_although_calls_wait(daemon: Daemon) -> None:
+    daemon.start("-d")
+    own = daemon.client(daemon.paths.client_cert)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(daemon.call, own, "test_delay", 300)
+        assert becomes(lambda: "call test_delay begins" in daemon.log)
+        begin = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - begin < 3
+        status, (ok, error) = answer.result(5)
+    assert (status, ok) == (200, False)
+    assert "the daemon stops" in error[1][0]
+
+
+def test_a_call_that_cannot_be_interrupted_is_cut_off(daemon: Daemon, master: Client) -> None:
+    slow = daemon.paths.hooks / "instance-start-pre.d"
+    slow.mkdir(parents=True)
+    (slow / "x").write_text(f"#!/bin/sh\necho $$ > {daemon.paths.run}/hook-pid\nexec sleep 60\n")
+    (slow / "x").chmod(0o755)
+    with pytest.raises(errors.RpcError):
+        daemon.call(master, "hooks_runner", "instance-start", "pre", {}, timeout=0.5)
+    pid = int((daemon.paths.run / "hook-pid").read_text())
+    try:
+        begin = time.monotonic()
+        assert daemon.stop() == 0
+        assert time.monotonic() - begin < 3
+        assert "cut off: hooks_runner" in daemon.log
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_it_goes_to_the_background_and_is_ready_then(daemon: Daemon) -> None:
+    done = daemon.run("-p", "0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    pid_file = daemon.paths.pid_file("ganeti-noded")
+    pid = read_pid(pid_file)
+    assert pid is not None
+    try:
+        own = daemon.client(daemon.paths.client_cert)
+        assert daemon.call(own, "version")[0] == 200
+        again = daemon.run("-p", "0")
+        assert again.returncode == 1
+        assert f"already running (pid {pid}" in again.stderr
+    finally:
+        os.kill(pid, signal.SIGTERM)
+    assert process.wait_exit(pid, 3)
+    assert read_pid(pid_file) is None
+
+
+def test_leaving_is_answered_and_ends_the_daemon(daemon: Daemon, master: Client) -> None:
+    assert daemon.call(master, "node_leave_cluster", False) == (200, [True, None])
+    assert daemon.child is not None
+    assert daemon.child.wait(5) == 0
+    assert not daemon.paths.server_cert.exists()
+    assert not list(daemon.paths.data.glob("ssconf_*"))
+    assert "ERROR" not in daemon.log
+
+
+def test_sighup_opens_the_log_anew(daemon: Daemon, master: Client) -> None:
+    log = daemon.paths.log / "node-daemon.log"
+    assert log.stat().st_mode & 0o777 == 0o600
+    port = daemon.port
+    log.rename(log.with_suffix(".1"))
+    assert daemon.child is not None
+    daemon.child.send_signal(signal.SIGHUP)
+    assert becomes(log.exists)
+    assert master.post(ADDRESS, port, "/version", b"[]", 20).status == 200
+
+
+def test_a_node_outside_a_cluster_says_so(daemon: Daemon) -> None:
+    daemon.paths.server_cert.unlink()
+    done = daemon.run("-f")
+    assert done.returncode == 5
+    assert "not part of a cluster" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_a_port_in_use_is_told(daemon: Daemon, background: bool) -> None:
+    with socket.create_server((ADDRESS, 0)) as taken:
+        port = taken.getsockname()[1]
+        done = daemon.run("-p", str(port), *([] if background else ["-f"]))
+    assert done.returncode == 1
+    assert f"Cannot listen on {ADDRESS}:{port}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_broken_certificate_keeps_it_from_starting(daemon: Daemon) -> None:
+    daemon.paths.server_cert.chmod(0o600)
+    daemon.paths.server_cert.write_text("broken")
+    done = daemon.run()
+    assert done.returncode == 1
+    assert "server.pem" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--no-ssl"], "--no-ssl is refused"),
+        (["-K", "/other.pem"], "same file"),
+        (["--max-clients", "0"], "at least 1"),
+        (["--syslog", "maybe"], "maybe"),
+    ],
+)
+def test_options_that_cannot_be_used(daemon: Daemon, arguments: list[str], text: str) -> None:
+    done = daemon.run(*arguments)
+    assert done.returncode == 2
+    assert text in done.stderr
+
+
+def test_other_options_are_accepted(daemon: Daemon) -> None:
+    certificate = daemon.paths.root.parent / "elsewhere.pem"
+    daemon.paths.server_cert.rename(certificate)
+    daemon.start(
+        *("-d", "--no-mlock", "--max-clients", "3", "-i", "lo"),
+        *("-C", str(certificate), "-K", str(certificate)),
+    )
+    own = daemon.client(daemon.paths.client_cert)
+    assert daemon.call(own, "version")[0] == 200
+    assert " DEBUG call version took " in daemon.log

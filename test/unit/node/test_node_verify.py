@@ -1,0 +1,224 @@
+"""The checks of a node, asked for together."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node_samples import INSTANCE, instance, misbehave
+
+from ganeti.base import jsonio
+from ganeti.net import certs
+from ganeti.node.handlers import Node
+from ganeti.paths import Paths
+
+ALL = {
+    "allowed-file-storage-paths",
+    "bridges",
+    "client-cert",
+    "drbd-helper",
+    "drbd-list",
+    "drbd-version",
+    "exclusive-pvs",
+    "file-storage-path",
+    "filelist",
+    "gluster-storage-path",
+    "hvinfo",
+    "hvparms",
+    "hypervisor",
+    "instancelist",
+    "lvlist",
+    "master-ip",
+    "node-net-test",
+    "nodelist",
+    "nodesetup",
+    "nonvmnodes",
+    "oob-paths",
+    "oslist",
+    "pvlist",
+    "shared-file-storage-path",
+    "ssh-clutter",
+    "ssh-setup",
+    "time",
+    "user-scripts",
+    "version",
+    "vglist",
+}
+
+
+def check(node: Node, name: str, argument: Any, **hvparams: Any) -> Any:
+    answer = node.node_verify({name: argument}, "cluster", hvparams)
+    assert list(answer) == [name]
+    return answer[name]
+
+
+def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: Node) -> None:
+    for argument in (None, 5, "x", ["x"], [["x", "y", {}]], {"a": 1}):
+        answer = node.node_verify(dict.fromkeys(ALL, argument), "cluster", {})
+        assert set(answer) == ALL
+        jsonio.dumps(answer)
+
+
+@pytest.mark.parametrize("name", ["nosuch", "", "drbd-version", "vglist", "ssh-setup"])
+def test_what_is_not_checked_is_answered_with_a_text(node: Node, name: str) -> None:
+    assert str(check(node, name, None)).startswith("not checked:")
+
+
+def test_version_and_time(node: Node) -> None:
+    assert check(node, "version", None) == [3020000, "3.2.0"]
+    seconds, micros = check(node, "time", None)
+    assert abs(seconds + micros / 1e6 - time.time()) < 60
+
+
+def test_checksums_of_distributed_files_only(node: Node, paths: Paths) -> None:
+    (paths.data / "known_hosts").write_text("abc")
+    names = ["/var/lib/ganeti/known_hosts", "/var/lib/ganeti/ca.pem"]
+    assert check(node, "filelist", names) == {names[0]: hashlib.sha1(b"abc").hexdigest()}
+    refused = check(node, "filelist", ["/etc/shadow"])
+    assert "none of the files" in refused
+
+
+# hypervisors
+
+
+def test_hypervisors_tell_what_is_missing(node: Node, paths: Paths) -> None:
+    assert check(node, "hypervisor", ["fake"]) == {"fake": None}
+    misbehave(paths, verify={"*": {"lie": "no fake device"}})
+    answer = check(node, "hypervisor", ["fake", "nosuch"])
+    assert answer["fake"] == "no fake device"
+    assert "nosuch" in answer["nosuch"]
+
+
+def test_only_bad_parameter_sets_are_told(node: Node) -> None:
+    sets = [
+        ["cluster", "fake", {"migration_mode": "live"}],
+        ["instance web1", "fake", {"migration_mode": "sideways"}],
+    ]
+    [[source, name, text]] = check(node, "hvparms", sets)
+    assert (source, name) == ("instance web1", "fake")
+    assert "sideways" in text
+
+
+def test_what_runs_is_listed(node: Node) -> None:
+    assert check(node, "instancelist", ["fake"]) == []
+    node.instance_start(instance(), False, [])
+    assert check(node, "instancelist", ["fake"]) == [INSTANCE]
+    assert check(node, "hvinfo", "fake")["memory_total"] > 0
+
+
+# storage
+
+
+def test_a_storage_directory_is_good_or_the_reason_is_told(node: Node, paths: Paths) -> None:
+    good = str(paths.file_storage)
+    assert check(node, "file-storage-path", good) is None
+    assert check(node, "shared-file-storage-path", good) is None
+    assert "outside" in check(node, "file-storage-path", str(paths.root / "srv" / "other"))
+    assert "does not exist" in check(node, "file-storage-path", f"{good}/missing")
+
+
+def test_forbidden_directories_in_the_list_are_found(node: Node, paths: Paths) -> None:
+    assert check(node, "allowed-file-storage-paths", None) == []
+    paths.file_storage_paths.write_text(f"{paths.file_storage}\n/usr/lib\n")
+    assert check(node, "allowed-file-storage-paths", None) == ["/usr/lib"]
+
+
+# programs and OS definitions
+
+
+def test_programs_that_cannot_be_run_are_found(node: Node, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    for file, mode in ((good, 0o755), (bad, 0o644)):
+        file.write_text("#!/bin/sh\n")
+        file.chmod(mode)
+    names = [str(good), str(bad), str(tmp_path / "missing"), "relative"]
+    assert check(node, "user-scripts", names) == names[1:]
+    fine, *problems = check(node, "oob-paths", names)
+    assert fine is None
+    assert [text.split()[0] for text in problems] == names[1:]
+
+
+def test_os_definitions_are_listed(node: Node, paths: Paths) -> None:
+    (paths.os_search_path[0] / "broken").mkdir(parents=True)
+    [found] = check(node, "oslist", None)
+    assert (found["name"], found["valid"]) == ("broken", False)
+
+
+# network
+
+
+@pytest.fixture
+def port(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The port of node daemons in this cluster, which nobody listens on by itself."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        number = int(sock.getsockname()[1])
+    paths.services.write_text(f"ganeti-noded {number}/tcp\n")
+    monkeypatch.setenv("GANETI_ROOTDIR", str(paths.root))
+    return number
+
+
+def test_unreachable_nodes_are_named(node: Node, port: int) -> None:
+    nodes = [
+        ["node1.example.com", "127.0.0.1", "127.0.0.1"],
+        ["node2.example.com", "127.0.0.2", "127.0.0.3"],
+    ]
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        socket.create_server(("127.0.0.2", port)),
+    ):
+        answer = check(node, "node-net-test", nodes)
+    assert list(answer) == ["node2.example.com"]
+    assert answer["node2.example.com"].startswith(f"secondary address 127.0.0.3:{port}")
+
+
+def test_only_the_wanted_nodes_are_tried(node: Node, port: int) -> None:
+    nodes = [
+        ["node1.example.com", "127.0.0.1", "127.0.0.1"],
+        ["node2.example.com", "127.0.0.2", "127.0.0.2"],
+        ["node3.example.com", "127.0.0.3", "127.0.0.3"],
+    ]
+    answer = check(node, "node-net-test", [nodes, ["node2.example.com"]])
+    assert list(answer) == ["node2.example.com"]
+    assert check(node, "node-net-test", [nodes, []]) == {}
+    assert "node9" in check(node, "node-net-test", [nodes, ["node9"]])
+
+
+def test_a_node_must_find_itself_in_the_list(node: Node, port: int) -> None:
+    answer = check(node, "node-net-test", [["node2.example.com", "127.0.0.1", "127.0.0.1"]])
+    assert list(answer) == ["node1.example.com"]
+
+
+def test_the_master_address_answers_even_without_a_daemon(node: Node, port: int) -> None:
+    assert check(node, "master-ip", ["node1.example.com", "127.0.0.1"]) is True
+    with socket.create_server(("127.0.0.1", port)):
+        assert check(node, "master-ip", ["node1.example.com", "127.0.0.1"]) is True
+
+
+def test_missing_bridges_are_listed(node: Node) -> None:
+    assert check(node, "bridges", ["nosuch-br0"]) == ["nosuch-br0"]
+
+
+# certificate
+
+
+@pytest.mark.parametrize(("days", "level"), [(1825, None), (20, "warning"), (3, "error")])
+def test_a_certificate_that_ends_soon_is_told(
+    node: Node, paths: Paths, days: int, level: str | None
+) -> None:
+    authority = certs.create_ca("test")
+    certs.write(paths.client_cert, certs.issue_client(authority, "node1", days=days))
+    answer = check(node, "client-cert", None)
+    if level is None:
+        assert answer is None
+    else:
+        assert answer[0] == level
+        assert "days left" in answer[1]
+
+
+def test_a_missing_certificate_is_told(node: Node) -> None:
+    assert "client.pem" in check(node, "client-cert", None)

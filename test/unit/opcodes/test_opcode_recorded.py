@@ -1,0 +1,73 @@
+"""Every opcode against its frozen copy, so that a change of the wire is seen in review.
+
+After a wanted change: ``UPDATE_RECORDED=1 pytest test/unit/opcodes``, then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganeti.base import jsonio
+from ganeti.opcodes import describe, registry
+from ganeti.opcodes.base import OpCode
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "opcodes.json"
+
+
+def parameter_text(parameter: describe.Parameter) -> str:
+    """``type`` of a required parameter, ``type = default`` of any other."""
+    default = "" if parameter.required else f" = {jsonio.dumps(parameter.default)}"
+    return f"{parameter.type}{default}"
+
+
+def current() -> dict[str, Any]:
+    """What the frozen copy holds, made from the classes."""
+    return {
+        "common": {p.name: parameter_text(p) for p in describe.parameters(OpCode)},
+        "opcodes": {
+            op_id: {
+                "params": {p.name: parameter_text(p) for p in describe.parameters(cls)},
+                "summary": cls.summary_field,
+                "result": cls.result_type,
+                "exclusive_bgl": cls.exclusive_bgl,
+                "rest": list(cls.rest),
+            }
+            for op_id, cls in registry.all_opcodes().items()
+        },
+    }
+
+
+def frozen() -> Any:
+    return jsonio.loads(RECORDED.read_bytes())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _update() -> None:
+    if os.environ.get("UPDATE_RECORDED"):
+        RECORDED.write_text(jsonio.pretty(current()) + "\n", encoding="utf-8")
+
+
+HINT = "the wire changed; if that is wanted, run: UPDATE_RECORDED=1 pytest test/unit/opcodes"
+
+
+def test_no_opcode_appeared_or_vanished() -> None:
+    assert sorted(current()["opcodes"]) == sorted(frozen()["opcodes"]), HINT
+
+
+def test_common_parameters_are_as_recorded() -> None:
+    assert current()["common"] == frozen()["common"], HINT
+
+
+@pytest.mark.parametrize("op_id", sorted(registry.all_opcodes()))
+def test_opcode_is_as_recorded(op_id: str) -> None:
+    assert current()["opcodes"][op_id] == frozen()["opcodes"].get(op_id), HINT
+
+
+def test_there_are_76_opcodes_and_8_of_them_lock_everything() -> None:
+    opcodes = registry.all_opcodes()
+    assert len(opcodes) == 76
+    assert sum(cls.exclusive_bgl for cls in opcodes.values()) == 8
