@@ -1,0 +1,1 @@
+"""Making and ending a cluster: what happens while no master daemon runs."""

@@ -1,0 +1,21 @@
+"""The end of a cluster on its last node."""
+
+from __future__ import annotations
+
+import shutil
+
+from ganeti import constants, paths
+from ganeti.bootstrap import daemons
+from ganeti.bootstrap.init import remove_files
+
+
+def finish_destroy() -> None:
+    """Stop the daemons of this node and remove the cluster's files; disks and logs stay.
+
+    Call it after OP_CLUSTER_DESTROY succeeded. Idempotent.
+    """
+    where = paths.current()
+    daemons.stop(constants.MASTERD, where)
+    daemons.stop(constants.NODED, where)
+    shutil.rmtree(where.queue, ignore_errors=True)
+    remove_files(where)

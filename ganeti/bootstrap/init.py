@@ -1,0 +1,141 @@
+"""Make a cluster out of this server."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+from pathlib import Path
+
+from ganeti import constants, errors, paths
+from ganeti.base import files, jsonio
+from ganeti.base.clock import SYSTEM
+from ganeti.bootstrap import daemons, defaults
+from ganeti.bootstrap.settings import InitSettings
+from ganeti.config import ssconf
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.names import DiskTemplate
+from ganeti.net import certs, resolve
+from ganeti.paths import Paths
+
+
+def init_cluster(settings: InitSettings) -> None:
+    """Write certificates and the first configuration, then start node and master daemon.
+
+    Blocks until both serve requests. If anything fails, what was made is removed again.
+
+    Raises:
+        OpPrereqError: a cluster exists here, a name has no address, a choice makes no sense.
+        OpExecError: a daemon does not start.
+    """
+    where, host = paths.current(), paths.hostname()
+    _check_new(where)
+    address = _address(host, "this node")
+    master_ip = _address(settings.cluster_name, "the cluster")
+    with ExitStack() as undo:
+        make_directories(where)
+        undo.callback(remove_files, where)
+        digest = _certificates(where, host, address, settings.cluster_name)
+        data = defaults.configuration(
+            settings,
+            where,
+            host=host,
+            address=address,
+            master_ip=master_ip,
+            certificate_digest=digest,
+            now=SYSTEM.now(),
+        )
+        cluster = data.cluster
+        _storage(
+            cluster.file_storage_dir,
+            cluster.shared_file_storage_dir,
+            cluster.enabled_disk_templates,
+        )
+        write_ssconf(where, ssconf.values(Config(data)))
+        files.write_atomic(where.config_file, jsonio.dumps(base.to_wire(data)), mode=0o640)
+        undo.callback(daemons.stop, constants.NODED, where)
+        daemons.start(constants.NODED, where)
+        undo.callback(daemons.stop, constants.MASTERD, where)
+        daemons.start(constants.MASTERD, where)
+        undo.pop_all()
+
+
+def _check_new(where: Paths) -> None:
+    if where.config_file.exists():
+        raise errors.OpPrereqError(
+            f"this node belongs to a cluster already ({where.config_file} exists)",
+            errors.ErrorCode.STATE,
+        )
+    if where.server_cert.exists():
+        raise errors.OpPrereqError(
+            f"this node was prepared for a cluster ({where.server_cert} exists); remove it from"
+            " there, or remove that file if the cluster is gone",
+            errors.ErrorCode.STATE,
+        )
+
+
+def _address(name: str, what: str) -> str:
+    try:
+        return resolve.address(name)
+    except errors.ResolverError as err:
+        raise errors.OpPrereqError(
+            f"{what} is called {name}, which has no address: put it into DNS or /etc/hosts",
+            errors.ErrorCode.RESOLVER,
+        ) from err
+
+
+def make_directories(where: Paths) -> None:
+    for directory, mode in (
+        (where.data, 0o755),
+        (where.queue, 0o750),
+        (where.run, 0o775),
+        (where.socket_dir, 0o770),
+        (where.log, 0o770),
+        (where.os_log, 0o750),
+        (where.conf, 0o755),
+        (where.locks, 0o755),
+    ):
+        files.ensure_dir(directory, mode)
+
+
+def _certificates(where: Paths, host: str, address: str, cluster_name: str) -> str:
+    """Make the authority, this node's certificates and the secrets; digest of the client one."""
+    authority = certs.create_ca(cluster_name)
+    certs.write_authority(authority, where.ca_key, where.ca_cert)
+    certs.write(where.server_cert, certs.issue_server(authority, host, [address]))
+    certs.write(where.client_cert, certs.issue_client(authority, host, [address]))
+    for path, mode in ((where.hmac_key, 0o440), (where.domain_secret, 0o440)):
+        files.write_atomic(path, f"{secrets.token_hex(32)}\n", mode=mode)
+    return certs.digest_of_file(where.client_cert)
+
+
+def _storage(file_dir: str, shared_dir: str, templates: tuple[str, ...]) -> None:
+    """Make the directories for file disks."""
+    if DiskTemplate.FILE in templates:
+        files.ensure_dir(Path(file_dir), 0o750)
+    if DiskTemplate.SHAREDFILE in templates:
+        files.ensure_dir(Path(shared_dir), 0o750)
+
+
+def write_ssconf(where: Paths, values: dict[str, str]) -> None:
+    """Write ``ssconf_<key>`` files of this node."""
+    for key, value in values.items():
+        text = f"{value}\n" if value else ""
+        files.write_atomic(where.ssconf(key), text, mode=0o444, fsync=False)
+
+
+def remove_files(where: Paths) -> None:
+    """Remove what makes this node a part of a cluster; disks of instances stay. Idempotent."""
+    for path in (
+        where.config_file,
+        where.journal_file,
+        where.ca_key,
+        where.ca_cert,
+        where.server_cert,
+        where.client_cert,
+        where.hmac_key,
+        where.domain_secret,
+    ):
+        files.remove(path)
+    for path in where.data.glob("ssconf_*"):
+        files.remove(path)

@@ -1,0 +1,100 @@
+"""ganeti-node-setup: prepares this server to be taken into a cluster.
+
+Run on the new node by ``gnt-node add``, with a JSON object on standard input (secrets must not
+be seen in a process list): cluster_name, node_name, ca_pem, server_pem, client_pem, ssconf,
+start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from ganeti import constants, errors, paths
+from ganeti.base import files, jsonio
+from ganeti.bootstrap import daemons
+from ganeti.bootstrap.init import make_directories, write_ssconf
+from ganeti.net import certs
+from ganeti.paths import Paths
+
+
+class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What the master sends; ``*_pem`` hold private keys."""
+
+    cluster_name: str
+    node_name: str
+    ca_pem: str
+    server_pem: str
+    client_pem: str
+    ssconf: dict[str, str] = {}
+    start: bool = True
+    #: take the node over although it belongs to a cluster
+    force_join: bool = False
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit code 0, or 1 with one line on standard error."""
+    parser = argparse.ArgumentParser(prog="ganeti-node-setup", description=__doc__)
+    parser.parse_args(argv)
+    try:
+        setup(_read(sys.stdin.buffer.read()))
+    except (errors.GanetiError, OSError) as err:
+        text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+        print(f"ganeti-node-setup: {text}", file=sys.stderr)
+        return constants.EXIT_FAILURE
+    return constants.EXIT_SUCCESS
+
+
+def _read(data: bytes) -> SetupRequest:
+    value: Any = jsonio.loads(data)
+    try:
+        return msgspec.convert(value, SetupRequest)
+    except msgspec.ValidationError as err:
+        raise errors.ParseError(f"standard input is no set-up request: {err}") from err
+
+
+def setup(request: SetupRequest) -> None:
+    """Write certificates and ssconf files, and start the node daemon.
+
+    Raises:
+        OpPrereqError: this server belongs to another cluster, or was told a wrong name.
+        OpExecError: the node daemon does not start.
+    """
+    where = paths.current()
+    _check(where, request)
+    make_directories(where)
+    if request.start:
+        daemons.stop(constants.NODED, where)
+    files.write_atomic(where.ca_cert, request.ca_pem, mode=0o444)
+    files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
+    files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
+    certs.inspect(where.server_cert)
+    certs.inspect(where.client_cert)
+    write_ssconf(where, request.ssconf)
+    if request.start:
+        daemons.start(constants.NODED, where)
+
+
+def _check(where: Paths, request: SetupRequest) -> None:
+    host = paths.hostname()
+    if host != request.node_name:
+        raise errors.OpPrereqError(
+            f"this server is called {host}, but the cluster wants to add {request.node_name}",
+            errors.ErrorCode.INVAL,
+        )
+    name_file = where.ssconf("cluster_name")
+    if where.server_cert.exists() and name_file.exists() and not request.force_join:
+        other = files.read_text(name_file).strip()
+        if other != request.cluster_name:
+            raise errors.OpPrereqError(
+                f"this server belongs to the cluster {other} (--force-join takes it away)",
+                errors.ErrorCode.STATE,
+            )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
