@@ -84,7 +84,8 @@ def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
         _outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])
     ]
     if tries and all(tries):
-        found += min(tries, key=list.__len__)
+        nearest = min(tries, key=len)
+        found += nearest
     return found
 
 

@@ -47,7 +47,7 @@ class Authoriser:
         """Read the list anew; one that cannot be read leaves the old one in force."""
         try:
             self._accepted = frozenset(self._read())
-        except OSError as err:
+        except (OSError, UnicodeDecodeError) as err:
             log.error("The list of authorised certificates stays the old one: %s", err)
 
     def _read(self) -> list[str]:

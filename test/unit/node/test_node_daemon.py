@@ -16,14 +16,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from node_samples import INSTANCE, disk, instance
 
 from ganeti import errors
 from ganeti.base import jsonio, process, retry
 from ganeti.base.daemon import read_pid
+from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.http_client import Client
 from ganeti.net.tls import Identity, TLSSocket
 from ganeti.paths import Paths
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import NodeRpc
 
 REPOSITORY = Path(__file__).parents[3]
 NAME = "node1.example.com"
@@ -244,6 +248,34 @@ def test_a_configuration_of_some_megabytes_arrives(daemon: Daemon, master: Clien
     upload = ("/var/lib/ganeti/config.data", [0, text], 0o640, "root", "root", 1.0, 2.0)
     assert daemon.call(master, "upload_file_single", *upload) == (200, [True, None])
     assert daemon.paths.config_file.read_text() == text
+
+
+def test_an_instance_lives_its_life_over_the_wire(
+    daemon: Daemon, master: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.paths.services.write_text(f"ganeti-noded {daemon.port}/tcp\n")
+    monkeypatch.setenv("GANETI_ROOTDIR", str(daemon.paths.root))
+    credential = daemon.paths.root.parent / "master.pem"
+    here = Node(uuid="u1", name=NAME, primary_ip=ADDRESS, secondary_ip=ADDRESS, group="g")
+    item = disk(daemon.paths)
+    web = instance(item)
+    rpc = NodeRpc(Identity(credential, daemon.paths.ca_cert).client_context())
+    try:
+        with pytest.raises(errors.HypervisorError, match=f"node {NAME}: instance_start: "):
+            rpc.one(here, NodeCalls.instance_start, web, False, [])
+        rpc.one(here, NodeCalls.blockdev_create, item, 4, INSTANCE, True, "", False)
+        link = rpc.one(here, NodeCalls.blockdev_assemble, item, web, True, 0)[1]
+        assert Path(link).samefile(item.logical_id[1])
+        rpc.one(here, NodeCalls.instance_start, web, False, [["gnt:user", "", 1]])
+        assert rpc.one(here, NodeCalls.all_instances_info, ["fake"], {})[INSTANCE].vcpus == 2
+        rpc.one(here, NodeCalls.instance_reboot, web, "hard", 5, [])
+        rpc.one(here, NodeCalls.instance_shutdown, web, 5, [])
+        assert rpc.one(here, NodeCalls.instance_list, ["fake"], {}) == []
+        rpc.one(here, NodeCalls.blockdev_shutdown, item)
+        rpc.one(here, NodeCalls.blockdev_remove, item)
+        assert rpc.one(here, NodeCalls.blockdev_find, item) is None
+    finally:
+        rpc.stop()
 
 
 # certificates

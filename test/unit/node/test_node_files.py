@@ -263,6 +263,17 @@ def test_an_impossible_pause_is_refused(node: Node, moment: float) -> None:
         node.set_watcher_pause(moment)
 
 
+# exports
+
+
+def test_finished_exports_are_listed(node: Node, paths: Paths) -> None:
+    assert node.export_list() == []
+    for name in ("web2", "web1", "web3.new", ".hidden"):
+        (paths.exports / name).mkdir(parents=True)
+    (paths.exports / "notes").write_text("no export")
+    assert node.export_list() == ["web1", "web2"]
+
+
 # a disk that is full or not writable
 
 

@@ -98,6 +98,24 @@ def test_an_instance_that_cannot_be_ended_is_an_error(node: Node, paths: Paths) 
         node.instance_shutdown(item, 1, [])
 
 
+def test_an_instance_that_cannot_be_asked_is_ended(
+    context: NodeContext, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item = instance()
+    start(node, item)
+    driver = context.hypervisor("fake")
+    real = driver.stop
+
+    def deaf(name: str, *, force: bool = False, timeout: float = 0) -> None:
+        if not force:
+            raise errors.HypervisorError("the control socket does not answer")
+        real(name, force=True)
+
+    monkeypatch.setattr(driver, "stop", deaf)
+    node.instance_shutdown(item, 5, [])
+    assert node.instance_list(["fake"], {}) == []
+
+
 def test_a_guest_that_ended_by_itself_is_started_anew(node: Node, paths: Paths) -> None:
     item = ready(node, paths)
     start(node, item)

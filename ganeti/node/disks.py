@@ -1,0 +1,262 @@
+"""Node calls about disks: make, destroy, make usable, grow, rename, look at.
+
+A disk that can be used by an instance has a link ``<run>/instance-disks/<instance>:<index>``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.model import ssconf_keys
+from ganeti.net import certs
+from ganeti.node import authorise
+from ganeti.node.context import NodeContext, checked_name
+from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
+from ganeti.storage import file_paths, space
+from ganeti.storage.interface import Device, Environment, Renamable
+from ganeti.storage.registry import device
+
+log = logging.getLogger(__name__)
+
+
+class Disks:
+    """Drives the storage of this node."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+
+    def environment(self) -> Environment:
+        """What the drivers know of this node, read anew from its files.
+
+        ``node_uuid`` is empty on a node that is no master candidate: only those are listed.
+
+        Raises:
+            FileStoragePathError: the list of allowed directories cannot be used.
+        """
+        context = self._context
+        roots = list(file_paths.load_allowed(context.paths))
+        for key in (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR):
+            directory = (context.ssconf(key) or "").strip()
+            if directory and Path(directory) not in roots:
+                roots.append(Path(directory))
+        return Environment(context.paths, self._own_uuid(), tuple(roots))
+
+    def _own_uuid(self) -> str:
+        listed = self._context.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)
+        if not listed:
+            return ""
+        try:
+            own = certs.digest_of_file(self._context.paths.client_cert)
+        except errors.X509CertError as err:
+            log.debug("no own certificate: %s", errors.text(err))
+            return ""
+        found = (uuid for uuid, digest in authorise.parse(listed).items() if digest == own)
+        return next(found, "")
+
+    def _device(self, disk: NodeDisk) -> Device:
+        return device(disk, self.environment())
+
+    # life
+
+    def create(self, disk: NodeDisk, size: int, info: str) -> list[Any]:
+        """Make a disk of ``size`` MiB; its logical id.
+
+        Raises:
+            BlockDeviceError: it exists, or cannot be made.
+        """
+        if size <= 0:
+            raise errors.ParameterError(f"disk {disk.uuid} cannot have {size} MiB")
+        new = self._device(disk)
+        if new.attach():
+            raise errors.BlockDeviceError(
+                f"disk {disk.uuid} is not created: {new.path} exists already"
+            )
+        new.create(size, info=info)
+        log.info("created disk %s (%d MiB) at %s", disk.uuid, size, new.path)
+        return list(disk.logical_id)
+
+    def remove(self, disk: NodeDisk) -> None:
+        """Destroy a disk and its links; no error when it is gone. BlockDeviceError."""
+        old = self._device(disk)
+        self._unlink(old.path)
+        old.remove()
+        log.info("removed disk %s at %s", disk.uuid, old.path)
+
+    def assemble(
+        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, index: int
+    ) -> tuple[str, str, str | None]:
+        """Make a disk usable, on the primary node also writable and linked.
+
+        Returns device path, link (empty on other nodes) and address (or None).
+
+        Raises:
+            BlockDeviceError: it is not there, or cannot be made usable.
+        """
+        found = self._assemble(disk, on_primary, self.environment())
+        if not on_primary:
+            return found.path, "", found.uri()
+        return found.path, self._link(found.path, instance.name, index), found.uri()
+
+    def _assemble(self, disk: NodeDisk, on_primary: bool, env: Environment) -> Device:
+        for child in disk.children:
+            self._assemble(child, on_primary, env)
+        found = device(disk, env)
+        if not found.attach():
+            raise errors.BlockDeviceError(f"disk {disk.uuid} is not on this node: {found.path}")
+        found.assemble()
+        if on_primary:
+            found.open()
+        return found
+
+    def shutdown(self, disk: NodeDisk) -> None:
+        """Undo :meth:`assemble`, links included; the data stays. BlockDeviceError."""
+        self._shutdown(disk, self.environment())
+
+    def _shutdown(self, disk: NodeDisk, env: Environment) -> None:
+        found = device(disk, env)
+        self._unlink(found.path)
+        found.shutdown()
+        for child in disk.children:
+            self._shutdown(child, env)
+
+    def find(self, disk: NodeDisk) -> BlockDevStatus | None:
+        """State of a disk, None when it is not on this node."""
+        found = self._device(disk)
+        return found.status() if found.attach() else None
+
+    def dimensions(self, disks: Sequence[NodeDisk]) -> list[tuple[int, int | None] | None]:
+        """Size in bytes (and spindles, never known) of each disk, None when it is not usable."""
+        env = self.environment()
+        return [self._dimension(disk, env) for disk in disks]
+
+    def _dimension(self, disk: NodeDisk, env: Environment) -> tuple[int, int | None] | None:
+        try:
+            found = device(disk, env)
+            return (space.device_size(found.path), None) if found.attach() else None
+        except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
+            # One bad disk must not hide the others.
+            log.warning("disk %s: %s", disk.uuid, errors.text(err))
+            return None
+
+    def all_attached(self, instance: NodeInstance) -> list[AttachedDisk]:
+        """The assembled disks of an instance by their links, in the order of the guest.
+
+        Raises:
+            BlockDeviceError: one is not there or not assembled.
+        """
+        env = self.environment()
+        return [
+            self._attached(disk, instance.name, index, env)
+            for index, disk in enumerate(instance.disks_info)
+        ]
+
+    def _attached(
+        self, disk: NodeDisk, instance: str, index: int, env: Environment
+    ) -> AttachedDisk:
+        found = device(disk, env)
+        link = self._context.paths.instance_disks / f"{instance}:{index}"
+        if not found.attach():
+            raise errors.BlockDeviceError(f"its disk {index} is not on this node ({found.path})")
+        if _target(link) != found.path:
+            raise errors.BlockDeviceError(f"its disk {index} is not activated on this node")
+        return AttachedDisk(disk, str(link), found.uri())
+
+    # changes
+
+    def rename(self, wanted: Sequence[tuple[NodeDisk, list[Any]]]) -> None:
+        """Give disks new logical ids; all are tried.
+
+        Raises:
+            BlockDeviceError: some could not be renamed; the text has all of them.
+        """
+        problems: list[str] = []
+        for disk, new_id in wanted:
+            try:
+                self._rename(disk, new_id)
+            except errors.GanetiError as err:
+                problems.append(f"disk {disk.uuid}: {errors.text(err)}")
+        if problems:
+            raise errors.BlockDeviceError("; ".join(problems))
+
+    def _rename(self, disk: NodeDisk, new_id: Sequence[Any]) -> None:
+        found = self._device(disk)
+        if not isinstance(found, Renamable):
+            raise errors.BlockDeviceError(f"disks of type {disk.dev_type} cannot be renamed")
+        self._unlink(found.path)
+        found.rename([str(part) for part in new_id])
+
+    def grow(self, disk: NodeDisk, amount: int, *, dry_run: bool, backing_store: bool) -> None:
+        """Add ``amount`` MiB.
+
+        A grow travels in two calls: with ``backing_store`` what holds the bytes grows, without
+        it a mirror on top of that; so for disks without a mirror the second does nothing.
+
+        Raises:
+            BlockDeviceError: the disk is not there, or cannot grow.
+        """
+        found = self._device(disk)
+        if amount < 0:
+            raise errors.ParameterError(f"disk {disk.uuid} cannot grow by {amount} MiB")
+        if not found.attach():
+            raise errors.BlockDeviceError(f"disk {disk.uuid} is not on this node: {found.path}")
+        if backing_store or found.traits.mirrored:
+            found.grow(amount, dry_run=dry_run)
+
+    # directories
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory for file disks; FileStoragePathError, BlockDeviceError."""
+        file_paths.create_directory(path, self.environment())
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; FileStoragePathError, BlockDeviceError."""
+        file_paths.remove_directory(path, self.environment())
+
+    def rename_directory(self, old: str, new: str) -> None:
+        """Rename a directory; FileStoragePathError, BlockDeviceError."""
+        file_paths.rename_directory(old, new, self.environment())
+
+    # links
+
+    def _link(self, target: str, instance: str, index: int) -> str:
+        """Make or replace the link of a disk in one step."""
+        directory = self._context.paths.instance_disks
+        link = directory / f"{checked_name(instance)}:{index}"
+        fresh = directory / f".{link.name}.{threading.get_ident()}"
+        try:
+            files.ensure_dir(directory, 0o755)
+            os.symlink(target, fresh)
+            os.rename(fresh, link)
+        except OSError as err:
+            with contextlib.suppress(OSError):
+                fresh.unlink()
+            raise errors.BlockDeviceError(f"cannot make {link}: {err.strerror}") from err
+        return str(link)
+
+    def _unlink(self, target: str) -> None:
+        """Remove the links that lead to a device."""
+        directory = self._context.paths.instance_disks
+        try:
+            links = [entry for entry in os.scandir(directory) if entry.is_symlink()]
+        except FileNotFoundError:
+            return
+        for link in links:
+            if not link.name.startswith(".") and _target(Path(link.path)) == target:
+                files.remove(Path(link.path))
+
+
+def _target(link: Path) -> str | None:
+    """Where a symbolic link leads, None when it is none."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return None

@@ -1,0 +1,210 @@
+"""All node calls of one node daemon: each is handed to the family that knows how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ganeti import constants
+from ganeti.node import network
+from ganeti.node.context import NodeContext
+from ganeti.node.disks import Disks
+from ganeti.node.files import Files
+from ganeti.node.guest_os import GuestOs
+from ganeti.node.hooks import Hooks
+from ganeti.node.instances import Instances
+from ganeti.node.system import System
+from ganeti.node.verify import Verifier
+from ganeti.rpc.calls import Json, NodeCalls
+from ganeti.rpc.objects import (
+    BlockDevStatus,
+    Console,
+    InstanceInfo,
+    NodeDisk,
+    NodeInstance,
+    OsInfo,
+)
+
+
+class Node(NodeCalls):
+    """One host; what the calls mean is written at :class:`~ganeti.rpc.calls.NodeCalls`."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._system = System(context)
+        self._files = Files(context)
+        self._hooks = Hooks(context)
+        self._disks = Disks(context)
+        self._instances = Instances(context, self._disks)
+        self._guest_os = GuestOs(context, self._disks)
+        self._verifier = Verifier(
+            context, self._system, self._instances, self._disks, self._guest_os
+        )
+
+    # node
+
+    def version(self) -> int:
+        return constants.PROTOCOL_VERSION
+
+    def node_info(
+        self, storage_units: list[tuple[str, str, list[Any]]], hv_specs: list[tuple[str, Json]]
+    ) -> tuple[str, list[Json] | None, list[Json] | None]:
+        return self._system.info(storage_units, hv_specs)
+
+    def node_verify(
+        self, checkdict: Json, cluster_name: str, all_hvparams: dict[str, Json]
+    ) -> Json:
+        return self._verifier.run(checkdict, all_hvparams)
+
+    def node_has_ip_address(self, address: str) -> bool:
+        return network.has_address(address)
+
+    def node_leave_cluster(self, modify_ssh_setup: bool) -> None:
+        self._system.leave()
+
+    def master_node_name(self) -> str:
+        return self._system.master_name()
+
+    def node_stop_master(self) -> None:
+        self._system.stop_master()
+
+    def test_delay(self, duration: float) -> None:
+        self._system.delay(duration)
+
+    def bridges_exist(self, bridges_list: list[str]) -> None:
+        self._system.check_bridges(bridges_list)
+
+    def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
+        return self._system.tokens(token_request)
+
+    # files
+
+    def upload_file_single(
+        self,
+        file_name: str,
+        content: list[Any],
+        mode: int,
+        uid: str,
+        gid: str,
+        atime: float,
+        mtime: float,
+    ) -> None:
+        self._files.upload(file_name, content, mode, uid, gid, (atime, mtime))
+
+    def write_ssconf_files(self, values: dict[str, str]) -> None:
+        self._files.write_ssconf(values)
+
+    def set_watcher_pause(self, until: float | None) -> None:
+        self._files.set_watcher_pause(until)
+
+    def hooks_runner(self, hpath: str, phase: str, env: dict[str, str]) -> list[list[Any]]:
+        return self._hooks.run(hpath, phase, env)
+
+    # disks
+
+    def blockdev_create(
+        self,
+        bdev: NodeDisk,
+        size: int,
+        owner: str,
+        on_primary: bool,
+        info: str,
+        exclusive_storage: bool,
+    ) -> list[Any] | None:
+        return self._disks.create(bdev, size, info)
+
+    def blockdev_remove(self, bdev: NodeDisk) -> None:
+        self._disks.remove(bdev)
+
+    def blockdev_assemble(
+        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, idx: int
+    ) -> tuple[str, str, str | None]:
+        return self._disks.assemble(disk, instance, on_primary, idx)
+
+    def blockdev_shutdown(self, disk: NodeDisk) -> None:
+        self._disks.shutdown(disk)
+
+    def blockdev_find(self, disk: NodeDisk) -> BlockDevStatus | None:
+        return self._disks.find(disk)
+
+    def blockdev_getdimensions(self, disks: list[NodeDisk]) -> list[tuple[int, int | None] | None]:
+        return self._disks.dimensions(disks)
+
+    def blockdev_rename(self, devlist: list[tuple[NodeDisk, list[Any]]]) -> None:
+        self._disks.rename(devlist)
+
+    def blockdev_grow(
+        self, cf_bdev: NodeDisk, amount: int, dryrun: bool, backingstore: bool, es_flag: bool
+    ) -> None:
+        self._disks.grow(cf_bdev, amount, dry_run=dryrun, backing_store=backingstore)
+
+    def file_storage_dir_create(self, file_storage_dir: str) -> None:
+        self._disks.make_directory(file_storage_dir)
+
+    def file_storage_dir_remove(self, file_storage_dir: str) -> None:
+        self._disks.remove_directory(file_storage_dir)
+
+    def file_storage_dir_rename(
+        self, old_file_storage_dir: str, new_file_storage_dir: str
+    ) -> None:
+        self._disks.rename_directory(old_file_storage_dir, new_file_storage_dir)
+
+    # instances
+
+    def all_instances_info(
+        self, hypervisor_list: list[str], all_hvparams: dict[str, Json]
+    ) -> dict[str, InstanceInfo]:
+        return self._instances.all_info(hypervisor_list)
+
+    def instance_list(
+        self, hypervisor_list: list[str], hvparams: dict[str, Json]
+    ) -> list[str]:
+        return self._instances.names(hypervisor_list)
+
+    def instance_info(self, instance: str, hname: str, hvparams: Json) -> Json:
+        info = self._instances.info(instance, hname)
+        return {} if info is None else msgspec.structs.asdict(info)
+
+    def instance_start(
+        self, instance_hvp_bep: NodeInstance, startup_paused: bool, reason: list[Any]
+    ) -> None:
+        self._instances.start(instance_hvp_bep, paused=startup_paused, reason=reason)
+
+    def instance_shutdown(
+        self, instance: NodeInstance, timeout: int, reason: list[Any]
+    ) -> None:
+        self._instances.shutdown(instance, timeout, reason)
+
+    def instance_reboot(
+        self, inst: NodeInstance, reboot_type: str, shutdown_timeout: int, reason: list[Any]
+    ) -> None:
+        self._instances.reboot(inst, reboot_type, shutdown_timeout, reason)
+
+    def instance_os_add(self, instance_osp: NodeInstance, reinstall: bool, debug: int) -> None:
+        self._guest_os.add(instance_osp, reinstall=reinstall, debug=debug)
+
+    def instance_run_rename(self, instance: NodeInstance, old_name: str, debug: int) -> None:
+        self._guest_os.rename(instance, old_name, debug)
+
+    def instance_console_info(
+        self, params: dict[str, tuple[NodeInstance, str]]
+    ) -> dict[str, Console]:
+        return self._instances.consoles(params)
+
+    def hypervisor_validate_params(self, hvname: str, hvfull: Json) -> None:
+        self._instances.check_params(hvname, hvfull)
+
+    def export_list(self) -> list[str]:
+        return self._files.exports()
+
+    # guest OS
+
+    def os_diagnose(self) -> list[OsInfo]:
+        return self._guest_os.diagnose()
+
+    def os_validate(
+        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool
+    ) -> bool:
+        return self._guest_os.validate(
+            name, checks, params, required=required, force_variant=force_variant
+        )

@@ -1,0 +1,177 @@
+"""Node calls about instances: start, stop, reboot, what runs, consoles.
+
+Calls that change one instance are serialised per instance on this node.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import files, jsonio
+from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
+from ganeti.model.names import RebootType, RunState
+from ganeti.node.context import NodeContext, checked_name
+from ganeti.node.disks import Disks
+from ganeti.rpc.calls import Json
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
+
+log = logging.getLogger(__name__)
+
+
+class Instances:
+    """Drives the hypervisors."""
+
+    def __init__(self, context: NodeContext, disks: Disks) -> None:
+        self._context = context
+        self._disks = disks
+
+    # what runs
+
+    def all_info(self, hypervisors: Sequence[str]) -> dict[str, InstanceInfo]:
+        """State of everything that the given hypervisors run here.
+
+        Raises:
+            HypervisorError: two hypervisors claim the same instance, or one failed.
+        """
+        found: dict[str, InstanceInfo] = {}
+        for name in dict.fromkeys(hypervisors):
+            for instance, info in self._context.hypervisor(name).info_all().items():
+                if instance in found:
+                    raise errors.HypervisorError(
+                        f"instance {instance} is run by more than one hypervisor on this node"
+                        f" ({name} and another of {', '.join(hypervisors)})"
+                    )
+                found[instance] = info
+        return found
+
+    def names(self, hypervisors: Sequence[str]) -> list[str]:
+        """Names of what the given hypervisors run here, sorted."""
+        found = (self._context.hypervisor(name).list_names() for name in hypervisors)
+        return sorted({instance for names in found for instance in names})
+
+    def info(self, instance: str, hypervisor: str) -> InstanceInfo | None:
+        """State of one instance, None when it does not run here."""
+        return self._context.hypervisor(hypervisor).info(checked_name(instance))
+
+    # changes
+
+    def start(self, instance: NodeInstance, *, paused: bool, reason: list[Any]) -> None:
+        """Start an instance; does nothing when it runs.
+
+        Raises:
+            HypervisorError: a disk is not there, or the hypervisor's own words.
+        """
+        with self._context.instance(instance.name, "start"):
+            self._start(instance, paused=paused)
+            self._note_reason(instance.name, reason)
+
+    def _start(self, instance: NodeInstance, *, paused: bool = False) -> None:
+        hypervisor = self._context.hypervisor(instance.hypervisor)
+        info = hypervisor.info(instance.name)
+        if info is not None and info.state == RunState.RUNNING:
+            log.info("instance %s runs already", instance.name)
+            return
+        if info is not None:
+            # The guest ended by itself and its remains are still there.
+            hypervisor.stop(instance.name, force=True)
+            hypervisor.cleanup(instance.name)
+        hypervisor.start(instance, self._attached(instance), paused=paused)
+        log.info("started instance %s", instance.name)
+
+    def _attached(self, instance: NodeInstance) -> list[AttachedDisk]:
+        try:
+            return self._disks.all_attached(instance)
+        except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
+            raise errors.HypervisorError(
+                f"instance {instance.name} cannot be started: {errors.text(err)}"
+            ) from err
+
+    def shutdown(self, instance: NodeInstance, timeout: int, reason: list[Any]) -> None:
+        """Stop an instance: ask, wait up to ``timeout`` seconds, then end it.
+
+        Raises:
+            HypervisorError: it still runs after that.
+        """
+        with self._context.instance(instance.name, "shutdown"):
+            self._stop(self._context.hypervisor(instance.hypervisor), instance.name, timeout)
+            self._note_reason(instance.name, reason)
+
+    def _stop(self, hypervisor: Hypervisor, name: str, timeout: int) -> None:
+        info = hypervisor.info(name)
+        if info is None:
+            log.info("instance %s does not run", name)
+            hypervisor.cleanup(name)
+            return
+        if info.state == RunState.RUNNING and timeout > 0:
+            try:
+                hypervisor.stop(name, timeout=timeout)
+            except errors.HypervisorError as err:
+                log.warning("instance %s cannot be asked to stop: %s", name, errors.text(err))
+            info = hypervisor.info(name)
+        if info is not None:
+            if info.state == RunState.RUNNING:
+                log.warning("instance %s did not stop within %d s; it is ended", name, timeout)
+            hypervisor.stop(name, force=True)
+            if hypervisor.info(name) is not None:
+                raise errors.HypervisorError(
+                    f"instance {name} still runs although it was forced to end;"
+                    " see the hypervisor's log on this node"
+                )
+        hypervisor.cleanup(name)
+        log.info("stopped instance %s", name)
+
+    def reboot(
+        self, instance: NodeInstance, kind: str, timeout: int, reason: list[Any]
+    ) -> None:
+        """Reboot inside the running guest (``soft``) or by stop and start (``hard``).
+
+        Raises:
+            HypervisorError: it does not run, or could not be stopped or started.
+            ParameterError: another kind; ``full`` needs the master, which has the disks.
+        """
+        if kind not in (RebootType.SOFT, RebootType.HARD):
+            raise errors.ParameterError(
+                f"a node reboots instances in the ways soft and hard, not {kind[:20]!r}"
+            )
+        with self._context.instance(instance.name, "reboot"):
+            hypervisor = self._context.hypervisor(instance.hypervisor)
+            if hypervisor.info(instance.name) is None:
+                raise errors.HypervisorError(
+                    f"instance {instance.name} cannot be rebooted: it does not run here"
+                )
+            if kind == RebootType.SOFT:
+                hypervisor.reboot(instance, self._attached(instance))
+            else:
+                self._stop(hypervisor, instance.name, timeout)
+                self._start(instance)
+            self._note_reason(instance.name, reason)
+
+    def _note_reason(self, name: str, reason: list[Any]) -> None:
+        """Keep why the state of an instance changed last, for those who look at this node."""
+        if not reason:
+            return
+        path = self._context.paths.instance_reason / name
+        try:
+            files.ensure_dir(path.parent, 0o755)
+            files.write_atomic(path, jsonio.dumps(reason), mode=0o644, fsync=False)
+        except OSError as err:
+            # The instance has changed already; the missing note must not hide that.
+            log.warning("cannot write %s: %s", path, err.strerror)
+
+    # the rest
+
+    def consoles(self, wanted: Mapping[str, tuple[NodeInstance, str]]) -> dict[str, Console]:
+        """How to reach consoles: name -> (instance, name of this node)."""
+        return {
+            name: self._context.hypervisor(instance.hypervisor).console(
+                instance, node, instance.hvparams
+            )
+            for name, (instance, node) in wanted.items()
+        }
+
+    def check_params(self, hypervisor: str, params: Json) -> None:
+        """Check complete hypervisor parameters on this node; HypervisorError."""
+        self._context.hypervisor(hypervisor).check_params(params)

@@ -1,0 +1,157 @@
+"""Node calls about the host itself: resources, addresses, the master daemon, leaving."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.base import daemon, files, process
+from ganeti.model import ssconf_keys
+from ganeti.net import certs
+from ganeti.node import network
+from ganeti.node.context import NodeContext
+from ganeti.paths import Paths
+from ganeti.rpc.calls import Json
+from ganeti.storage import space
+
+log = logging.getLogger(__name__)
+
+#: Changes with every boot of the host.
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: Seconds the master daemon gets to stop.
+MASTER_STOP_WAIT = 60.0
+
+
+class System:
+    """The host that this node daemon runs on."""
+
+    def __init__(self, context: NodeContext, *, master_stop_wait: float = MASTER_STOP_WAIT) -> None:
+        self._context = context
+        self._master_stop_wait = master_stop_wait
+
+    def info(
+        self, units: Sequence[tuple[str, str, list[Any]]], hypervisors: Sequence[tuple[str, Json]]
+    ) -> tuple[str, list[Json], list[Json]]:
+        """Boot id, room of each storage unit, resources as each hypervisor sees them.
+
+        Raises:
+            StorageError, HypervisorError: one of them cannot be asked.
+        """
+        return (
+            files.read_text(BOOT_ID).strip(),
+            [_room(kind, name) for kind, name, _params in units],
+            [self.hypervisor_info(name, params) for name, params in hypervisors],
+        )
+
+    def hypervisor_info(self, name: str, params: Json) -> Json:
+        """Resources of the node by their names on the wire; unset ones are left out."""
+        info = asdict(self._context.hypervisor(name).node_info(params))
+        return {key: value for key, value in info.items() if value is not None}
+
+    def master_name(self) -> str:
+        """The node that this node takes for the master; ConfigurationError without one."""
+        name = self._context.ssconf(ssconf_keys.MASTER_NODE)
+        if not name:
+            raise errors.ConfigurationError("this node has not been told which node is the master")
+        return name
+
+    def tokens(self, wanted: Sequence[tuple[str, str, Json]]) -> list[list[str]]:
+        """``["ssl", digest of this node's client certificate]`` for each ``("ssl", "get", {})``.
+
+        Raises:
+            ParameterError: another kind of token, or something else than to get it.
+            X509CertError: the certificate cannot be read.
+        """
+        for kind, action, _options in wanted:
+            if (kind, action) != ("ssl", "get"):
+                raise errors.ParameterError(
+                    f"a node gives tokens for (ssl, get) only, not for ({kind}, {action})"
+                )
+        digest = certs.digest_of_file(self._context.paths.client_cert) if wanted else ""
+        return [["ssl", digest] for _ in wanted]
+
+    def stop_master(self) -> None:
+        """Stop the master daemon on this node; no error when it does not run.
+
+        Blocks until it has ended, at most a minute.
+
+        Raises:
+            GenericError: it did not end.
+        """
+        pid = daemon.running_pid(self._context.paths.pid_file(constants.MASTERD))
+        if pid is None:
+            return
+        log.info("stopping the master daemon (pid %d)", pid)
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        if not process.wait_exit(pid, self._master_stop_wait):
+            raise errors.GenericError(
+                f"the master daemon (pid {pid}) did not stop within {self._master_stop_wait:g} s"
+            )
+
+    def delay(self, seconds: float) -> None:
+        """Wait; the stop of the daemon ends it with an error."""
+        if not math.isfinite(seconds) or seconds < 0:
+            raise errors.ParameterError(f"cannot wait {seconds} s")
+        if self._context.stopping.wait(seconds):
+            raise errors.GenericError(f"the wait of {seconds:g} s ended early: the daemon stops")
+
+    def check_bridges(self, names: Sequence[str]) -> None:
+        """Refuse when one of the bridges is missing; GenericError names all of them."""
+        missing = network.missing_bridges(names)
+        if missing:
+            raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
+
+    def leave(self) -> None:
+        """Forget the cluster and have the daemon stopped; disks of instances stay.
+
+        Can be repeated: the files that the daemon needs to start go last.
+
+        Raises:
+            GenericError: a file cannot be removed.
+        """
+        log.warning("this node leaves the cluster")
+        try:
+            for path in _cluster_files(self._context.paths):
+                if files.remove(path):
+                    log.info("removed %s", path)
+        except OSError as err:
+            raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
+        self._context.stopping.set()
+
+
+def _room(kind: str, name: str) -> Json:
+    size, free = space.report(kind, name)
+    return {"type": kind, "name": name, "storage_free": free, "storage_size": size}
+
+
+def _cluster_files(paths: Paths) -> Iterator[Path]:
+    """What makes this host a member of a cluster; nothing of any instance."""
+    data = paths.data
+    yield from (paths.config_file, paths.journal_file, paths.ca_key)
+    for pattern in ("job-*", "archive/*/job-*"):
+        yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
+    yield from (paths.queue / name for name in ("serial", "version", "drain"))
+    yield from (paths.domain_secret, paths.hmac_key, paths.watcher_pause)
+    yield from data.glob("watcher.*.data")
+    yield from data.glob("watcher.*.instance-status")
+    for name in (
+        "known_hosts",
+        "ganeti_pub_keys",
+        "rapi.pem",
+        "rapi/users",
+        "spice.pem",
+        "spice-ca.pem",
+    ):
+        yield data / name
+    yield from data.glob("ssconf_*")
+    yield from (paths.client_cert, paths.ca_cert, paths.server_cert)

@@ -1,0 +1,249 @@
+"""Checks of a node that the master asks for together (``node_verify``).
+
+Each check has a name and its own argument; its answer is under the same name. A check that is
+not known here, or that failed itself, is answered with a text.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ganeti import constants, errors
+from ganeti.base import clock
+from ganeti.net import certs, resolve
+from ganeti.node import distributed, network
+from ganeti.node.context import NodeContext
+from ganeti.node.disks import Disks
+from ganeti.node.guest_os import GuestOs
+from ganeti.node.instances import Instances
+from ganeti.node.system import System
+from ganeti.rpc.calls import Json, encode
+from ganeti.storage import file_paths
+
+#: Checks for parts that this version does not have.
+_ABSENT: Final = {
+    "drbd-helper": "DRBD",
+    "drbd-list": "DRBD",
+    "drbd-version": "DRBD",
+    "exclusive-pvs": "LVM",
+    "gluster-storage-path": "Gluster",
+    "lvlist": "LVM",
+    "nodelist": "SSH between nodes",
+    "pvlist": "LVM",
+    "ssh-clutter": "SSH between nodes",
+    "ssh-setup": "SSH between nodes",
+    "vglist": "LVM",
+}
+
+Check = Callable[[Any, dict[str, Json]], Any]
+
+
+class Verifier:
+    """Answers the checks of one node."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        system: System,
+        instances: Instances,
+        disks: Disks,
+        guest_os: GuestOs,
+    ) -> None:
+        self._context = context
+        self._system = system
+        self._instances = instances
+        self._disks = disks
+        self._guest_os = guest_os
+        self._checks: Mapping[str, Check] = {
+            "allowed-file-storage-paths": self._allowed_paths,
+            "bridges": lambda names, _hv: network.missing_bridges(_texts(names)),
+            "client-cert": lambda _arg, _hv: self._client_certificate(),
+            "file-storage-path": self._storage_path,
+            "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
+            "hvinfo": self._hypervisor_info,
+            "hvparms": self._hypervisor_params,
+            "hypervisor": self._hypervisors,
+            "instancelist": lambda names, _hv: instances.names(_texts(names)),
+            "master-ip": self._master_ip,
+            "node-net-test": self._reach_nodes,
+            "nodesetup": lambda _arg, _hv: self._node_setup(),
+            "oob-paths": lambda paths, _hv: [_not_executable(path) for path in _texts(paths)],
+            "oslist": lambda _arg, _hv: guest_os.diagnose(),
+            "shared-file-storage-path": self._storage_path,
+            "time": lambda _arg, _hv: clock.split(context.clock.now()),
+            "user-scripts": self._user_scripts,
+            "version": lambda _arg, _hv: [
+                constants.PROTOCOL_VERSION,
+                constants.RELEASE_VERSION,
+            ],
+        }
+
+    def run(self, wanted: Json, hvparams: dict[str, Json]) -> Json:
+        """Answers by check; see the functions below for their shapes.
+
+        Blocks for the tools it asks, and up to 5 s for nodes that cannot be reached.
+        """
+        return {name: self._run_one(name, wanted[name], hvparams) for name in wanted}
+
+    def _run_one(self, name: str, argument: Any, hvparams: dict[str, Json]) -> Any:
+        check = self._checks.get(name)
+        if check is None:
+            return _absent(name)
+        try:
+            return encode(check(argument, hvparams))
+        except (errors.GanetiError, OSError) as err:
+            reason = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+            return f"check {name} failed: {reason}"
+
+    # hypervisors: the argument is a list of names, of (source, name, params) for hvparms
+
+    def _hypervisors(self, names: Any, hvparams: dict[str, Json]) -> dict[str, str | None]:
+        """``{hypervisor: null or what is missing}``"""
+        result: dict[str, str | None] = {}
+        for name in _texts(names):
+            try:
+                result[name] = self._context.hypervisor(name).verify(hvparams.get(name, {}))
+            except errors.GanetiError as err:
+                result[name] = errors.text(err)
+        return result
+
+    def _hypervisor_params(self, sets: Any, _hv: dict[str, Json]) -> list[list[str]]:
+        """``[[source, hypervisor, text]]`` of those parameter sets that cannot be used"""
+        problems: list[list[str]] = []
+        for source, name, params in _shaped(sets, list[tuple[str, str, Json]]):
+            try:
+                self._instances.check_params(name, params)
+            except errors.GanetiError as err:
+                problems.append([source, name, errors.text(err)])
+        return problems
+
+    def _hypervisor_info(self, name: Any, hvparams: dict[str, Json]) -> Json:
+        """Resources as in ``node_info``; the argument is one hypervisor"""
+        hypervisor = _shaped(name, str)
+        return self._system.hypervisor_info(hypervisor, hvparams.get(hypervisor, {}))
+
+    # storage
+
+    def _storage_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
+        """null, or why the directory cannot be used for file disks"""
+        directory = _shaped(path, str)
+        try:
+            file_paths.check_root(directory, self._disks.environment())
+        except errors.FileStoragePathError as err:
+            return errors.text(err)
+        if not Path(directory).is_dir():
+            return f"directory {directory} does not exist"
+        return None
+
+    def _allowed_paths(self, _arg: Any, _hv: dict[str, Json]) -> list[str]:
+        """Directories in the node's list that may not be used"""
+        paths = self._context.paths
+        return [
+            str(directory)
+            for directory in file_paths.load_allowed(paths)
+            if file_paths.root_problem(directory, paths) is not None
+        ]
+
+    # network
+
+    def _master_ip(self, what: Any, _hv: dict[str, Json]) -> bool:
+        """Whether the master's address answers; the argument is (master node, address).
+
+        A refused connection is an answer: the address is up.
+        """
+        _node, address = _shaped(what, tuple[str, str])
+        target = network.Target(address, resolve.port(constants.NODED))
+        failure = network.unreachable([target]).get(target)
+        return failure is None or isinstance(failure, ConnectionRefusedError)
+
+    def _reach_nodes(self, nodes: Any, _hv: dict[str, Json]) -> dict[str, str]:
+        """``{node: text}`` of the nodes that this one cannot reach by TCP.
+
+        The argument is ``[[node, primary address, secondary address]]`` with this node in it, or
+        a pair of that and the names of the nodes to try.
+        """
+        listed, wanted = _nodes_to_reach(nodes)
+        known = {name: (primary, secondary) for name, primary, secondary in listed}
+        own = known.get(self._context.name)
+        if own is None:
+            return {self._context.name: "this node is not in the list of nodes to reach"}
+        port = resolve.port(constants.NODED)
+        targets: dict[network.Target, tuple[str, str]] = {}
+        for name in wanted:
+            primary, secondary = known[name]
+            targets[network.Target(primary, port, own[0])] = (name, "primary")
+            if secondary != primary:
+                targets[network.Target(secondary, port, own[1])] = (name, "secondary")
+        problems: dict[str, list[str]] = {}
+        for target, failure in network.unreachable(list(targets)).items():
+            name, which = targets[target]
+            problems.setdefault(name, []).append(
+                f"{which} address {target.host}:{target.port}: {failure.strerror}"
+            )
+        return {name: "; ".join(texts) for name, texts in problems.items()}
+
+    # the host
+
+    def _client_certificate(self) -> list[str] | None:
+        """null, or ``[warning or error, what is wrong]`` of this node's own certificate"""
+        info = certs.inspect(self._context.paths.client_cert)
+        level, text = certs.expiry(info, self._context.clock.now())
+        return None if level is certs.Expiry.OK else [str(level), f"client certificate {text}"]
+
+    def _node_setup(self) -> list[str]:
+        """What a host needs and this one lacks, one text each"""
+        needed = {"/sys/class/net": "sysfs is not mounted", "/proc/meminfo": "/proc is missing"}
+        return [text for path, text in needed.items() if not os.path.exists(path)]
+
+    def _user_scripts(self, paths: Any, _hv: dict[str, Json]) -> list[str]:
+        """Those programs that are not there or cannot be run"""
+        return [path for path in _texts(paths) if _not_executable(path) is not None]
+
+
+def _absent(name: str) -> str:
+    part = _ABSENT.get(name)
+    if part is None:
+        return f"not checked: this node daemon knows no check {name[:80]!r}"
+    if part == "LVM" and shutil.which("lvs") is None:
+        return "not checked: LVM is not installed on this node"
+    return f"not checked: this version does not handle {part}"
+
+
+def _not_executable(path: str) -> str | None:
+    if not os.path.isabs(path):
+        return f"{path} is no full path"
+    if not os.path.isfile(path):
+        return f"{path} does not exist"
+    return None if os.access(path, os.X_OK) else f"{path} cannot be executed"
+
+
+def _nodes_to_reach(argument: Any) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Nodes (name, primary, secondary address), and the names of those to try."""
+    nodes = list[tuple[str, str, str]]
+    try:
+        listed, wanted = msgspec.convert(argument, tuple[nodes, list[str]])
+    except msgspec.ValidationError:
+        listed = _shaped(argument, nodes)
+        return listed, [name for name, _primary, _secondary in listed]
+    missing = sorted(set(wanted) - {name for name, _primary, _secondary in listed})
+    if missing:
+        raise errors.ParameterError(f"no address is given for {', '.join(missing)}")
+    return listed, wanted
+
+
+def _texts(value: Any) -> list[str]:
+    return list(_shaped(value, list[str]))
+
+
+def _shaped(value: Any, shape: Any) -> Any:
+    """The argument of a check in its type; ParameterError."""
+    try:
+        return msgspec.convert(value, shape)
+    except msgspec.ValidationError as err:
+        raise errors.ParameterError(f"its argument cannot be used: {err}") from err
