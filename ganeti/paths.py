@@ -25,6 +25,16 @@ class Paths:
         """A path of the real system moved below the root (``<root>/etc/hosts``)."""
         return self.root / absolute.lstrip("/")
 
+    def local(self, path: str) -> str:
+        """Where this node keeps what the whole cluster calls by an absolute path.
+
+        Different from ``path`` only in a rooted cluster, where each node has a tree of its own.
+        """
+        if self.root == Path("/") or not path.startswith("/"):
+            return path
+        root = str(self.root)
+        return path if path.startswith(f"{root}/") else f"{root}{path}"
+
     # data: survives a reboot
     @property
     def data(self) -> Path:

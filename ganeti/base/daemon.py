@@ -71,27 +71,35 @@ def running_pid(path: Path) -> int | None:
 
 
 class StopSignal:
-    """SIGTERM and SIGINT set an event; SIGHUP calls ``on_hup``. For the main thread only."""
+    """SIGTERM and SIGINT end :meth:`wait`; SIGHUP calls ``on_hup``. For the main thread only.
+
+    A signal handler may interrupt anything, so it takes no lock: it writes into a pipe.
+    """
 
     def __init__(self, on_hup: Callable[[], None] | None = None) -> None:
+        #: set once a stop was asked for (by the thread in :meth:`wait`)
         self.event = threading.Event()
         self._on_hup = on_hup
+        self._reader, self._writer = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self._writer, False)
 
     def install(self) -> None:
-        signal.signal(signal.SIGTERM, self._stop)
-        signal.signal(signal.SIGINT, self._stop)
-        signal.signal(signal.SIGHUP, self._hup)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._caught)
 
-    def _stop(self, _signum: int, _frame: FrameType | None) -> None:
-        self.event.set()
-
-    def _hup(self, _signum: int, _frame: FrameType | None) -> None:
-        if self._on_hup is not None:
-            self._on_hup()
+    def _caught(self, number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writer, bytes([number]))
 
     def wait(self) -> None:
-        """Block until a stop signal came."""
-        self.event.wait()
+        """Block until a stop signal came; handles SIGHUP meanwhile."""
+        while True:
+            number = os.read(self._reader, 1)[0]
+            if number != signal.SIGHUP:
+                self.event.set()
+                return
+            if self._on_hup is not None:
+                self._on_hup()
 
 
 class Background:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import pyinotify
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # it imports asyncore
+    import pyinotify
 
 from ganeti import errors
 

@@ -18,17 +18,18 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.names import DiskTemplate, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
-from ganeti.paths import Paths
 from ganeti.storage.registry import TEMPLATES
 
 DEFAULT_TEMPLATES = ("file", "sharedfile", "diskless")
+FILE_STORAGE_DIR = "/srv/ganeti/file-storage"
+SHARED_FILE_STORAGE_DIR = "/srv/ganeti/shared-file-storage"
+GLUSTER_STORAGE_DIR = "/var/run/ganeti/gluster"
 DEFAULT_MAC_PREFIX = "aa:00:00"
 COLLECTORS = ("cpu-avg-load", "diskstats", "drbd", "inst-status-xen", "lv", "xen-cpu-avg-load")
 
 
 def configuration(
     settings: InitSettings,
-    paths: Paths,
     *,
     host: str,
     address: str,
@@ -62,7 +63,7 @@ def configuration(
         master_netmask=settings.master_netmask or 32,
         cluster_name=settings.cluster_name,
         candidate_certs={node.uuid: certificate_digest},
-        **_choices(settings, paths),
+        **_choices(settings),
         **_parameters(settings),
     )
     return ConfigData(
@@ -75,17 +76,17 @@ def configuration(
     )
 
 
-def _choices(settings: InitSettings, paths: Paths) -> dict[str, Any]:
+def _choices(settings: InitSettings) -> dict[str, Any]:
     chosen: dict[str, Any] = {
         "rsahostkeypub": base64.b64encode(b"").decode(),
         "enabled_hypervisors": tuple(settings.enabled_hypervisors or ("kvm",)),
         "enabled_disk_templates": _templates(settings),
         "volume_group_name": settings.vg_name or None,
         "drbd_usermode_helper": settings.drbd_helper or None,
-        "file_storage_dir": settings.file_storage_dir or str(paths.file_storage),
+        "file_storage_dir": settings.file_storage_dir or FILE_STORAGE_DIR,
         "shared_file_storage_dir": settings.shared_file_storage_dir
-        or str(paths.shared_file_storage),
-        "gluster_storage_dir": settings.gluster_storage_dir or str(paths.run / "gluster"),
+        or SHARED_FILE_STORAGE_DIR,
+        "gluster_storage_dir": settings.gluster_storage_dir or GLUSTER_STORAGE_DIR,
         "mac_prefix": _mac_prefix(settings.mac_prefix or DEFAULT_MAC_PREFIX),
         "candidate_pool_size": settings.candidate_pool_size or 10,
         "default_iallocator": settings.default_iallocator or "",

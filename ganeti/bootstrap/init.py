@@ -38,7 +38,6 @@ def init_cluster(settings: InitSettings) -> None:
         digest = _certificates(where, host, address, settings.cluster_name)
         data = defaults.configuration(
             settings,
-            where,
             host=host,
             address=address,
             master_ip=master_ip,
@@ -47,8 +46,8 @@ def init_cluster(settings: InitSettings) -> None:
         )
         cluster = data.cluster
         _storage(
-            cluster.file_storage_dir,
-            cluster.shared_file_storage_dir,
+            where.local(cluster.file_storage_dir),
+            where.local(cluster.shared_file_storage_dir),
             cluster.enabled_disk_templates,
         )
         write_ssconf(where, ssconf.values(Config(data)))

@@ -93,7 +93,8 @@ class _Link:
         try:
             if isinstance(self.sock, TLSSocket):
                 return self.sock.try_recv(1) is None
-            self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            self.sock.settimeout(0)
+            self.sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
         except OSError:
@@ -195,7 +196,7 @@ class Client:
         try:
             return self._exchange(link, call, head)
         except _NotSentError as err:
-            reason = "the connection was closed while the request was sent"
+            reason = "the connection was closed while the request was sent; the log there tells why"
             raise CallError(call.host, call.port, reason, may_have_run=False) from err
 
     def fan_out(
@@ -343,19 +344,14 @@ class Client:
     def _exchange(self, link: _Link, call: Call, head: bytes) -> Response:
         link.limit(call.timeout)
         try:
-            unsent = _try_send(link, head, call.body)
-            try:
-                response, reusable = link.receive(self._max_response)
-            except (ConnectionError, http.client.HTTPException) as err:
-                if unsent is not None and not isinstance(err, TLSError):
-                    raise _NotSentError from unsent
-                raise
+            _send(link, head, call.body)
+            response, reusable = link.receive(self._max_response)
         except BaseException as err:
             self._drop(link)
             if isinstance(err, OSError | http.client.HTTPException):
                 raise self._call_error(call, err) from err
             raise
-        if reusable and unsent is None:
+        if reusable:
             self._keep((call.host, call.port, call.expected_cn), link)
         else:
             self._drop(link)
@@ -377,18 +373,11 @@ class Client:
         return CallError(call.host, call.port, reason, may_have_run=True)
 
 
-def _try_send(link: _Link, head: bytes, body: bytes) -> ConnectionError | None:
-    """Send a request; the error when the other side stopped listening.
-
-    Then it may have said why: an early answer (413) or a TLS alert waits to be read.
-    """
+def _send(link: _Link, head: bytes, body: bytes) -> None:
     try:
         link.send(head, body)
-    except TLSError:
-        raise
     except ConnectionError as err:
-        return err
-    return None
+        raise _NotSentError from err
 
 
 def _cut(link: _Link) -> None:

@@ -169,6 +169,7 @@ class _Connection(HTTPConnection):
         self._last_used = self._accepted
         self._head = bytearray()
         self._head_began = 0.0
+        server.opened(self)
 
     @property
     def last_used(self) -> float:
@@ -228,6 +229,7 @@ class _Connection(HTTPConnection):
         if self.lingering:
             with contextlib.suppress(OSError):
                 self._swallow_rest()
+        self.server.closed(self)
         super().close()
 
     def _swallow_rest(self) -> None:
@@ -295,12 +297,15 @@ class _Server(wsgi.Server):
         self.max_connections = 512
         self.handshakes = 0
         self.left_behind: list[threading.Thread] = []
-        self._gate = threading.Lock()
+        self._conns: set[_Connection] = set()
+        self._gate = threading.RLock()
         self._open = True
 
     @staticmethod
     def bind_socket(socket_: socket.socket, bind_addr: Any) -> socket.socket:
         try:
+            # A restarted daemon gets its port back although old connections are still ending.
+            socket_.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             socket_.bind(bind_addr)
         except OSError:
             socket_.close()
@@ -311,8 +316,8 @@ class _Server(wsgi.Server):
         """Move on a connection that is new or has input (front thread), or is pipelining."""
         if not conn.parked:
             conn.parked = True
-            self._make_room()
             self._connections.put(conn)
+            self._make_room()
             return
         step = _Step.WORK if conn.rfile.has_data() else conn.advance()
         if step is _Step.WORK:
@@ -322,11 +327,21 @@ class _Server(wsgi.Server):
         else:
             conn.close()
 
+    def opened(self, conn: _Connection) -> None:
+        """Count a connection in (front thread)."""
+        with self._gate:
+            self._conns.add(conn)
+
+    def closed(self, conn: _Connection) -> None:
+        """Count a connection out; it may be closed more than once."""
+        with self._gate:
+            self._conns.discard(conn)
+
     def _make_room(self) -> None:
-        """With too many connections, drop the oldest that never sent a request."""
-        selector = self._connections._selector
-        if len(selector) <= self.max_connections:
+        """With too many connections, drop the oldest waiting one, best without any request."""
+        if len(self._conns) <= self.max_connections:
             return
+        selector = self._connections._selector
         waiting = [(fd, conn) for fd, conn in selector.connections if conn is not self]
         fd, victim = min(waiting, key=lambda item: (item[1].served, item[1].last_used))
         log.warning("Too many connections: the one from %s is dropped", victim.remote_addr)

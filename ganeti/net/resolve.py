@@ -90,7 +90,7 @@ def _packed(ip: str) -> bytes | None:
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, ip)
-        except OSError:
+        except (OSError, ValueError):
             continue
     return None
 
@@ -118,7 +118,8 @@ def address(name: str) -> str:
         answers = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except socket.gaierror as err:
         raise errors.ResolverError(name, err.errno, err.strerror) from err
-    except UnicodeError as err:
+    except ValueError as err:
+        # Not encodable as a name of the DNS, or with a zero byte in it.
         raise errors.ResolverError(name, socket.EAI_NONAME, "is no host name") from err
     best = min(answers, key=lambda answer: answer[0] != socket.AF_INET)
     return str(best[4][0])

@@ -7,6 +7,7 @@ cheroot expect that from a socket. What is wrong with a *file* is an ``errors.X5
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import logging
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from OpenSSL import SSL, crypto
+from OpenSSL._util import lib as _openssl
 
 from ganeti import errors
 
@@ -92,6 +94,7 @@ class TLSSocket:
         self._io_refs = 0
         self._closed = False
         self._usable = True
+        self._ended = False
 
     # handshake
 
@@ -203,10 +206,18 @@ class TLSSocket:
         self, block: bool, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Do one OpenSSL operation, again and again until it is neither short of input nor room."""
-        if self._closed:
+        if self._sock.fileno() == -1:
             raise OSError(errno.EBADF, "the connection is closed")
+        if self._ended:
+            raise _EndOfStreamError
+        if not self._usable:
+            # OpenSSL allows no further use after an error; it might ask to wait for ever.
+            raise ConnectionAbortedError(errno.ECONNABORTED, "the connection failed before")
         started = time.monotonic()
         while True:
+            # OpenSSL before 4.0 keeps errors per thread and takes one that another connection
+            # left for its own (SSL_get_error(3)); pyOpenSSL leaves one when a system call fails.
+            _openssl.ERR_clear_error()
             try:
                 return operation(*args, **kwargs)
             except SSL.WantReadError:
@@ -218,6 +229,7 @@ class TLSSocket:
             except SSL.SysCallError as err:
                 self._usable = False
                 if err.args[0] == -1:
+                    self._ended = True
                     raise _EndOfStreamError from None
                 raise OSError(err.args[0], os.strerror(err.args[0])) from err
             except SSL.Error as err:
@@ -287,9 +299,15 @@ class TLSSocket:
         self._sock.shutdown(how)
 
     def _goodbye(self) -> None:
+        # Closing with unread input resets the connection, which can destroy an alert on its way.
+        with contextlib.suppress(OSError):
+            for _ in range(16):
+                if not self._sock.recv(4 * RECORD):
+                    break
         if not self._usable:
             return
         self._usable = False
+        _openssl.ERR_clear_error()
         try:
             self._conn.shutdown()
         except SSL.Error as err:

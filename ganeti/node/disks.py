@@ -43,11 +43,12 @@ class Disks:
             FileStoragePathError: the list of allowed directories cannot be used.
         """
         context = self._context
-        roots = list(file_paths.load_allowed(context.paths))
+        local = context.paths.local
+        roots = [Path(local(str(path))) for path in file_paths.load_allowed(context.paths)]
         for key in (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR):
             directory = (context.ssconf(key) or "").strip()
-            if directory and Path(directory) not in roots:
-                roots.append(Path(directory))
+            if directory and Path(local(directory)) not in roots:
+                roots.append(Path(local(directory)))
         return Environment(context.paths, self._own_uuid(), tuple(roots))
 
     def _own_uuid(self) -> str:
@@ -192,7 +193,10 @@ class Disks:
         if not isinstance(found, Renamable):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} cannot be renamed")
         self._unlink(found.path)
-        found.rename([str(part) for part in new_id])
+        *first, last = (str(part) for part in new_id)
+        if found.traits.file_based:
+            last = self._context.paths.local(last)
+        found.rename([*first, last])
 
     def grow(self, disk: NodeDisk, amount: int, *, dry_run: bool, backing_store: bool) -> None:
         """Add ``amount`` MiB.
@@ -215,15 +219,18 @@ class Disks:
 
     def make_directory(self, path: str) -> None:
         """Make a directory for file disks; FileStoragePathError, BlockDeviceError."""
-        file_paths.create_directory(path, self.environment())
+        file_paths.create_directory(self._local(path), self.environment())
 
     def remove_directory(self, path: str) -> None:
         """Remove an empty directory; FileStoragePathError, BlockDeviceError."""
-        file_paths.remove_directory(path, self.environment())
+        file_paths.remove_directory(self._local(path), self.environment())
 
     def rename_directory(self, old: str, new: str) -> None:
         """Rename a directory; FileStoragePathError, BlockDeviceError."""
-        file_paths.rename_directory(old, new, self.environment())
+        file_paths.rename_directory(self._local(old), self._local(new), self.environment())
+
+    def _local(self, path: str) -> str:
+        return self._context.paths.local(path)
 
     # links
 

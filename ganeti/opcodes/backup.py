@@ -8,7 +8,7 @@ from ganeti import constants
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ExportMode
-from ganeti.opcodes.scalars import NonEmpty, doc
+from ganeti.opcodes.scalars import NonEmpty, Number, doc
 
 _TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 
@@ -55,7 +55,7 @@ class OpBackupExport(OpCode, tag="OP_BACKUP_EXPORT", kw_only=True):
         int | None, doc("Seconds to wait for zeroing, whatever the size")
     ] = None
     zeroing_timeout_per_mib: Annotated[
-        float | None, doc("Seconds to wait for zeroing, for every MiB")
+        Number | None, doc("Seconds to wait for zeroing, for every MiB")
     ] = None
     long_sleep: Annotated[bool, doc("Leave the instance down until the export is done")] = False
 

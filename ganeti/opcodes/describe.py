@@ -139,7 +139,7 @@ def _inlined(kind: Any) -> dict[str, Any]:
 
 
 def _hook(kind: Any) -> dict[str, Any]:
-    return _inlined(kind.shape)
+    return _inlined(kind.shape) | {"title": kind.__name__}
 
 
 def _resolve(node: Any, definitions: dict[str, Any]) -> Any:

@@ -16,12 +16,14 @@ import msgspec
 
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.describe import limit, members, peel, type_text
-from ganeti.opcodes.values import shown
+from ganeti.opcodes.values import read_part, shown
 
 _PLACES = re.compile(r"(?: - at (?:`key` in )?`\$[^`]*`)*\Z")
 _PLACE = re.compile(r"`\$([^`]*)`")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`\Z", re.DOTALL)
+
+_BAD_WORD = re.compile(r"Invalid enum value (.*)\Z", re.DOTALL)
 
 _WORDS = {
     Any: "any value",
@@ -42,19 +44,17 @@ def message(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     required = (f for f in msgspec.structs.fields(cls) if f.required)
     missing = [f for f in required if f.name not in raw]
     texts = [f"unknown parameter {shown(key)}{_hint(key, names)}" for key in unknown]
-    texts += [f"parameter {f.name} is missing; expected {expected_text(f.type)}" for f in missing]
+    texts += [f"parameter {f.name} is missing (expected {expected_text(f.type)})" for f in missing]
     return "; ".join(texts) or _one(cls, raw, problem)
 
 
 def _one(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     tail = _PLACES.search(problem)
     start = tail.start() if tail else len(problem)
-    text = problem[:start]
-    path = "".join(reversed(_PLACE.findall(problem[start:])))
-    name = path.removeprefix(".")
-    if "`key` in" in problem[start:]:
-        return f"parameter {name}: the keys must be text"
-    kind, value = _walk(cls, raw, path)
+    text, places = problem[:start], problem[start:]
+    name, kind, value = _walk(cls, raw, "".join(reversed(_PLACE.findall(places))))
+    if "`key` in" in places:
+        return f"parameter {name}: {_bad_key(kind, text)}"
     field = _FIELD.match(text)
     if field:
         return _inner_field(name, kind, field)
@@ -66,12 +66,20 @@ def _one(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     return f"parameter {name}: expected {expected_text(kind)}, got {got}"
 
 
+def _bad_key(kind: Any, text: str) -> str:
+    keys = [get_args(part)[0] for part in _plain(kind) if get_origin(part) is dict]
+    expected = expected_text(keys[0]) if keys else "text"
+    word = _BAD_WORD.match(text)
+    return f"expected as a key {expected}" + (f", got {word[1]}" if word else "")
+
+
 def _inner_field(name: str, kind: Any, found: re.Match[str]) -> str:
     if found[1].startswith("missing"):
         return f"parameter {name}.{found[2]} is missing"
-    known = _struct_types(kind)
-    hint = f"; known keys are {', '.join(sorted(known))}" if known else ""
-    return f"parameter {name}: unknown key {found[2]!r}{hint}"
+    known = sorted(_struct_types(kind))
+    if len(known) > _LISTED:
+        return f"parameter {name}: unknown key {found[2]!r}{_hint(found[2], known)}"
+    return f"parameter {name}: unknown key {found[2]!r}; known keys are {', '.join(known)}"
 
 
 def _hint(word: Any, known: Any) -> str:
@@ -80,7 +88,7 @@ def _hint(word: Any, known: Any) -> str:
 
 
 def _near(kind: Any, value: Any) -> str:
-    words = [str(word) for part in members(kind) or [kind] for word in _choices(part)]
+    words = [str(word) for part in _plain(kind) for word in _choices(part)]
     return _hint(value, words) if isinstance(value, str) else ""
 
 
@@ -93,30 +101,51 @@ def _choices(kind: Any) -> list[Any]:
     return []
 
 
-def _walk(cls: type[OpCode], raw: Any, path: str) -> tuple[Any, Any]:
-    """Type and value at a path; None and ``_UNKNOWN`` where the path does not tell."""
+def _walk(cls: type[OpCode], raw: Any, path: str) -> tuple[str, Any, Any]:
+    """Readable path, type and value at a path of msgspec.
+
+    The type is None, or the value ``_UNKNOWN``, where the path does not tell. Values of an object
+    have the place ``[...]``; the first that cannot be read is meant.
+    """
     kind: Any = cls
     value = raw
+    readable = ""
     for step in _STEP.finditer(path):
         name, place = step[1], step[2]
         kind = _inner_type(kind, name, place)
-        if kind is None:
-            return None, _UNKNOWN
+        if place == "..." and isinstance(value, dict):
+            place = _first_bad(kind, value) or place
+            value = value.get(place, _UNKNOWN)
+        else:
+            value = _inner_value(value, name, place)
+        readable += f".{name}" if name is not None else f"[{place}]"
+    return readable.removeprefix("."), kind, value
+
+
+def _inner_value(value: Any, name: str | None, place: str) -> Any:
+    if name is not None:
+        return value.get(name, _UNKNOWN) if isinstance(value, dict) else _UNKNOWN
+    if isinstance(value, list | tuple) and place.isdigit() and int(place) < len(value):
+        return value[int(place)]
+    return _UNKNOWN
+
+
+def _first_bad(kind: Any, value: dict[str, Any]) -> str | None:
+    for key, item in value.items():
         try:
-            value = value[name if name is not None else int(place)]
-        except (LookupError, TypeError, ValueError):
-            value = _UNKNOWN
-    return kind, value
+            read_part(item, kind)
+        except ValueError:
+            return key
+    return None
 
 
-def _inner_type(kind: Any, name: str | None, place: str | None) -> Any:
+def _inner_type(kind: Any, name: str | None, place: str) -> Any:
     if name is not None:
         return _struct_types(kind).get(name)
-    for part in members(kind) or [kind]:
-        part = peel(_shape(part))[0]
+    for part in _plain(kind):
         origin, args = get_origin(part), get_args(part)
-        if origin is tuple and place != "...":
-            return args[int(place or 0)] if int(place or 0) < len(args) else None
+        if origin is tuple and place.isdigit():
+            return args[int(place)] if int(place) < len(args) else None
         if origin in (list, frozenset):
             return args[0]
         if origin is dict:
@@ -125,23 +154,25 @@ def _inner_type(kind: Any, name: str | None, place: str | None) -> Any:
 
 
 def _struct_types(kind: Any) -> dict[str, Any]:
-    for part in members(kind) or [kind]:
-        part = peel(_shape(part))[0]
+    for part in _plain(kind):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
             return {f.name: f.type for f in msgspec.structs.fields(part)}
     return {}
 
 
-def _shape(kind: Any) -> Any:
-    return getattr(peel(kind)[0], "shape", kind)
+def _plain(kind: Any) -> list[Any]:
+    """Alternatives of a type, each without annotations and wire types as their shape."""
+    kind = peel(kind)[0]
+    shape = getattr(kind, "shape", None)
+    if shape is not None:
+        return _plain(shape)
+    parts = members(kind)
+    return [item for part in parts for item in _plain(part)] if parts else [kind]
 
 
 def expected_text(kind: Any) -> str:
     """A type in words: ``a non-empty text or null``."""
     metas = peel(kind)[1]
-    for meta in metas:
-        if meta.extra and "expected" in meta.extra:
-            return str(meta.extra["expected"])
     parts = members(kind)
     if parts:
         texts = sorted((expected_text(part) for part in parts), key="null".__eq__)
@@ -151,6 +182,8 @@ def expected_text(kind: Any) -> str:
         return "a non-empty text"
     if kind is int:
         return _integer(metas)
+    if kind is float and limit(metas, "le"):
+        return f"a number up to {limit(metas, 'le'):g}"
     words = _WORDS.get(kind) or getattr(kind, "expected", None)
     return words if isinstance(words, str) else _compound(kind)
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import EvacMode, OobCommand
-from ganeti.opcodes.scalars import NonEmpty, doc
+from ganeti.opcodes.scalars import NonEmpty, Number, doc
 
 MasterCapable = Annotated[bool | None, doc("Whether the node may become master")]
 VmCapable = Annotated[bool | None, doc("Whether the node may run instances")]
@@ -132,7 +132,7 @@ class OpOobCommand(OpCode, tag="OP_OOB_COMMAND", kw_only=True):
     command: Annotated[OobCommand, doc("What the helper shall do")]
     timeout: Annotated[int, doc("Seconds the helper gets")] = 60
     ignore_status: Annotated[bool, doc("Switch off nodes that are not offline")] = False
-    power_delay: Annotated[float, doc("Seconds between switching on two nodes")] = 2.0
+    power_delay: Annotated[Number, doc("Seconds between switching on two nodes")] = 2.0
 
 
 class OpRestrictedCommand(OpCode, tag="OP_RESTRICTED_COMMAND", kw_only=True):

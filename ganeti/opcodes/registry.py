@@ -31,6 +31,8 @@ FAMILIES = (
 )
 
 _SHOWN_LENGTH = 60
+#: How much alike (0 to 1) a name must be to be suggested.
+_NEAR = 0.75
 
 _ELSEWHERE = {
     "OP_EXT_STORAGE_DIAGNOSE": "os",
@@ -92,8 +94,8 @@ def _unknown_text(op_id: str) -> str:
 
     known = all_opcodes()
     shown = op_id if len(op_id) <= _SHOWN_LENGTH else f"{op_id[:_SHOWN_LENGTH]}..."
-    near = get_close_matches(shown.upper(), known, n=1)
+    near = get_close_matches(shown.upper(), known, n=1, cutoff=_NEAR)
     if not near:
-        near = get_close_matches(f"OP_{shown.upper()}", known, n=1)
+        near = get_close_matches(f"OP_{shown.upper()}", known, n=1, cutoff=_NEAR)
     hint = f"; did you mean {near[0]}?" if near else ""
     return f"There is no opcode {shown!r}{hint}"

@@ -17,6 +17,8 @@ def doc(text: str) -> Meta:
 NonEmpty = Annotated[str, Meta(min_length=1)]
 UInt = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(gt=0)]
+#: Finite, and small enough to be counted in nanoseconds.
+Number = Annotated[float, Meta(ge=-1e15, le=1e15)]
 DiskIndex = Annotated[int, Meta(ge=0, lt=constants.MAX_DISKS)]
 #: Priorities a client may submit with: high, normal, low (smaller runs earlier).
 SubmitPriority = Literal[-10, 0, 10]

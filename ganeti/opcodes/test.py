@@ -8,7 +8,7 @@ from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import EvacMode, IAllocatorMode, IAllocatorTestDir
-from ganeti.opcodes.scalars import NonEmpty, UInt, doc
+from ganeti.opcodes.scalars import NonEmpty, Number, UInt, doc
 
 _NANOSECONDS = 1_000_000_000
 
@@ -19,7 +19,7 @@ class OpTestDelay(OpCode, tag="OP_TEST_DELAY", kw_only=True):
     summary_field: ClassVar[str | None] = "duration"
     result_type: ClassVar[str] = "null"
 
-    duration: Annotated[float, doc("Seconds to wait")]
+    duration: Annotated[Number, doc("Seconds to wait")]
     on_master: Annotated[bool, doc("Wait on the master")] = True
     on_nodes: Annotated[list[NonEmpty], doc("Nodes that wait")] = []
     on_node_uuids: Annotated[list[NonEmpty] | None, doc("UUIDs of the nodes that wait")] = None

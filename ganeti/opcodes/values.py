@@ -30,7 +30,8 @@ def shown(raw: Any) -> str:
         text = repr(str(raw))
         return text if len(text) <= _SHOWN_LENGTH else f"a text of {len(raw)} characters"
     if isinstance(raw, list | tuple):
-        return f"a list of {len(raw)} item{'' if len(raw) == 1 else 's'}"
+        count = {0: "an empty list", 1: "a list of 1 item"}
+        return count.get(len(raw), f"a list of {len(raw)} items")
     if isinstance(raw, dict):
         return "an object"
     return f"a {type(raw).__name__}"

@@ -45,7 +45,10 @@ def from_wire(raw: Any) -> OpCode:
 
 
 def decode(cls: type[O], raw: dict[str, Any]) -> O:
-    """Like :func:`from_wire` for a known class; the key ``OP_ID`` may be missing."""
+    """Like :func:`from_wire` for a known class; the key ``OP_ID`` may be missing.
+
+    Unchecked inner values are taken over, not copied: do not change ``raw`` afterwards.
+    """
     given = raw
     if "reason" in raw and raw["reason"] is None:
         given = {key: value for key, value in raw.items() if key != "reason"}
@@ -119,8 +122,8 @@ def _encode(value: Any, hide: _Kinds) -> Any:
 def _encode_typed(value: Any, hide: _Kinds) -> Any:
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, str):
-        return str(value)
+    if isinstance(value, str | int):
+        return str(value) if isinstance(value, str) else int(value)
     if isinstance(value, frozenset | set):
         return sorted(_encode(item, hide) for item in value)
     if isinstance(value, OpCode):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ganeti.base.registry import Registry
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.interface import Device, Environment
@@ -17,4 +19,9 @@ TEMPLATES: Registry[type[Device]] = Registry(
 
 def device(disk: NodeDisk, env: Environment) -> Device:
     """The driver object of a disk; ParameterError for a template without driver."""
-    return TEMPLATES.get(disk.dev_type)(disk, env)
+    driver = TEMPLATES.get(disk.dev_type)
+    if driver.traits.file_based and disk.logical_id:
+        *first, path = disk.logical_id
+        local = env.paths.local(str(path))
+        disk = msgspec.structs.replace(disk, logical_id=(*first, local))
+    return driver(disk, env)

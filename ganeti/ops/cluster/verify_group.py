@@ -38,8 +38,12 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         running: dict[str, list[str]] = {}
         for node in online:
             value = self._node(report, answers[node.uuid], started, ended)
-            if value is not None:
-                running[node.uuid] = list(value.get("instancelist") or [])
+            if value is None:
+                continue
+            if isinstance(value.get("instancelist"), list):
+                running[node.uuid] = value["instancelist"]
+            else:
+                report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
@@ -106,10 +110,10 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         if not started - MAX_CLOCK_SKEW <= there <= ended + MAX_CLOCK_SKEW:
             skew = abs(there - ended)
             report.error("ENODETIME", "node", name, f"its clock differs by {skew:.0f} seconds")
-        for hypervisor, text in (value.get("hypervisor") or {}).items():
+        for hypervisor, text in _table(value.get("hypervisor")).items():
             if text is not None:
                 report.error("ENODEHV", "node", name, f"hypervisor {hypervisor}: {text}")
-        for other, text in (value.get("node-net-test") or {}).items():
+        for other, text in _table(value.get("node-net-test")).items():
             report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
         self._certificate(report, name, value.get("client-cert"))
         return value
@@ -119,10 +123,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         if not value:
             return
         level, text = value if isinstance(value, list | tuple) else ("error", value)
-        if level == "error":
-            report.error("ECLUSTERCLIENTCERT", "node", name, str(text))
-        elif level is not None and text and level != "ok":
-            report.warning("ECLUSTERCLIENTCERT", "node", name, str(text))
+        tell = report.error if level == "error" else report.warning
+        tell("ECLUSTERCLIENTCERT", "node", name, str(text))
 
     # instances ---------------------------------------------------------------------------
 
@@ -224,3 +226,10 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 if code == hooks.FAILED:
                     text = f"script {script} failed: {output}"
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
+
+
+def _table(value: Any) -> dict[str, Any]:
+    """Answer of a check by name; a check that failed as a whole answers with a text."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    return {"check": str(value)}

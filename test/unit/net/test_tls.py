@@ -234,6 +234,9 @@ def test_a_failed_connection_does_not_disturb_another_one_in_the_same_thread(pki
     broken[0].shutdown(socket.SHUT_RDWR)
     with pytest.raises(BrokenPipeError):
         broken[1].sendall(b"x" * 100_000)
+    for operation in (lambda: broken[1].recv(1), lambda: broken[1].sendall(b"x")):
+        with pytest.raises(ConnectionError):
+            operation()
     assert other[1].try_recv(1) is None
     other[0].sendall(b"fine")
     assert other[1].recv(10) == b"fine"

@@ -1,0 +1,62 @@
+# Everything runs from .venv, which these targets make by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PREFIX ?= /usr/local
+DESTDIR ?=
+DEMO_DIR ?= $(CURDIR)/.local-cluster
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-stop check test lint types imports bench clean install dist
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(VENV)/run.stamp: requirements.txt pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+demo: $(VENV)/run.stamp ## a three-node cluster with a virtual machine on it, step by step
+	@tools/demo "$(DEMO_DIR)"
+
+demo-stop: ## end the demo cluster and remove it
+	@tools/local-cluster destroy --dir "$(DEMO_DIR)"
+
+check: lint types imports test ## everything that must hold before a change lands
+
+test: $(VENV)/dev.stamp ## all tests
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/dev.stamp ## style (ruff)
+	@$(BIN)/ruff check .
+
+types: $(VENV)/dev.stamp ## types (mypy --strict)
+	@$(BIN)/mypy
+
+imports: $(VENV)/dev.stamp ## floors of the architecture (import-linter)
+	@$(BIN)/lint-imports
+
+bench: $(VENV)/run.stamp ## figures as JSON on standard output
+	@$(BIN)/python test/perf/bench.py
+
+clean: ## remove everything that was made
+	@tools/local-cluster destroy --dir "$(DEMO_DIR)" >/dev/null 2>&1 || true
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+install: ## install programs and OS definitions below PREFIX (DESTDIR is honoured)
+	@$(PYTHON) -m pip install --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
+	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
+	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
+
+dist: $(VENV)/run.stamp ## source archive and wheel in dist/
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	@$(BIN)/python -m build --outdir dist .

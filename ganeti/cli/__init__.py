@@ -1,0 +1,6 @@
+"""The gnt-* commands: clients of the master daemon for people and scripts.
+
+``command`` and ``parser`` know what a command looks like, ``program`` runs one, ``options`` has
+the options as data, ``values`` reads their texts; ``jobs`` submits and waits, ``output`` prints.
+The programs are ``cluster``, ``node``, ``instance``, ``job``, ``os`` and ``debug``.
+"""

@@ -1,0 +1,91 @@
+"""Errors as lines for people and exit codes for scripts.
+
+The forms of the lines are part of the interface: scripts look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ganeti import constants, errors
+
+
+class Exit(Exception):
+    """End the command now with an exit code; what is to be said has been said."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class NodeSetupError(errors.GenericError):
+    """A new node could not be prepared for the cluster."""
+
+    exit_code = constants.EXIT_NODESETUP_ERROR
+
+
+def exit_code(err: errors.GanetiError) -> int:
+    """Exit code of a command that ends with this error."""
+    return err.exit_code
+
+
+def lines(err: errors.GanetiError) -> list[str]:
+    """What to print for an error; contains no details of a bug."""
+    text = errors.text(err)
+    if isinstance(err, errors.OpPrereqError):
+        return _prerequisite(err, text)
+    if isinstance(err, errors.HooksAbort):
+        return _hooks(err.args)
+    if isinstance(err, errors.ResolverError):
+        return [f"Failure: can't resolve hostname '{err.args[0] if err.args else '?'}'{_why(err)}"]
+    if isinstance(err, errors.JobQueueFull) and not err.args:
+        return [
+            "Failure: the job queue is full; archive old jobs (gnt-job autoarchive) and try again"
+        ]
+    if isinstance(err, errors.OpExecError):
+        return ["Failure: command execution error:", *text.splitlines()]
+    for kind, head in _HEADS:
+        if isinstance(err, kind):
+            return f"{head}{text}".splitlines()
+    if isinstance(err, errors.ParameterError):
+        return [_parameter(text)]
+    if isinstance(err, errors.NoMasterError | NodeSetupError):
+        return text.splitlines()
+    return [f"Unhandled Ganeti error: {text}"]
+
+
+#: What comes before the text of an error.
+_HEADS: tuple[tuple[type[errors.GanetiError], str], ...] = (
+    (errors.HooksFailure, "Failure: hooks general failure: "),
+    (errors.TypeEnforcementError, "Parameter Error: "),
+    (errors.QueryFilterParseError, "Failure: "),
+    (errors.ConfigurationError, "Corrupt configuration file: "),
+)
+
+
+def _prerequisite(err: errors.OpPrereqError, text: str) -> list[str]:
+    result = ["Failure: prerequisites not met for this operation:"]
+    if len(err.args) > 1:
+        result.append(f"error type: {err.args[1]}, error details:")
+    return result + text.splitlines()
+
+
+def _parameter(text: str) -> str:
+    if " " in text:
+        return f"Parameter Error: {text}"
+    return f"Failure: unknown/wrong parameter name '{text}'"
+
+
+def _why(err: errors.ResolverError) -> str:
+    return f": {err.args[2]}" if len(err.args) > 2 and err.args[2] else ""
+
+
+def _hooks(args: Sequence[Any]) -> list[str]:
+    result = ["Failure: hooks execution failed:"]
+    for node, script, output in args[0] if args else ():
+        if output:
+            result.append(f"  node: {node}, script: {script}, output: {output}")
+        else:
+            result.append(f"  node: {node}, script: {script} (no output)")
+    return result

@@ -1,0 +1,299 @@
+"""Submit jobs, wait for them, show what they say.
+
+Results and job logs go to standard output, everything else to standard error. Ctrl-C while
+waiting does not touch the job: the command says how to watch it and ends with exit code 130.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti import errors
+from ganeti.cli import failures, notices
+from ganeti.cli.command import Call
+from ganeti.cli.failures import Exit
+from ganeti.cli.options import PRIORITIES
+from ganeti.luxi.client import Client, LogEntry
+
+#: Seconds of one wait for news of a job; only how often a connection is used.
+WAIT_SECONDS = 60
+#: Exit code after Ctrl-C while waiting (128 and the number of SIGINT, as shells have it).
+EXIT_DETACHED = 130
+
+_FINAL = ("success", "error", "canceled")
+_STATES = {
+    "queued": "is in the queue",
+    "waiting": "waits for locks",
+    "canceling": "is being canceled",
+    "running": "is running",
+}
+
+WireOp = dict[str, Any]
+Feedback = Callable[[LogEntry], None]
+
+
+def build(call: Call, op_id: str, **params: Any) -> WireOp:
+    """The wire form of an opcode with the parameters that are not None.
+
+    Priority, dry run, debug level and reason come from the options of the command.
+
+    Raises:
+        OpPrereqError: wrong_input, naming the parameter that cannot be used.
+    """
+    from ganeti.opcodes import registry, wire
+
+    raw = {key: value for key, value in params.items() if value is not None}
+    return wire.to_wire(wire.decode(registry.find(op_id), raw | _common(call)))
+
+
+def _common(call: Call) -> WireOp:
+    opts = call.opts
+    result: WireOp = {"reason": reason_trail(call), "debug_level": opts.debug}
+    if getattr(opts, "dry_run", False):
+        result["dry_run"] = True
+    if getattr(opts, "priority", None) is not None:
+        result["priority"] = PRIORITIES[opts.priority]
+    return result
+
+
+def reason_trail(call: Call) -> list[list[Any]]:
+    """Who asks for it: the text of ``--reason`` if there is one, then program and command."""
+    now = time.time_ns()
+    trail: list[list[Any]] = []
+    if call.opts.reason:
+        trail.append(["gnt:user", call.opts.reason, now])
+    return [*trail, [f"gnt:client:{call.program}", call.command, now]]
+
+
+def run_op(call: Call, op_id: str, **params: Any) -> Any:
+    """Submit one opcode as a job, wait for it and return its result.
+
+    With ``--submit`` the command ends here with success.
+
+    Raises:
+        GanetiError: why the job was refused, or why it failed.
+    """
+    return run_ops(call, [build(call, op_id, **params)])[0]
+
+
+def run_ops(call: Call, ops: Sequence[WireOp]) -> list[Any]:
+    """Like :func:`run_op` for one job of several opcodes; the result of each."""
+    job_id = call.client.submit_job(ops)
+    if getattr(call.opts, "print_jobid", False):
+        print(job_id, flush=True)
+    if getattr(call.opts, "submit_only", False):
+        notices.say(f"JobID: {job_id}")
+        raise Exit(0)
+    return wait(call.client, job_id)
+
+
+def wait(client: Client, job_id: int, *, quiet: bool = False) -> list[Any]:
+    """Wait until a job has ended, showing its log; the results of its opcodes.
+
+    Raises:
+        GanetiError: the error of the opcode that failed.
+        JobCanceled: the job was canceled.
+        JobLost: there is no such job.
+        Exit: Ctrl-C was pressed; the job goes on.
+    """
+    try:
+        _follow(client, job_id, _ignore if quiet else show_entry)
+    except KeyboardInterrupt:
+        notices.StatusLine.clear_current()
+        notices.say(f"Detached; job {job_id} goes on. Watch it with: gnt-job watch {job_id}")
+        raise Exit(EXIT_DETACHED) from None
+    except errors.LuxiError:
+        notices.say(
+            f"Lost sight of job {job_id}, which goes on as soon as there is a master daemon."
+            f" Watch it with: gnt-job watch {job_id}"
+        )
+        raise
+    return _results(client, job_id)
+
+
+def _follow(client: Client, job_id: int, feedback: Feedback) -> None:
+    """Report the log of a job until it has ended."""
+    line = notices.StatusLine()
+    values: list[Any] | None = None
+    serial: int | None = None
+    try:
+        while True:
+            try:
+                change = client.wait_for_job_change(
+                    job_id, ["status"], values, serial, WAIT_SECONDS
+                )
+            except errors.JobLost:
+                if _replay_archived(client, job_id, serial, feedback):
+                    return
+                raise
+            if change is None:
+                continue
+            values = change.values
+            for entry in change.log:
+                line.clear()
+                feedback(entry)
+                serial = max(serial or 0, entry[0])
+            status = str(values[0]) if values else ""
+            if status in _FINAL:
+                return
+            line.show(f"Job {job_id} {_STATES.get(status, status)} ...")
+    finally:
+        line.clear()
+
+
+def _replay_archived(client: Client, job_id: int, serial: int | None, feedback: Feedback) -> bool:
+    """Report the rest of the log of an archived job; False when there is no such job."""
+    rows = client.query_jobs([job_id], ["status", "oplog", "archived"])
+    if not rows or rows[0][0] is None:
+        return False
+    for entry in (entry for log in rows[0][1] or () for entry in log):
+        if entry[0] > (serial or 0):
+            feedback(entry)
+    return True
+
+
+def _ignore(_entry: LogEntry) -> None:
+    """Feedback for those who only want to know when it is over."""
+
+
+def show_entry(entry: LogEntry) -> None:
+    """Print one log entry: local time in the form of ctime(3), then the message."""
+    _serial, when, kind, message = entry[:4]
+    moment = time.ctime(when[0] + when[1] / 1_000_000)
+    texts = message if kind == "message-list" and isinstance(message, list) else [message]
+    for text in texts:
+        print(f"{moment} {text}", flush=True)
+
+
+def _results(client: Client, job_id: int) -> list[Any]:
+    rows = client.query_jobs([job_id], ["status", "opstatus", "opresult", "archived"])
+    if not rows or rows[0][0] is None:
+        raise errors.JobLost(f"Job with id {job_id} lost")
+    status, opstatus, opresult = rows[0][:3]
+    if status == "success":
+        return list(opresult)
+    if status == "canceled":
+        raise errors.JobCanceled("Job was canceled")
+    done = 0
+    for index, (state, result) in enumerate(zip(opstatus, opresult, strict=True)):
+        if state == "success":
+            done += 1
+        elif state == "error":
+            failure = errors.decode(result)
+            if failure is not None:
+                raise failure
+            if done:
+                raise errors.OpExecError(f"partial failure (opcode {index}): {result}")
+            raise errors.OpExecError(str(result))
+    raise errors.OpExecError(f"Job {job_id} failed without saying why")
+
+
+# several jobs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one of several jobs ended: the result of its first opcode, or the failure as text."""
+
+    name: str
+    ok: bool
+    result: Any
+
+
+@dataclass(frozen=True)
+class Task:
+    """One of several jobs: a name for people, its id, or why it was not taken."""
+
+    name: str
+    job_id: int | None
+    error: str = ""
+
+    @property
+    def for_name(self) -> str:
+        return f" for {self.name}" if self.name else ""
+
+
+def run_many(call: Call, work: Sequence[tuple[str, WireOp]], *, announce: bool) -> list[Outcome]:
+    """One job for each opcode; waits for all of them.
+
+    ``announce`` prints the ids first. With ``--submit`` they are printed with their names and
+    the command ends, with a failure if one was refused.
+    """
+    submitted = call.client.submit_many_jobs([[op] for _, op in work])
+    tasks = [
+        Task(name, item.job_id, item.error)
+        for (name, _), item in zip(work, submitted, strict=True)
+    ]
+    if getattr(call.opts, "print_jobid", False):
+        for task in tasks:
+            if task.job_id is not None:
+                print(task.job_id, flush=True)
+    if getattr(call.opts, "submit_only", False):
+        raise Exit(_list_submitted(tasks))
+    return wait_many(call, tasks, announce=announce)
+
+
+def children(result: Any, name: str = "") -> list[Task]:
+    """Jobs that an opcode submitted (``{"jobs": [[ok, id or text]]}``)."""
+    jobs = result.get("jobs", []) if isinstance(result, dict) else []
+    return [Task(name, int(value)) if ok else Task(name, None, str(value)) for ok, value in jobs]
+
+
+def _list_submitted(tasks: Iterable[Task]) -> int:
+    code = 0
+    for task in tasks:
+        if task.job_id is None:
+            notices.say(f"Failure for {task.name}: {task.error}")
+            code = 1
+        else:
+            print(f"{task.job_id}: {task.name}")
+    return code
+
+
+def wait_many(call: Call, tasks: Sequence[Task], *, announce: bool) -> list[Outcome]:
+    """Wait for several jobs, one after the other, showing the log of each.
+
+    Failures are told on standard error as they are found and do not end the wait.
+    """
+    waiting = [task for task in tasks if task.job_id is not None]
+    if announce and waiting:
+        print(f"Submitted jobs {', '.join(str(task.job_id) for task in waiting)}", flush=True)
+    outcomes = []
+    for task in tasks:
+        if task.job_id is None:
+            notices.say(f"Failed to submit job{task.for_name}: {task.error}")
+            outcomes.append(Outcome(task.name, False, task.error))
+        else:
+            outcomes.append(_wait_one(call.client, task, task.job_id, waiting))
+    return outcomes
+
+
+def _wait_one(client: Client, task: Task, job_id: int, all_tasks: Sequence[Task]) -> Outcome:
+    print(f"Waiting for job {job_id}{task.for_name} ...", flush=True)
+    try:
+        results = wait(client, job_id)
+    except Exit:
+        others = [str(other.job_id) for other in all_tasks if other.job_id != job_id]
+        if others:
+            notices.say(f"The other jobs go on as well: {', '.join(others)}")
+        raise
+    except errors.JobLost:
+        notices.say(
+            f"Job {job_id}{task.for_name} has been archived, its result cannot be checked"
+        )
+        return Outcome(task.name, False, "archived")
+    except errors.LuxiError:
+        raise
+    except errors.GanetiError as err:
+        text = "\n".join(failures.lines(err))
+        notices.say(f"Job {job_id}{task.for_name} has failed: {text}")
+        return Outcome(task.name, False, text)
+    return Outcome(task.name, True, results[0] if results else None)
+
+
+def exit_code(outcomes: Iterable[Outcome]) -> int:
+    """0 when all went well, else 1."""
+    return 0 if all(outcome.ok for outcome in outcomes) else 1

@@ -1,0 +1,165 @@
+"""gnt-node add: prepare a server and take it into the cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import constants, errors, paths
+from ganeti.cli import jobs, notices, params, selection, ssconf, values
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, one
+from ganeti.cli.failures import NodeSetupError
+from ganeti.cli.option import switch, switch_off
+from ganeti.cli.programs import NODE
+
+#: Program that prepares a server; reads certificates from its standard input.
+SETUP_PROGRAM = "ganeti-node-setup"
+#: Seconds it may take.
+SETUP_TIMEOUT = 180.0
+_NOT_FOUND = 127
+
+_READD = switch("--readd", dest="readd", help="Take back a node that was set up anew")
+_NO_KEY_CHECK = switch_off(
+    "--no-ssh-key-check", dest="ssh_key_check", help="Accept a host key that is not known yet"
+)
+_FORCE_JOIN = switch(
+    "--force-join", dest="force_join", help="Take the node away from the cluster it belongs to"
+)
+_NO_SETUP = switch_off(
+    "--no-node-setup", dest="node_setup",
+    help="The node is prepared already: its certificates are there and its daemon runs",
+)  # fmt: skip
+
+
+@NODE.command(
+    "add",
+    one("host"),
+    options=(
+        o.SECONDARY_IP, _READD, _NO_KEY_CHECK, _FORCE_JOIN, _NO_SETUP, o.VERBOSE,
+        o.NODE_GROUP.but(help="Node group to put the node into"), o.PRIORITY,
+        o.MASTER_CAPABLE, o.VM_CAPABLE, o.NODE_PARAMS, o.HV_STATE, o.DISK_STATE,
+    ),
+)  # fmt: skip
+def add(call: Call) -> None:
+    """Take a server into the cluster.
+
+    Makes certificates for the server, sends them over SSH (or the command in the variable
+    GANETI_REMOTE_SHELL), starts the node daemon there, and records the node. The programs must
+    be installed on the server, and root of this node must be able to log in there.
+    """
+    opts = call.opts
+    name, address = _resolve(call.args[0])
+    _check_membership(call, name)
+    if opts.node_setup:
+        cluster_name = str(call.client.query_config_values(["cluster_name"])[0])
+        prepare(
+            name,
+            address,
+            cluster_name,
+            check_host_key=opts.ssh_key_check,
+            force_join=opts.force_join or opts.readd,
+            verbose=opts.verbose,
+        )
+    jobs.run_op(
+        call,
+        "OP_NODE_ADD",
+        node_name=name,
+        primary_ip=address,
+        secondary_ip=opts.secondary_ip,
+        readd=opts.readd,
+        group=opts.nodegroup,
+        master_capable=opts.master_capable,
+        vm_capable=opts.vm_capable,
+        ndparams=values.no_resets(opts.ndparams) if opts.ndparams else None,
+        hv_state=params.by_name(opts.hv_state) or None,
+        disk_state=params.disk_state(opts.disk_state) or None,
+    )
+
+
+def _resolve(given: str) -> tuple[str, str]:
+    """Full name and address of the new node."""
+    from ganeti.net import resolve
+
+    address = resolve.address(given)
+    full = given if "." in given else resolve.reverse(address)
+    return full or given, address
+
+
+def _check_membership(call: Call, name: str) -> None:
+    """Refuse early, before anything is changed on the server."""
+    known = call.client.query_nodes([], ["name", "uuid"])
+    member = any(row[0] == name for row in known)
+    if member and not call.opts.readd:
+        raise errors.OpPrereqError(
+            f"Node {name} is in the cluster already (--readd takes it back after it was set up"
+            " anew)",
+            errors.ErrorCode.EXISTS,
+        )
+    if call.opts.readd and not member:
+        selection.refuse_unknown("node", [name], known)
+    if call.opts.readd and name == ssconf.master():
+        raise errors.OpPrereqError(
+            f"Node {name} is the master and cannot be added again", errors.ErrorCode.STATE
+        )
+
+
+def prepare(
+    name: str,
+    address: str,
+    cluster_name: str,
+    *,
+    check_host_key: bool = True,
+    force_join: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Give a server its certificates and start its node daemon; blocks up to 3 minutes.
+
+    Raises:
+        NodeSetupError: it could not be reached or refused; the text has its own words.
+        X509CertError: the authority of the cluster cannot be read.
+    """
+    from ganeti.base import jsonio, remote_shell
+
+    request = _request(name, address, cluster_name) | {"force_join": force_join}
+    if verbose:
+        notices.say(f"Preparing {name} ({address}) with {SETUP_PROGRAM}")
+    try:
+        result = remote_shell.run(
+            name,
+            [SETUP_PROGRAM],
+            timeout=SETUP_TIMEOUT,
+            input=jsonio.dumps_bytes(request),
+            port=ssconf.ssh_ports().get(name, 22),
+            check_host_key=check_host_key,
+        )
+    except errors.CommandError as err:
+        raise NodeSetupError(f"Node {name} cannot be prepared: {errors.text(err)}") from err
+    if result.ok:
+        return
+    said = (result.stderr or result.stdout).strip()
+    if result.timed_out:
+        said = f"no answer within {SETUP_TIMEOUT:g} seconds. {said}".strip()
+    elif result.code == remote_shell.SSH_FAILED:
+        said = f"it cannot be reached over SSH as root: {said}"
+    elif result.code == _NOT_FOUND:
+        said = f"{SETUP_PROGRAM} is not there; install version {constants.RELEASE_VERSION} first"
+    raise NodeSetupError(f"Node {name} cannot be prepared: {said or result.explain()}")
+
+
+def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
+    """What the program on the server needs; holds private keys."""
+    from ganeti.net import certs
+
+    where = paths.current()
+    authority = certs.read_authority(where.ca_key, where.ca_cert)
+    server = certs.issue_server(authority, name, [address])
+    client = certs.issue_client(authority, name, [address])
+    return {
+        "cluster_name": cluster_name,
+        "node_name": name,
+        "ca_pem": where.ca_cert.read_text(encoding="ascii"),
+        "server_pem": (server.key + server.cert).decode("ascii"),
+        "client_pem": (client.key + client.cert).decode("ascii"),
+        "ssconf": ssconf.everything(),
+        "start": True,
+    }

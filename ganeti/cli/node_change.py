@@ -1,0 +1,221 @@
+"""gnt-node: change roles and settings, switch on and off, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.cli import jobs, notices, output, params, selection, values
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, choice, many, one
+from ganeti.cli.option import switch, value
+from ganeti.cli.programs import NODE
+
+_CANDIDATE = value(
+    "-C", "--master-candidate", dest="master_candidate", kind="bool",
+    help="Whether the node keeps a copy of the configuration",
+)  # fmt: skip
+_DRAINED = value(
+    "-D", "--drained", dest="drained", kind="bool", help="Whether the node gets no new instances"
+)
+_OFFLINE = value(
+    "-O", "--offline", dest="offline", kind="bool",
+    help="Whether the node is down and must not be called",
+)  # fmt: skip
+_POWERED = value(
+    "--node-powered", dest="node_powered", kind="bool",
+    help="Whether the node is recorded as switched on",
+)  # fmt: skip
+
+
+@NODE.command(
+    "modify",
+    one("node"),
+    options=(
+        o.FORCE, _CANDIDATE, _DRAINED, _OFFLINE, o.MASTER_CAPABLE, o.VM_CAPABLE, o.SECONDARY_IP,
+        o.AUTO_PROMOTE, o.NODE_PARAMS, _POWERED, o.HV_STATE, o.DISK_STATE, *o.JOB_OPTIONS,
+    ),
+)  # fmt: skip
+def modify(call: Call) -> None:
+    """Change the role or the parameters of a node."""
+    opts = call.opts
+    changes = {
+        "master_candidate": opts.master_candidate,
+        "drained": opts.drained,
+        "offline": opts.offline,
+        "master_capable": opts.master_capable,
+        "vm_capable": opts.vm_capable,
+        "secondary_ip": opts.secondary_ip,
+        "ndparams": values.resets_as_default(opts.ndparams) if opts.ndparams else None,
+        "hv_state": params.by_name(opts.hv_state) or None,
+        "disk_state": params.disk_state(opts.disk_state) or None,
+        "powered": opts.node_powered,
+    }
+    if all(change is None for change in changes.values()):
+        raise errors.OpPrereqError(
+            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
+        )
+    result = jobs.run_op(
+        call,
+        "OP_NODE_SET_PARAMS",
+        node_name=call.args[0],
+        force=opts.force,
+        auto_promote=opts.auto_promote,
+        **changes,
+    )
+    if result:
+        print(f"Modified node {call.args[0]}")
+        output.print_lines([f" - {name} -> {new}" for name, new in result])
+
+
+@NODE.command("remove", one("node"), options=o.PLAN_OPTIONS)
+def remove(call: Call) -> None:
+    """Let a node without instances leave the cluster."""
+    jobs.run_op(call, "OP_NODE_REMOVE", node_name=call.args[0])
+
+
+@NODE.command("powercycle", one("node"), options=(o.FORCE, o.CONFIRM, *o.JOB_OPTIONS))
+def powercycle(call: Call) -> int:
+    """Restart a node at once, without stopping anything on it.
+
+    Asks first, unless --yes is given.
+    """
+    node, opts = call.args[0], call.opts
+    question = f"Restart node {node} at once, with everything that runs on it?"
+    if not (opts.confirm or notices.confirmed(question)):
+        return 1
+    result = jobs.run_op(call, "OP_NODE_POWERCYCLE", node_name=node, force=opts.force)
+    if result:
+        print(result)
+    return 0
+
+
+_IGNORE_STATUS = switch(
+    "--ignore-status", dest="ignore_status", help="Switch off nodes that are not offline"
+)
+_POWER_COMMANDS = {
+    "on": "power-on", "off": "power-off", "cycle": "power-cycle", "status": "power-status",
+}  # fmt: skip
+
+
+@NODE.command(
+    "power",
+    choice("on", "off", "cycle", "status"),
+    many("node"),
+    options=(
+        o.FORCE, o.AUTO_PROMOTE, _IGNORE_STATUS, o.OOB_TIMEOUT, o.POWER_DELAY,
+        *o.TABLE_OPTIONS, *o.SUBMIT_OPTIONS, o.PRIORITY,
+    ),
+)  # fmt: skip
+def power(call: Call) -> int:
+    """Switch nodes on or off, restart them or show whether they are on.
+
+    Uses the out-of-band helper of the nodes. Without nodes, on and status act on all of them.
+    off marks the nodes as offline first.
+    """
+    action, *names = call.args
+    opts = call.opts
+    if action in ("off", "cycle"):
+        if not names:
+            raise errors.OpPrereqError(
+                f"Name the nodes to switch {action}", errors.ErrorCode.INVAL
+            )
+        verb = "Switch off" if action == "off" else "Power-cycle"
+        if not opts.force and not selection.confirm(names, "node", verb):
+            return 1
+    ops: list[jobs.WireOp] = []
+    if action == "off":
+        ops = [
+            jobs.build(
+                call, "OP_NODE_SET_PARAMS", node_name=name, offline=True,
+                auto_promote=opts.auto_promote,
+            )
+            for name in names
+        ]  # fmt: skip
+    ops.append(_oob(call, _POWER_COMMANDS[action], names))
+    rows = jobs.run_ops(call, ops)[-1]
+    code = _report_failures(rows)
+    if action == "status":
+        good = [(name, "powered" if on["powered"] else "unpowered") for name, on in _good(rows)]
+        _print_states(call, ("Node", "Status"), good)
+    return code
+
+
+@NODE.command(
+    "health", many("node"), options=(*o.TABLE_OPTIONS, o.PRIORITY, o.OOB_TIMEOUT)
+)
+def health(call: Call) -> int:
+    """Show what the out-of-band helper says about the health of nodes."""
+    rows = jobs.run_ops(call, [_oob(call, "health", call.args)])[0]
+    code = _report_failures(rows)
+    table = [(name, ", ".join(f"{item}={state}" for item, state in found))
+             for name, found in _good(rows)]  # fmt: skip
+    _print_states(call, ("Node", "Status"), table)
+    return code
+
+
+def _oob(call: Call, command: str, names: Sequence[str]) -> jobs.WireOp:
+    return jobs.build(
+        call,
+        "OP_OOB_COMMAND",
+        node_names=list(names),
+        command=command,
+        timeout=call.opts.oob_timeout,
+        ignore_status=getattr(call.opts, "ignore_status", None),
+        power_delay=getattr(call.opts, "power_delay", None),
+    )
+
+
+def _good(rows: Sequence[Any]) -> list[tuple[str, Any]]:
+    """Node and value of each answer ``[[status, node], [status, value]]`` that is normal."""
+    return [(name, found) for (_, name), (status, found) in rows if status == 0]
+
+
+def _report_failures(rows: Sequence[Any]) -> int:
+    bad = [str(name) for (_, name), (status, _value) in rows if status not in (0, 3)]
+    for name in bad:
+        notices.say(f"Node {name}: the out-of-band helper gave no answer")
+    return 1 if bad else 0
+
+
+def _print_states(
+    call: Call, titles: tuple[str, str], rows: Sequence[tuple[str, str]]
+) -> None:
+    output.print_lines(
+        output.table(
+            titles,
+            rows,
+            right=(False, False),
+            separator=call.opts.separator,
+            headers=not call.opts.no_headers,
+        )
+    )
+
+
+@NODE.command(
+    "restricted-command",
+    one("command"),
+    many("node"),
+    options=(
+        switch("--sync", dest="do_locking", help="Wait until nothing else works on the nodes"),
+        o.NODE_GROUP, o.SHOW_MACHINE, *o.SUBMIT_OPTIONS, o.PRIORITY,
+    ),
+)  # fmt: skip
+def restricted_command(call: Call) -> int:
+    """Run a command that the administrator has put into the directory for such commands."""
+    command, *names = call.args
+    opts = call.opts
+    nodes = params.online_nodes(call.client, names, opts.nodegroup)
+    result = jobs.run_op(
+        call, "OP_RESTRICTED_COMMAND", command=command, nodes=nodes, use_locking=opts.do_locking
+    )
+    code = 0
+    for name, (ok, text) in zip(nodes, result, strict=True):
+        if not ok:
+            notices.say(f"Node {name}: {text}")
+            code = 1
+            continue
+        prefix = f"{name}: " if opts.show_machine_names else ""
+        output.print_lines([f"{prefix}{line}" for line in str(text).splitlines()])
+    return code

@@ -1,0 +1,151 @@
+"""gnt-node: bring instances away from a node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ganeti import errors
+from ganeti.base.text import plural
+from ganeti.cli import jobs, notices, selection
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, one
+from ganeti.cli.option import switch
+from ganeti.cli.programs import NODE
+
+_PRIMARY_ONLY = switch(
+    "-p", "--primary-only", dest="primary_only", help="Only instances whose primary it is"
+)
+_SECONDARY_ONLY = switch(
+    "-s", "--secondary-only", dest="secondary_only", help="Only instances whose secondary it is"
+)
+_IGNORE_SOFT_ERRORS = switch(
+    "--ignore-soft-errors", dest="ignore_soft_errors",
+    help="Let the allocator ignore what can be repaired later",
+)  # fmt: skip
+
+
+def _instances_of(call: Call, name: str, *fields: str) -> dict[str, None]:
+    selection.existing_node(call.client, name)
+    row = call.client.query_nodes([name], list(fields))[0]
+    return dict.fromkeys(str(item) for found in row for item in found or ())
+
+
+def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
+    return bool(call.opts.force) or selection.confirm(list(names), "instance", verb)
+
+
+@NODE.command(
+    "evacuate",
+    one("node"),
+    options=(
+        o.FORCE, o.IALLOCATOR, o.NEW_SECONDARY, _PRIMARY_ONLY, _SECONDARY_ONLY,
+        o.EARLY_RELEASE, _IGNORE_SOFT_ERRORS, o.PRIORITY, *o.SUBMIT_OPTIONS,
+    ),
+)  # fmt: skip
+def evacuate(call: Call) -> int:
+    """Bring all instances away from a node.
+
+    Without -p and -s, instances leave whether the node is their primary or their secondary.
+    """
+    opts = call.opts
+    if opts.primary_only and opts.secondary_only:
+        raise errors.OpPrereqError(
+            "Give only one of --primary-only and --secondary-only", errors.ErrorCode.INVAL
+        )
+    mode = "all"
+    fields = ["pinst_list", "sinst_list"]
+    if opts.primary_only:
+        mode, fields = "primary-only", ["pinst_list"]
+    elif opts.secondary_only:
+        mode, fields = "secondary-only", ["sinst_list"]
+    name = call.args[0]
+    names = _instances_of(call, name, *fields)
+    if not names:
+        print(f"No instances to evacuate from node {name}")
+        return 0
+    if not _confirm(call, names, f"Evacuate from {name}:"):
+        return 1
+    result = jobs.run_op(
+        call,
+        "OP_NODE_EVACUATE",
+        node_name=name,
+        mode=mode,
+        remote_node=opts.dst_node,
+        iallocator=opts.iallocator,
+        early_release=opts.early_release,
+        ignore_soft_errors=opts.ignore_soft_errors or None,
+    )
+    return _wait_for_children(call, result, "All instances were evacuated")
+
+
+def _wait_for_children(call: Call, result: object, success: str) -> int:
+    outcomes = jobs.wait_many(call, jobs.children(result), announce=True)
+    return _sum_up(outcomes, success)
+
+
+def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
+    bad = sum(not outcome.ok for outcome in outcomes)
+    print(f"{success}" if not bad else f"There were errors: {plural(bad, 'job')} failed")
+    return 1 if bad else 0
+
+
+@NODE.command(
+    "migrate",
+    one("node"),
+    options=(
+        o.FORCE, o.NON_LIVE, o.MIGRATION_MODE, o.TARGET_NODE, o.IALLOCATOR, o.IGNORE_IPOLICY,
+        o.NO_RUNTIME_CHANGES, o.PRIORITY, *o.SUBMIT_OPTIONS,
+    ),
+)  # fmt: skip
+def migrate(call: Call) -> int:
+    """Migrate all instances away from their primary node; they keep running."""
+    opts = call.opts
+    name = call.args[0]
+    names = _instances_of(call, name, "pinst_list")
+    if not names:
+        print(f"No primary instances on node {name}, nothing to migrate")
+        return 0
+    if not _confirm(call, names, f"Migrate away from {name}:"):
+        return 1
+    mode = opts.migration_mode if opts.live else "non-live"
+    result = jobs.run_op(
+        call,
+        "OP_NODE_MIGRATE",
+        node_name=name,
+        mode=mode,
+        target_node=opts.dst_node,
+        iallocator=opts.iallocator,
+        allow_runtime_changes=opts.allow_runtime_chgs,
+        ignore_ipolicy=opts.ignore_ipolicy,
+    )
+    return _wait_for_children(call, result, "All instances were migrated")
+
+
+@NODE.command(
+    "failover",
+    one("node"),
+    options=(o.FORCE, o.IGNORE_CONSISTENCY, o.IALLOCATOR, o.PRIORITY),
+)
+def failover(call: Call) -> int:
+    """Stop all instances whose primary a node is and start them on their secondary nodes."""
+    name = call.args[0]
+    names = _instances_of(call, name, "pinst_list")
+    if not names:
+        notices.say(f"No primary instances on node {name}, nothing to fail over")
+        return 0
+    if not _confirm(call, names, f"Fail over from {name}:"):
+        return 1
+    make = _failover_of(call)
+    work = [(instance, make(instance)) for instance in names]
+    outcomes = jobs.run_many(call, work, announce=True)
+    return _sum_up(outcomes, "All instances were failed over")
+
+
+def _failover_of(call: Call) -> Callable[[str], jobs.WireOp]:
+    return lambda instance: jobs.build(
+        call,
+        "OP_INSTANCE_FAILOVER",
+        instance_name=instance,
+        ignore_consistency=call.opts.ignore_consistency,
+        iallocator=call.opts.iallocator,
+    )

@@ -1,0 +1,133 @@
+"""gnt-node: volumes and storage units of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.base.text import nearest
+from ganeti.cli import jobs, listing, output
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, choice, many, one
+from ganeti.cli.option import value
+from ganeti.cli.programs import NODE
+
+#: Title and kind of each column.
+_VOLUMES = {
+    "node": ("Node", "text"), "phys": ("PhysDev", "text"), "vg": ("VG", "text"),
+    "name": ("Name", "text"), "size": ("Size", "unit"), "instance": ("Instance", "text"),
+}  # fmt: skip
+_STORAGE = {
+    "node": ("Node", "text"), "type": ("Type", "text"), "name": ("Name", "text"),
+    "size": ("Size", "unit"), "used": ("Used", "unit"), "free": ("Free", "unit"),
+    "allocatable": ("Allocatable", "bool"),
+}  # fmt: skip
+_STORAGE_TYPE = value(
+    "-t", "--storage-type", dest="user_storage_type",
+    choices=("file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"),
+    help="Kind of storage to list",
+)  # fmt: skip
+_ALLOCATABLE = value(
+    "--allocatable", dest="allocatable", kind="bool", help="Whether new disks may be put there"
+)
+
+
+def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
+    fields = listing.chosen_fields(call.opts.output, list(known))
+    for name in fields:
+        if name not in known:
+            raise errors.OpPrereqError(
+                f"Unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}",
+                errors.ErrorCode.INVAL,
+            )
+    return fields
+
+
+def _print(
+    call: Call, known: Mapping[str, tuple[str, str]], fields: list[str], rows: list[list[Any]]
+) -> None:
+    opts = call.opts
+    output.print_lines(
+        output.fixed_table(
+            [known[name] for name in fields],
+            rows,
+            separator=opts.separator,
+            headers=not opts.no_headers,
+            unit=opts.units,
+        )
+    )
+
+
+@NODE.command(
+    "volumes",
+    many("node"),
+    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.PRIORITY),
+)
+def volumes(call: Call) -> None:
+    """List the logical volumes of nodes."""
+    fields = _columns(call, _VOLUMES)
+    rows = jobs.run_op(call, "OP_NODE_QUERYVOLS", output_fields=fields, nodes=call.args)
+    _print(call, _VOLUMES, fields, rows)
+
+
+@NODE.command(
+    "list-storage",
+    many("node"),
+    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, _STORAGE_TYPE, o.PRIORITY),
+)
+def list_storage(call: Call) -> None:
+    """List the storage units of nodes with their sizes."""
+    fields = _columns(call, _STORAGE)
+    rows = jobs.run_op(
+        call,
+        "OP_NODE_QUERY_STORAGE",
+        output_fields=fields,
+        nodes=call.args,
+        storage_type=call.opts.user_storage_type,
+    )
+    _print(call, _STORAGE, fields, rows)
+
+
+@NODE.command(
+    "modify-storage",
+    one("node"),
+    choice("lvm-pv"),
+    one("volume"),
+    options=(_ALLOCATABLE, *o.JOB_OPTIONS),
+)
+def modify_storage(call: Call) -> None:
+    """Change a storage unit of a node."""
+    node, kind, name = call.args
+    if call.opts.allocatable is None:
+        raise errors.OpPrereqError(
+            "Nothing to change: give --allocatable", errors.ErrorCode.INVAL
+        )
+    jobs.run_op(
+        call,
+        "OP_NODE_MODIFY_STORAGE",
+        node_name=node,
+        storage_type=kind,
+        name=name,
+        changes={"allocatable": call.opts.allocatable},
+    )
+
+
+@NODE.command(
+    "repair-storage",
+    one("node"),
+    choice("lvm-vg"),
+    one("volume"),
+    options=(o.IGNORE_CONSISTENCY, *o.JOB_OPTIONS),
+)
+def repair_storage(call: Call) -> None:
+    """Remove missing parts from a storage unit so that it can be used again."""
+    node, kind, name = call.args
+    jobs.run_op(
+        call,
+        "OP_REPAIR_NODE_STORAGE",
+        node_name=node,
+        storage_type=kind,
+        name=name,
+        ignore_consistency=call.opts.ignore_consistency,
+    )

@@ -1,0 +1,131 @@
+"""Command line of one command to values, the way Ganeti's programs always did it.
+
+Options come before the first argument; long options may be shortened as long as they stay
+unique; the word after an option that takes a value is its value, even when it begins with a
+dash (``-B -maxmem`` resets a parameter). argparse takes such a word for an option, which is why
+the words are cut here; argparse only formats the help (``usage``).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ganeti.base.text import nearest
+from ganeti.cli.option import READERS, Option
+
+
+class UsageError(Exception):
+    """The options cannot be understood; the text says which one and why."""
+
+
+class HelpWanted(Exception):
+    """``-h`` or ``--help`` was among the options."""
+
+
+HELP = Option(("-h", "--help"), "", "Show this help and do nothing", action="help", group="Other")
+
+
+def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[SimpleNamespace, list[str]]:
+    """Option values by name, and the arguments.
+
+    Raises:
+        UsageError: unknown or ambiguous option, missing or unusable value.
+        ParameterError: a key-value option that is wrong in itself.
+        HelpWanted: help was asked for.
+    """
+    flags = {flag: option for option in (*options, HELP) for flag in option.flags}
+    result = SimpleNamespace(
+        **{option.dest: copy.copy(option.default) for option in options if option.dest}
+    )
+    rest = list(words)
+    while rest:
+        word = rest[0]
+        if word == "--":
+            return result, rest[1:]
+        if word == "-" or not word.startswith("-"):
+            break
+        del rest[0]
+        if word.startswith("--"):
+            _take_long(flags, word, rest, result)
+        else:
+            _take_short(flags, word, rest, result)
+    return result, rest
+
+
+def _take_long(
+    flags: dict[str, Option], word: str, rest: list[str], result: SimpleNamespace
+) -> None:
+    given, has_value, text = word.partition("=")
+    flag = _complete(flags, given)
+    option = flags[flag]
+    if not option.takes_value:
+        if has_value:
+            raise UsageError(f"option {flag} takes no value")
+        _apply(option, flag, "", result)
+        return
+    if not has_value:
+        text = _next(flag, rest)
+    _apply(option, flag, text, result)
+
+
+def _complete(flags: dict[str, Option], given: str) -> str:
+    if given in flags:
+        return given
+    found = [flag for flag in flags if flag.startswith(given)]
+    if len({id(flags[flag]) for flag in found}) == 1:
+        return found[0]
+    if found:
+        raise UsageError(f"option {given} is ambiguous: {', '.join(sorted(found))}?")
+    long = [flag for flag in flags if flag.startswith("--")]
+    raise UsageError(f"no such option: {given}{nearest(given, long)}")
+
+
+def _take_short(
+    flags: dict[str, Option], word: str, rest: list[str], result: SimpleNamespace
+) -> None:
+    letters = word[1:]
+    while letters:
+        flag, letters = f"-{letters[0]}", letters[1:]
+        option = flags.get(flag)
+        if option is None:
+            raise UsageError(f"no such option: {flag}")
+        if option.takes_value:
+            _apply(option, flag, letters or _next(flag, rest), result)
+            return
+        _apply(option, flag, "", result)
+
+
+def _next(flag: str, rest: list[str]) -> str:
+    if not rest:
+        raise UsageError(f"option {flag} needs a value")
+    return rest.pop(0)
+
+
+def _apply(option: Option, flag: str, text: str, result: SimpleNamespace) -> None:
+    if option.action == "help":
+        raise HelpWanted
+    if option.action == "ignore":
+        return
+    if option.action == "count":
+        setattr(result, option.dest, getattr(result, option.dest) + 1)
+        return
+    value = _read(option, flag, text) if option.takes_value else option.const
+    if option.action == "append":
+        getattr(result, option.dest).append(value)
+    else:
+        setattr(result, option.dest, value)
+
+
+def _read(option: Option, flag: str, text: str) -> Any:
+    if option.choices and text not in option.choices:
+        raise UsageError(
+            f"option {flag}: '{text}' is none of {', '.join(option.choices)}"
+            f"{nearest(text, option.choices)}"
+        )
+    try:
+        return READERS[option.kind](text)
+    except ValueError as err:
+        raise UsageError(f"option {flag}: {err}") from None

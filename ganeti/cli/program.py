@@ -1,0 +1,138 @@
+"""Run one command of a program: find it, read its options, turn errors into lines and codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from ganeti import constants, errors
+from ganeti.cli import audit, failures, notices, parser
+from ganeti.cli.command import Call, Command, Program
+
+_VERSION = "--version"
+_HELP = ("--help", "-h")
+
+
+def main(program: Program, argv: Sequence[str] | None = None) -> int:
+    """Run a program with its words (default: those of the process); the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(program, words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has enough; nothing more can be said to them.
+        _drop_stdout()
+        code = constants.EXIT_FAILURE
+    return code
+
+
+def _drop_stdout() -> None:
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _run(program: Program, words: list[str]) -> int:
+    program.load()
+    name = words[0] if words else ""
+    if name == _VERSION:
+        print(f"{program.name} (ganeti {constants.RELEASE_VERSION}) {constants.RELEASE_VERSION}")
+        return constants.EXIT_SUCCESS
+    command = program.find(name)
+    if command is None:
+        return _overview(program, name)
+    return _run_command(program, command, words[1:])
+
+
+def _overview(program: Program, name: str) -> int:
+    """Say what the program can do: asked for, or because there is no such command."""
+    from ganeti.base.text import nearest
+    from ganeti.cli import usage
+
+    wanted = name in _HELP
+    if name and not wanted:
+        notices.say(f"{program.name} has no command '{name}'{nearest(name, program.commands)}")
+    print(usage.program_text(program))
+    return constants.EXIT_SUCCESS if wanted else constants.EXIT_FAILURE
+
+
+def _run_command(program: Program, command: Command, words: list[str]) -> int:
+    try:
+        words = _default_words(command) + words
+        opts, args = parser.parse(command.all_options, words)
+    except parser.HelpWanted:
+        from ganeti.cli import usage
+
+        print(usage.command_text(program, command))
+        return constants.EXIT_SUCCESS
+    except parser.UsageError as err:
+        notices.say(f"{_usage_line(program, command)}\n")
+        notices.say(f"{program.name} {command.name}: error: {err}")
+        return constants.EXIT_USAGE
+    except errors.GanetiError as err:
+        return _fail(err)
+    problem = command.problem(args)
+    if problem is not None:
+        notices.say(f"Error: {problem}")
+        notices.say(_usage_line(program, command))
+        return constants.EXIT_FAILURE
+    audit.record(program.name, command, words)
+    return _execute(Call(program.name, command.name, opts, args), command)
+
+
+def _usage_line(program: Program, command: Command) -> str:
+    from ganeti.cli import usage
+
+    return usage.usage_line(program, command)
+
+
+def _default_words(command: Command) -> list[str]:
+    text = os.environ.get(command.default_args) if command.default_args else None
+    if not text:
+        return []
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError as err:
+        raise parser.UsageError(f"variable {command.default_args}: {err}") from None
+
+
+def _execute(call: Call, command: Command) -> int:
+    try:
+        return command.run(call) or constants.EXIT_SUCCESS
+    except failures.Exit as err:
+        return err.code
+    except errors.GanetiError as err:
+        return _fail(err)
+    except BrokenPipeError:
+        raise
+    except KeyboardInterrupt:
+        notices.say("Interrupted")
+        return 130
+    except Exception as err:  # noqa: BLE001 - a bug must not show people a traceback
+        return _bug(call, err)
+    finally:
+        if "client" in vars(call):
+            call.client.close()
+
+
+def _fail(err: errors.GanetiError) -> int:
+    for line in failures.lines(err):
+        notices.say(line)
+    return failures.exit_code(err)
+
+
+def _bug(call: Call, err: Exception) -> int:
+    import traceback
+
+    story = "".join(traceback.format_exception(err))
+    where = audit.record_failure(call.program, story)
+    if call.opts.debug:
+        notices.say(story.rstrip())
+    hint = f"details are in {where}" if where else "run it again with --debug for details"
+    notices.say(
+        f"{call.program} {call.command}: internal error: {type(err).__name__}: {err} ({hint})"
+    )
+    return constants.EXIT_FAILURE

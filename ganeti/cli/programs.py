@@ -1,0 +1,47 @@
+"""The programs and where their commands are."""
+
+from __future__ import annotations
+
+from ganeti.cli.command import Program
+
+CLUSTER = Program(
+    "gnt-cluster",
+    "Create a cluster, look after it and change its settings.",
+    (
+        "ganeti.cli.cluster_setup",
+        "ganeti.cli.cluster_show",
+        "ganeti.cli.cluster_verify",
+        "ganeti.cli.cluster_change",
+        "ganeti.cli.cluster_remote",
+    ),
+)
+NODE = Program(
+    "gnt-node",
+    "Look after the nodes of a cluster.",
+    (
+        "ganeti.cli.node_add",
+        "ganeti.cli.node_show",
+        "ganeti.cli.node_change",
+        "ganeti.cli.node_instances",
+        "ganeti.cli.node_storage",
+    ),
+)
+INSTANCE = Program(
+    "gnt-instance",
+    "Look after instances: virtual machines with their disks and network cards.",
+    (
+        "ganeti.cli.instance_add",
+        "ganeti.cli.instance_power",
+        "ganeti.cli.instance_change",
+        "ganeti.cli.instance_modify",
+        "ganeti.cli.instance_move",
+        "ganeti.cli.instance_disks",
+        "ganeti.cli.instance_show",
+        "ganeti.cli.instance_console",
+    ),
+)
+JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
+OS = Program("gnt-os", "Look at OS definitions and their settings.", ("ganeti.cli.os_commands",))
+DEBUG = Program(
+    "gnt-debug", "Test and inspect the cluster manager.", ("ganeti.cli.debug_commands",)
+)

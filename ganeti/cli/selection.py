@@ -1,0 +1,125 @@
+"""Which instances a command acts on, and asking before it acts on several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from ganeti import errors
+from ganeti.base.text import plural
+from ganeti.cli import jobs, notices
+from ganeti.cli.command import Call
+from ganeti.luxi.client import Client
+
+_INVAL = errors.ErrorCode.INVAL
+
+
+def instances(call: Call) -> list[str]:
+    """Full names of the instances that arguments and selection options ask for.
+
+    Raises:
+        OpPrereqError: an unknown name, missing or superfluous arguments, nothing selected.
+    """
+    mode = call.opts.multi_mode or "instances"
+    if mode == "cluster":
+        return _all(call)
+    if not call.args:
+        raise errors.OpPrereqError(_MISSING[mode.partition("-")[0]], _INVAL)
+    if mode == "instances":
+        return existing(call.client, call.args)
+    if mode == "instances-by-tags":
+        found = _tagged(call.client.query_instances([], ["name", "tags"]), call.args)
+        return _some(found, f"No instance has one of the tags {', '.join(call.args)}")
+    return _on_nodes(call.client, mode, call.args)
+
+
+_MISSING = {
+    "instances": "No instances were named; use --all for all of them",
+    "nodes": "No nodes or tags of nodes were named",
+}
+
+
+def _all(call: Call) -> list[str]:
+    if call.args:
+        raise errors.OpPrereqError("With --all no names can be given", _INVAL)
+    names = [str(row[0]) for row in call.client.query_instances([], ["name"])]
+    return _some(names, "The cluster has no instances")
+
+
+def _some(names: list[str], otherwise: str) -> list[str]:
+    if not names:
+        raise errors.OpPrereqError(otherwise, _INVAL)
+    return names
+
+
+def _tagged(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
+    wanted = set(tags)
+    return [
+        str(name) for name, own in rows if isinstance(own, list) and wanted.intersection(own)
+    ]
+
+
+def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
+    names = list(args)
+    if mode.endswith("-by-tags"):
+        names = _some(
+            _tagged(client.query_nodes([], ["name", "tags"]), args),
+            f"No node has one of the tags {', '.join(args)}",
+        )
+        mode = mode.removesuffix("-by-tags")
+    rows = client.query_nodes(names, ["name", "uuid", "pinst_list", "sinst_list"])
+    refuse_unknown("node", names, [row[:2] for row in rows])
+    found: dict[str, None] = {}
+    for _name, _uuid, primary, secondary in rows:
+        if mode in ("nodes", "nodes-pri"):
+            found.update(dict.fromkeys(primary or ()))
+        if mode in ("nodes", "nodes-sec"):
+            found.update(dict.fromkeys(secondary or ()))
+    return _some(list(found), f"There are no such instances on {', '.join(names)}")
+
+
+def existing(client: Client, names: Sequence[str]) -> list[str]:
+    """Full names of instances that must exist; OpPrereqError for one that does not."""
+    rows = client.query_instances(names, ["name", "uuid"])
+    refuse_unknown("instance", names, [row[:2] for row in rows])
+    return [str(row[0]) for row in rows]
+
+
+def existing_node(client: Client, name: str) -> str:
+    """Full name of a node that must exist; OpPrereqError if it does not."""
+    rows = client.query_nodes([name], ["name", "uuid"])
+    refuse_unknown("node", [name], rows)
+    return str(rows[0][0])
+
+
+def refuse_unknown(what: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """OpPrereqError (unknown_entity) if a name has no row of full name and uuid."""
+    for name in names:
+        if not any(
+            name in (full, uuid) or str(full).startswith(f"{name}.") for full, uuid in rows
+        ):
+            raise errors.OpPrereqError(f"There is no {what} '{name}'", errors.ErrorCode.NOENT)
+
+
+def confirm(names: Sequence[str], what: str, verb: str) -> bool:
+    """Ask whether something is really to be done to these objects."""
+    return notices.confirmed(f"{verb} {plural(len(names), what)}. Continue?", names)
+
+
+def act(
+    call: Call,
+    verb: str,
+    make: Callable[[str], jobs.WireOp],
+) -> int:
+    """Run one job for each selected instance, after asking if there are several.
+
+    The question is not asked with ``--force-multiple`` or ``-f``.
+    """
+    names = instances(call)
+    several = len(names) > 1 or (call.opts.multi_mode or "instances") != "instances"
+    forced = call.opts.force_multi or getattr(call.opts, "force", False)
+    if several and not forced and not confirm(names, "instance", verb):
+        return 1
+    outcomes = jobs.run_many(
+        call, [(name, make(name)) for name in names], announce=len(names) > 1
+    )
+    return jobs.exit_code(outcomes)

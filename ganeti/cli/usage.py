@@ -1,0 +1,94 @@
+"""Help texts of programs and commands."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from typing import Any
+
+from ganeti.cli.command import Command, Program
+from ganeti.cli.option import GROUPS, Option
+from ganeti.cli.parser import HELP
+
+
+def program_text(program: Program) -> str:
+    """All commands of a program with what they do."""
+    lines = [
+        f"Usage: {program.name} <command> [options] [arguments]",
+        f"       {program.name} <command> --help",
+        f"       {program.name} --version",
+        "",
+        program.title,
+        "",
+        "Commands:",
+    ]
+    width = max(len(_names(cmd)) for cmd in program.commands.values())
+    for _, cmd in sorted(program.commands.items()):
+        lines.append(f"  {_names(cmd):<{width}}  {cmd.summary.rstrip('.')}")
+    lines += ["", "Options come before the arguments of a command."]
+    return "\n".join(lines)
+
+
+def _names(command: Command) -> str:
+    return ", ".join((command.name, *command.aliases))
+
+
+def usage_line(program: Program, command: Command) -> str:
+    """How to call a command."""
+    words = (program.name, command.name, "[options]", command.arguments_text)
+    return f"Usage: {' '.join(word for word in words if word)}"
+
+
+def command_text(program: Program, command: Command) -> str:
+    """Complete help of a command: usage, description, options by group."""
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog=f"{program.name} {command.name}",
+        usage=_plain(usage_line(program, command).removeprefix("Usage: ")),
+        description=_plain(_description(command)),
+        epilog=_plain(_epilog(program, command)),
+        add_help=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    for heading in GROUPS:
+        members = [opt for opt in (*command.all_options, HELP) if opt.group == heading]
+        if members:
+            group = parser.add_argument_group(heading)
+            for option in members:
+                group.add_argument(*option.flags, **_argparse(option))
+    text = parser.format_help()
+    return text[:1].upper() + text[1:].rstrip("\n")
+
+
+def _argparse(option: Option) -> dict[str, Any]:
+    help_text = option.help
+    default = option.default
+    if option.takes_value and default not in (None, [], {}):
+        help_text += f" (default: {default})"
+    if option.action == "append":
+        help_text += "; may be given several times"
+    result: dict[str, Any] = {"help": _plain(help_text), "dest": option.dest or "ignored"}
+    if option.takes_value:
+        return result | {"metavar": option.placeholder}
+    return result | {"action": "store_true"}
+
+
+def _plain(text: str) -> str:
+    """Text in which argparse finds no placeholders."""
+    return text.replace("%", "%%")
+
+
+def _description(command: Command) -> str:
+    return "\n".join(
+        line.rstrip() for line in inspect.cleandoc(command.run.__doc__ or command.name).splitlines()
+    )
+
+
+def _epilog(program: Program, command: Command) -> str:
+    parts = []
+    if command.aliases:
+        parts.append(f"Other names: {', '.join(command.aliases)}.")
+    if command.default_args:
+        parts.append(f"Default options can be put into the variable {command.default_args}.")
+    return textwrap.fill(" ".join(parts), 78) if parts else ""

@@ -1,0 +1,1 @@
+"""The filter language of queries: text, JSON form, typed tree, compiled conditions."""

@@ -1,0 +1,1 @@
+"""The KVM hypervisor: one QEMU process a guest."""

@@ -1,0 +1,231 @@
+"""The command line of QEMU for a guest; pure, so that recorded cases can pin it down."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from ganeti.hypervisor.kvm import devices
+from ganeti.hypervisor.kvm.devices import Buses, Drive, Nic, escape
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.rules import vnc_display
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """What QEMU is and can do on this node."""
+
+    qemu: str
+    #: kvm or tcg
+    accelerator: str
+    #: versioned name, so that a guest keeps its machine when it moves
+    default_machine: str
+
+
+class Files(msgspec.Struct, frozen=True, kw_only=True):
+    """Where QEMU puts things.
+
+    Sockets are names in the directory that QEMU is started in: their full path may be longer than
+    the 107 bytes of a socket address.
+    """
+
+    pid_file: str
+    qmp: str
+    serial: str
+    serial_log: str
+    agent: str
+    #: journal without its suffix, empty: none
+    events: str = ""
+    chroot: str = ""
+
+
+class Guest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to run."""
+
+    name: str
+    uuid: str
+    #: MiB
+    memory: int
+    vcpus: int
+    params: KvmParams
+    drives: tuple[Drive, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    #: TCP port of the display
+    port: int | None = None
+    #: address of the interface that vnc_bind_address names, else what that says
+    vnc_address: str = ""
+    #: do not run before the control socket says so
+    paused: bool = False
+
+
+def build(guest: Guest, node: Node, files: Files) -> list[str]:
+    """The argument list.
+
+    QEMU goes to the background by itself when everything is set up (``-daemonize``), so errors are
+    on its stderr and its exit status tells.
+
+    Raises:
+        HypervisorError: the devices do not fit, or a display lacks a port.
+    """
+    params = guest.params
+    machine = params.machine_version or node.default_machine
+    buses = Buses(params.kvm_pci_reservations, q35="q35" in machine)
+    boot_disk = params.boot_order == "disk" and not params.kernel_path
+    parts = (
+        _base(guest, node, files, machine),
+        _processors(guest),
+        _kernel(params),
+        _control(params, files),
+        _serial(params, files),
+        _agent(params, files),
+        _display(guest),
+        _input(params),
+        ("-device", "virtio-balloon-pci,id=balloon"),
+        devices.nic_arguments(guest.nics, params, buses),
+        devices.disk_arguments(guest.drives, params, buses, boot=boot_disk),
+        devices.image_arguments(params, buses, has_disks=bool(guest.drives)),
+        shlex.split(params.kvm_extra),
+    )
+    return [argument for part in parts for argument in part]
+
+
+def _base(guest: Guest, node: Node, files: Files, machine: str) -> Iterator[str]:
+    params = guest.params
+    yield from (node.qemu, "-name", escape(guest.name), "-uuid", guest.uuid)
+    yield from ("-nodefaults", "-no-user-config", "-daemonize", "-pidfile", files.pid_file)
+    acpi = "" if params.acpi else ",acpi=off"
+    yield from ("-machine", f"{machine}{acpi}", "-accel", node.accelerator)
+    yield from ("-m", str(guest.memory))
+    if params.mem_path:
+        yield from ("-mem-path", params.mem_path, "-mem-prealloc")
+    yield from ("-rtc", "base=localtime" if params.use_localtime else "base=utc")
+    if params.reboot_behavior == "exit":
+        yield "-no-reboot"
+    if params.security_model == "user":
+        yield from ("-runas", params.security_domain)
+    if files.chroot:
+        yield from ("-chroot", files.chroot)
+    if guest.paused:
+        yield "-S"
+
+
+def _processors(guest: Guest) -> Iterator[str]:
+    params = guest.params
+    topology = (
+        ("sockets", params.cpu_sockets),
+        ("cores", params.cpu_cores),
+        ("threads", params.cpu_threads),
+    )
+    yield from (
+        "-smp",
+        ",".join([str(guest.vcpus), *(f"{name}={count}" for name, count in topology if count)]),
+    )
+    if params.cpu_type:
+        # Not escaped: flags follow the model after commas.
+        yield from ("-cpu", params.cpu_type)
+
+
+def _kernel(params: KvmParams) -> Iterator[str]:
+    if not params.kernel_path:
+        return
+    yield from ("-kernel", params.kernel_path)
+    if params.initrd_path:
+        yield from ("-initrd", params.initrd_path)
+    words = [f"root={params.root_path}", params.kernel_args]
+    if params.serial_console:
+        words.append(f"console=ttyS0,{params.serial_speed}")
+    yield from ("-append", " ".join(word for word in words if word))
+
+
+def _control(params: KvmParams, files: Files) -> Iterator[str]:
+    """The control socket, and the journal of events.
+
+    The journal is a second monitor on a pair of files (a pipe in QEMU's words, which takes files as
+    well): from the first it reads the one command that switches events on, to the second it writes
+    them. So QEMU itself notes why a guest ended, and nobody has to listen.
+    """
+    yield from ("-chardev", f"socket,id=qmp,path={escape(files.qmp)},server=on,wait=off")
+    yield from ("-mon", "chardev=qmp,mode=control")
+    if params.user_shutdown and files.events:
+        yield from ("-chardev", f"pipe,id=events,path={escape(files.events)}")
+        yield from ("-mon", "chardev=events,mode=control")
+
+
+def _serial(params: KvmParams, files: Files) -> Iterator[str]:
+    """A socket to type into, and a log of everything that the guest ever printed."""
+    if not params.serial_console:
+        return
+    yield from (
+        "-chardev",
+        f"socket,id=serial,path={escape(files.serial)},server=on,wait=off,"
+        f"logfile={escape(files.serial_log)},logappend=on",
+    )
+    yield from ("-serial", "chardev:serial")
+
+
+def _agent(params: KvmParams, files: Files) -> Iterator[str]:
+    if not params.use_guest_agent:
+        return
+    yield from ("-device", "virtio-serial-pci,id=ports")
+    yield from ("-chardev", f"socket,id=agent,path={escape(files.agent)},server=on,wait=off")
+    yield from ("-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0")
+
+
+def _display(guest: Guest) -> Iterator[str]:
+    """VNC; a password is set through the control socket, as an argument could be seen by all."""
+    params = guest.params
+    yield from ("-display", "none")
+    vga = params.vga or ("std" if params.vnc_bind_address else "")
+    if vga:
+        yield from ("-vga", vga)
+    if not params.vnc_bind_address:
+        return
+    options = [_vnc_listen(guest)]
+    if params.vnc_password_file:
+        options.append("password=on")
+    if params.vnc_tls:
+        yield from ("-object", _tls_object(params))
+        options.append("tls-creds=vnctls")
+    yield from ("-vnc", ",".join(options))
+    if params.keymap:
+        yield from ("-k", params.keymap)
+
+
+def _vnc_listen(guest: Guest) -> str:
+    address = guest.vnc_address or guest.params.vnc_bind_address
+    if address.startswith("/"):
+        return "unix:" + escape(os.path.join(address, f"{guest.name}.vnc"))
+    host = f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
+    return f"{host}:{vnc_display(guest.port)}"
+
+
+def _tls_object(params: KvmParams) -> str:
+    if not params.vnc_x509_path:
+        return "tls-creds-anon,id=vnctls,endpoint=server"
+    verify = "on" if params.vnc_x509_verify else "off"
+    return (
+        f"tls-creds-x509,id=vnctls,endpoint=server,dir={escape(params.vnc_x509_path)},"
+        f"verify-peer={verify}"
+    )
+
+
+def _input(params: KvmParams) -> Iterator[str]:
+    usb = [name for name in params.usb_devices.split(",") if name]
+    if params.usb_mouse:
+        usb.insert(0, params.usb_mouse)
+    if usb:
+        yield "-usb"
+    for name in usb:
+        yield from ("-usbdevice", name)
+    if params.soundhw:
+        yield from ("-audio", f"driver=none,model={escape(params.soundhw)}")
+
+
+def explain(argv: list[str]) -> str:
+    """The command as one could type it, for logs; it holds no secret."""
+    return shlex.join(argv)
+
+

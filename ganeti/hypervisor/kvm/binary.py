@@ -1,0 +1,153 @@
+"""Which QEMU a node has, its version and machine types; asked once per installed file."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import files, jsonio, process
+from ganeti.base.text import nearest
+from ganeti.hypervisor.kvm.params import DEFAULT_KVM_PATH
+
+#: What distributions call QEMU when they ship no program ``kvm``.
+_OTHER_NAME = "qemu-system-x86_64"
+_VERSION = re.compile(r"version (\d+)\.(\d+)(?:\.(\d+))?")
+_TIMEOUT = 20.0
+
+
+class Binary(msgspec.Struct, frozen=True, kw_only=True):
+    """An installed QEMU."""
+
+    path: str
+    #: changes when the file is replaced
+    stamp: str
+    version: tuple[int, ...]
+    #: versioned name of the machine that QEMU takes by default, ``pc-i440fx-7.2``
+    default_machine: str
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds QEMU and remembers what it said in ``cache`` (a file below the run directory)."""
+
+    cache: Path
+
+    def find(self, kvm_path: str) -> Binary:
+        """The QEMU of the parameter ``kvm_path``.
+
+        Runs QEMU twice (0.1 s) when the file was not seen before, else reads two small files.
+
+        Raises:
+            HypervisorError: there is none, or it does not say what it is.
+        """
+        path = locate(kvm_path)
+        stamp = _stamp(path)
+        known = self._known(path, stamp)
+        if known is None:
+            known = _ask(path, stamp)
+            files.ensure_dir(self.cache.parent)
+            files.write_atomic(self.cache, jsonio.dumps(msgspec.to_builtins(known)), fsync=False)
+        return known
+
+    def _known(self, path: str, stamp: str) -> Binary | None:
+        try:
+            found = msgspec.convert(jsonio.loads(files.read_text(self.cache)), Binary)
+        except FileNotFoundError:
+            return None
+        except (OSError, errors.ParseError, msgspec.ValidationError):
+            # Only a cache, perhaps of another version: it is written anew.
+            return None
+        return found if (found.path, found.stamp) == (path, stamp) else None
+
+
+def locate(kvm_path: str) -> str:
+    """The program itself.
+
+    Debian 12 has ``/usr/bin/kvm`` only with its package ``qemu-system-x86``'s link; so when the
+    parameter has its default value and that file is missing, ``qemu-system-x86_64`` of the search
+    path is taken. A path that somebody chose is never replaced.
+
+    Raises:
+        HypervisorError: there is none.
+    """
+    if os.access(kvm_path, os.X_OK) and os.path.isfile(kvm_path):
+        return kvm_path
+    if kvm_path == DEFAULT_KVM_PATH:
+        found = shutil.which(_OTHER_NAME, path=process.SAFE_PATH)
+        if found:
+            return found
+        raise errors.HypervisorError(
+            f"QEMU is not installed on this node: neither {kvm_path} nor {_OTHER_NAME} is there;"
+            " install the package qemu-system-x86 or set kvm_path"
+        )
+    raise errors.HypervisorError(
+        f"kvm_path {kvm_path} is no program on this node; install it or set another path"
+    )
+
+
+def _stamp(path: str) -> str:
+    try:
+        stat = os.stat(path)
+    except OSError as err:
+        raise errors.HypervisorError(f"cannot look at {path}: {err.strerror}") from err
+    return f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _ask(path: str, stamp: str) -> Binary:
+    version = parse_version(_output([path, "--version"]))
+    machines, default = parse_machines(_output([path, "-machine", "help"]))
+    return Binary(
+        path=path, stamp=stamp, version=version, default_machine=default, machines=machines
+    )
+
+
+def _output(argv: list[str]) -> str:
+    try:
+        return process.run_checked(argv, timeout=_TIMEOUT).stdout
+    except errors.CommandError as err:
+        raise errors.HypervisorError(f"QEMU cannot be used: {err}") from err
+
+
+def check_machine(qemu: Binary, wanted: str) -> None:
+    """Refuse a machine type that this QEMU does not know; options may follow it after a comma.
+
+    Raises:
+        HypervisorError: unknown; the text names the nearest.
+    """
+    name = wanted.partition(",")[0]
+    if name and name not in qemu.machines:
+        version = ".".join(map(str, qemu.version))
+        raise errors.HypervisorError(
+            f"machine_version '{name}' is unknown to QEMU {version} on this node"
+            f"{nearest(name, qemu.machines)}; see {qemu.path} -machine help"
+        )
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """``(7, 2, 22)`` of the output of ``qemu --version``."""
+    match = _VERSION.search(text)
+    if not match:
+        raise errors.HypervisorError(f"cannot find a version in QEMU's output: {text[:80]!r}")
+    return tuple(int(part) for part in match.groups(default="0"))
+
+
+def parse_machines(text: str) -> tuple[tuple[str, ...], str]:
+    """Machine names and the default of the output of ``qemu -machine help``."""
+    names = []
+    default = ""
+    for line in text.splitlines()[1:]:
+        name = line.split(None, 1)[0] if line.strip() else ""
+        if name:
+            names.append(name)
+        if "(default)" in line:
+            default = name
+    if not default:
+        raise errors.HypervisorError("QEMU names no default machine; set machine_version")
+    return tuple(names), default

@@ -1,0 +1,60 @@
+"""How the console of a guest is reached; pure but for this process's own environment."""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from pathlib import Path
+
+import ganeti
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.rules import vnc_display
+from ganeti.rpc.objects import Console, NodeInstance
+
+#: Addresses that stand for "every interface": then the node's name is where to connect.
+_ANY = ("0.0.0.0", "::")
+
+
+def console(
+    instance: NodeInstance, node_name: str, params: KvmParams, serial: Path
+) -> Console:
+    """The serial console by ssh, else VNC over TCP, else a message."""
+    if params.serial_console:
+        return Console(
+            instance=instance.name,
+            kind="ssh",
+            host=node_name,
+            user="root",
+            command=serial_command(serial),
+        )
+    address = params.vnc_bind_address
+    if address.startswith("/"):
+        return Console(
+            instance=instance.name,
+            kind="msg",
+            message=f"the display of instance {instance.name} is the Unix socket"
+            f" {os.path.join(address, instance.name)}.vnc on node {node_name}",
+        )
+    if address:
+        display = vnc_display(instance.network_port)
+        return Console(
+            instance=instance.name,
+            kind="vnc",
+            host=node_name if address in _ANY else address,
+            port=instance.network_port,
+            display=display,
+        )
+    return Console(
+        instance=instance.name,
+        kind="msg",
+        message=f"instance {instance.name} has neither a serial console nor a display;"
+        " set serial_console or vnc_bind_address",
+    )
+
+
+def serial_command(serial: Path) -> list[str]:
+    """What to run on the node: the Python of this process, told where this package is."""
+    here = str(Path(ganeti.__file__).parent.parent)
+    variables = [] if here in site.getsitepackages() else ["env", f"PYTHONPATH={here}"]
+    return [*variables, sys.executable, "-m", "ganeti.hypervisor.kvm.console", str(serial)]

@@ -1,0 +1,216 @@
+"""Network cards on the node's side: taps, what they are attached to, scripts.
+
+A tap is opened here and handed to QEMU as a descriptor, so it is attached before the guest runs and
+vanishes with QEMU. An executable ``<conf>/kvm-vif-bridge`` replaces the attaching below: it is run
+once a card without arguments, with the variables of
+:func:`ganeti.hypervisor.kvm.network_plan.script_environment`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import process
+from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic
+from ganeti.hypervisor.kvm.network_plan import (
+    attach_plan,
+    detach_plan,
+    script_environment,
+    sysctl_plan,
+)
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.runtime import Card
+from ganeti.model.names import NicMode
+from ganeti.rpc.objects import NodeInstance, NodeNic
+
+log = logging.getLogger(__name__)
+
+_TUN = Path("/dev/net/tun")
+_VHOST = Path("/dev/vhost-net")
+_INTERFACES = Path("/sys/class/net")
+_SYSCTL = Path("/proc/sys/net")
+#: linux/if_tun.h, bits/ioctls.h
+_TUNSETIFF = 0x400454CA
+_IFF_TAP = 0x0002
+_IFF_NO_PI = 0x1000
+_IFF_VNET_HDR = 0x4000
+_IFF_MULTI_QUEUE = 0x0100
+_SIOCGIFADDR = 0x8915
+_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True)
+class OpenCard:
+    """A card that is ready for QEMU, whose descriptors :func:`close` gives back."""
+
+    nic: Nic
+    card: Card
+
+
+def open_cards(
+    instance: NodeInstance, params: KvmParams, script: Path, opened: list[OpenCard]
+) -> None:
+    """Make and attach a tap for every card, appended to ``opened`` one by one.
+
+    So after an error the caller knows what to :func:`close` and :func:`detach`.
+
+    Raises:
+        HypervisorError: no permission, no such bridge, a script failed; with what to do.
+    """
+    for index, nic in enumerate(instance.nics):
+        mode = str(nic.nicparams.get("mode", NicMode.BRIDGED))
+        link = str(nic.nicparams.get("link") or "")
+        if mode == NicMode.EXT and link == USER_NETWORK:
+            card = Card(uuid=nic.uuid, tap=None, mode=mode, link=link)
+            opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac), card))
+            continue
+        _check(instance.name, index, mode, link, script)
+        tap, fds = _open_tap(instance.name, index, params)
+        card = Card(uuid=nic.uuid, tap=tap, mode=mode, link=link)
+        vhost = _open_vhost(params, len(fds))
+        opened.append(
+            OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, fds=fds, vhost_fds=vhost), card)
+        )
+        _attach(instance, index, nic, card, script)
+
+
+def close(cards: Sequence[OpenCard]) -> None:
+    """Close our copies of the descriptors; a tap that no QEMU has is gone then."""
+    for card in cards:
+        for fd in (*card.nic.fds, *card.nic.vhost_fds):
+            os.close(fd)
+
+
+def detach(cards: Sequence[Card]) -> None:
+    """Undo what survives a tap: ports of a virtual switch, routing rules. Errors are logged."""
+    for card in cards:
+        if card.tap is None:
+            continue
+        for argv in detach_plan(card):
+            result = process.run(argv, timeout=_TIMEOUT)
+            if not result.ok:
+                # Mostly gone already; an instance must be removable in any case.
+                log.info("network of tap %s: %s", card.tap, result.explain())
+
+
+def _check(name: str, index: int, mode: str, link: str, script: Path) -> None:
+    """Refuse early what would otherwise fail half way."""
+    what = f"network card {index} of instance {name}"
+    if mode not in set(NicMode):
+        raise errors.HypervisorError(f"{what} has the unknown mode '{mode}'")
+    if _is_script(script):
+        return
+    if mode == NicMode.EXT:
+        raise errors.HypervisorError(
+            f"{what} has mode ext, but the script {script} that should attach it is missing or not"
+            f" executable; write it, or set the link to {USER_NETWORK} for a private network"
+        )
+    if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").is_dir():
+        raise errors.HypervisorError(
+            f"{what} needs the bridge '{link}', which is not on this node; make it"
+            f" (ip link add name {link} type bridge; ip link set {link} up)"
+            " or change the link of the card"
+        )
+
+
+def _open_tap(name: str, index: int, params: KvmParams) -> tuple[str, tuple[int, ...]]:
+    """A new tap and its descriptors, one a queue."""
+    paravirtual = params.nic_type == "paravirtual"
+    queues = params.virtio_net_queues if paravirtual else 1
+    flags = _IFF_TAP | _IFF_NO_PI
+    if paravirtual and params.vnet_hdr:
+        flags |= _IFF_VNET_HDR
+    if queues > 1:
+        flags |= _IFF_MULTI_QUEUE
+    tap = b"tap%d"
+    fds: list[int] = []
+    try:
+        for _ in range(queues):
+            fd = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC)
+            fds.append(fd)
+            answer = fcntl.ioctl(fd, _TUNSETIFF, struct.pack("16sH22x", tap, flags))
+            tap = answer[:16].rstrip(b"\0")
+    except OSError as err:
+        for fd in fds:
+            os.close(fd)
+        raise errors.HypervisorError(
+            f"cannot make the tap for network card {index} of instance {name}: {err.strerror}"
+            f" ({_TUN}); the node daemon must run as root on a kernel with the module tun, or set"
+            f" the card to mode ext with link {USER_NETWORK}"
+        ) from err
+    return tap.decode("ascii"), tuple(fds)
+
+
+def _open_vhost(params: KvmParams, queues: int) -> tuple[int, ...]:
+    """Descriptors of the kernel's packet mover; none when the kernel has none."""
+    if not (params.vhost_net and params.nic_type == "paravirtual" and _VHOST.exists()):
+        return ()
+    fds: list[int] = []
+    try:
+        for _ in range(queues):
+            fds.append(os.open(_VHOST, os.O_RDWR | os.O_CLOEXEC))
+    except OSError as err:
+        for fd in fds:
+            os.close(fd)
+        log.warning("%s cannot be used (%s); packets go through QEMU", _VHOST, err.strerror)
+        return ()
+    return tuple(fds)
+
+
+def _attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, script: Path) -> None:
+    tap = card.tap or ""
+    try:
+        if _is_script(script):
+            environment = script_environment(instance, index, nic, tap)
+            process.run_checked([str(script)], timeout=_TIMEOUT, env=environment)
+            return
+        for argv in attach_plan(card, nic, mtu=_mtu(card)):
+            process.run_checked(argv, timeout=_TIMEOUT)
+        if card.mode == NicMode.ROUTED:
+            for path, value in sysctl_plan(tap, nic):
+                (_SYSCTL / path).write_text(value, encoding="ascii")
+    except (errors.CommandError, OSError) as err:
+        raise errors.HypervisorError(
+            f"cannot attach network card {index} of instance {instance.name} to"
+            f" '{card.link}' (mode {card.mode}): {err}"
+        ) from err
+
+
+def interface_address(name: str) -> str:
+    """First IPv4 address of an interface of the node.
+
+    Raises:
+        HypervisorError: no such interface, or it has no address.
+    """
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sock:
+        try:
+            answer = fcntl.ioctl(sock, _SIOCGIFADDR, struct.pack("16s24x", name.encode()[:15]))
+        except OSError as err:
+            raise errors.HypervisorError(
+                f"interface '{name}' has no address on this node: {err.strerror}"
+            ) from err
+    return socket.inet_ntoa(answer[20:24])
+
+
+def _mtu(card: Card) -> str | None:
+    """MTU of the bridge or switch, which a tap should have as well; None: leave it."""
+    if card.mode not in (NicMode.BRIDGED, NicMode.OPENVSWITCH):
+        return None
+    try:
+        return (_INTERFACES / card.link / "mtu").read_text(encoding="ascii").strip()
+    except OSError:
+        # A switch without an interface of its own name.
+        return None
+
+
+def _is_script(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

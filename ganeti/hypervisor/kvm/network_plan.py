@@ -1,0 +1,148 @@
+"""Commands and variables for network cards on the node's side; pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ganeti import errors
+from ganeti.base import process
+from ganeti.hypervisor.kvm.runtime import Card
+from ganeti.model.names import NicMode
+from ganeti.rpc.objects import NodeInstance, NodeNic
+
+_VLAN = re.compile(r"^(?:\.?(?P<access>\d+))?(?P<trunk>(?::\d+)*)$")
+
+
+@dataclass(frozen=True)
+class Vlan:
+    """``n`` or ``.n``: untagged member; ``:n:m``: tagged ones; ``.n:m``: both."""
+
+    access: int | None
+    trunk: tuple[int, ...]
+
+
+def attach_plan(card: Card, nic: NodeNic, *, mtu: str | None = None) -> Iterator[list[str]]:
+    """Commands that put a tap in its place; pure."""
+    tap = card.tap or ""
+    vlan = parse_vlan(str(nic.nicparams.get("vlan") or ""))
+    if mtu is not None:
+        yield ["ip", "link", "set", "dev", tap, "mtu", mtu]
+    if card.mode == NicMode.BRIDGED:
+        yield ["ip", "link", "set", "dev", tap, "master", card.link]
+        yield from _bridge_vlan(tap, vlan)
+    elif card.mode == NicMode.OPENVSWITCH:
+        yield ["ovs-vsctl", "--", "add-port", card.link, tap, *_switch_vlan(vlan)]
+    yield ["ip", "link", "set", "dev", tap, "up"]
+    if card.mode == NicMode.ROUTED and nic.ip:
+        table = ["table", card.link] if card.link else []
+        family = _family(nic.ip)
+        if card.link:
+            yield ["ip", family, "rule", "add", "dev", tap, *table]
+        yield ["ip", family, "route", "replace", nic.ip, *table, "proto", "static", "dev", tap]
+
+
+def detach_plan(card: Card) -> Iterator[list[str]]:
+    """Commands that remove what a vanished tap leaves behind; pure."""
+    tap = card.tap or ""
+    if card.mode == NicMode.OPENVSWITCH:
+        yield ["ovs-vsctl", "--if-exists", "del-port", card.link, tap]
+    elif card.mode == NicMode.ROUTED and card.link:
+        for family in ("-4", "-6"):
+            yield ["ip", family, "rule", "del", "dev", tap, "table", card.link]
+
+
+def sysctl_plan(tap: str, nic: NodeNic) -> Iterator[tuple[str, str]]:
+    """Files below /proc/sys/net and values: the node answers for the guest and forwards."""
+    if not nic.ip:
+        return
+    if _family(nic.ip) == "-4":
+        yield f"ipv4/conf/{tap}/proxy_arp", "1"
+        yield f"ipv4/conf/{tap}/forwarding", "1"
+    else:
+        yield f"ipv6/conf/{tap}/proxy_ndp", "1"
+        yield f"ipv6/conf/{tap}/forwarding", "1"
+
+
+def parse_vlan(text: str) -> Vlan:
+    """The parameter ``vlan`` of a card.
+
+    Raises:
+        HypervisorError: none of the known forms.
+    """
+    match = _VLAN.match(text)
+    if not match:
+        raise errors.HypervisorError(
+            f"vlan '{text}' is none of the forms 5, .5 (untagged), :6:7 (tagged), .5:6:7 (both)"
+        )
+    access = match["access"]
+    return Vlan(
+        access=int(access) if access else None,
+        trunk=tuple(int(number) for number in match["trunk"].split(":") if number),
+    )
+
+
+def _bridge_vlan(tap: str, vlan: Vlan) -> Iterator[list[str]]:
+    if vlan.access is None and not vlan.trunk:
+        return
+    # A new port is in VLAN 1.
+    yield ["bridge", "vlan", "del", "dev", tap, "vid", "1"]
+    if vlan.access is not None:
+        yield ["bridge", "vlan", "add", "dev", tap, "vid", str(vlan.access), "pvid", "untagged"]
+    for number in vlan.trunk:
+        yield ["bridge", "vlan", "add", "dev", tap, "vid", str(number)]
+
+
+def _switch_vlan(vlan: Vlan) -> list[str]:
+    words = []
+    if vlan.access is not None:
+        words.append(f"tag={vlan.access}")
+    if vlan.trunk:
+        words.append(f"trunks={','.join(map(str, vlan.trunk))}")
+    if vlan.access is not None and vlan.trunk:
+        words.append("vlan_mode=native-untagged")
+    return words
+
+
+def script_environment(
+    instance: NodeInstance, index: int, nic: NodeNic, tap: str
+) -> dict[str, str]:
+    """Variables of ``kvm-vif-bridge``; the names are an interface (Ganeti's network scripts)."""
+    values = {
+        "PATH": process.SAFE_PATH,
+        "LC_ALL": "C",
+        "INSTANCE": instance.name,
+        "TAGS": " ".join(instance.tags),
+        "INTERFACE": tap,
+        "INTERFACE_INDEX": str(index),
+        "INTERFACE_NAME": nic.name or "",
+        "INTERFACE_UUID": nic.uuid,
+        "MAC": nic.mac,
+        "IP": nic.ip or "",
+        "MODE": str(nic.nicparams.get("mode", "")),
+        "LINK": str(nic.nicparams.get("link", "")),
+        "VLAN": str(nic.nicparams.get("vlan", "")),
+    }
+    if values["MODE"] in (NicMode.BRIDGED, NicMode.OPENVSWITCH):
+        values["BRIDGE"] = values["LINK"]
+    network = nic.netinfo or {}
+    for variable, key in (
+        ("NETWORK_NAME", "name"),
+        ("NETWORK_UUID", "uuid"),
+        ("NETWORK_SUBNET", "network"),
+        ("NETWORK_GATEWAY", "gateway"),
+        ("NETWORK_SUBNET6", "network6"),
+        ("NETWORK_GATEWAY6", "gateway6"),
+        ("NETWORK_MAC_PREFIX", "mac_prefix"),
+    ):
+        if network.get(key):
+            values[variable] = str(network[key])
+    if network.get("tags"):
+        values["NETWORK_TAGS"] = " ".join(network["tags"])
+    return values
+
+
+def _family(ip: str) -> str:
+    return f"-{ipaddress.ip_interface(ip).version}"

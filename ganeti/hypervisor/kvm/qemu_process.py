@@ -1,0 +1,63 @@
+"""The process of a guest: is it the one we started, what does it use, how is it ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from ganeti.base import process
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def is_ours(pid: int, pid_file: Path) -> bool:
+    """Whether a process is the QEMU that was started with this pid file."""
+    try:
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    try:
+        return argv[argv.index(b"-pidfile") + 1] == os.fsencode(pid_file)
+    except (ValueError, IndexError):
+        # A zombie has no command line; so has not any other program this option.
+        return False
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process, user and system; 0 when it is gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return 0.0
+    fields = stat.rpartition(b")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def resident(pid: int) -> int:
+    """MiB of memory that a process really has; 0 when it is gone."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // (1024 * 1024)
+
+
+def kill(pid: int, pid_file: Path, timeout: float) -> bool:
+    """SIGKILL a guest's process, which must still be the one of the pid file; False: it lives.
+
+    Blocks until the process is gone, ``timeout`` seconds at most.
+    """
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        # The descriptor pins the process; looked at after that, it cannot be another one.
+        if is_ours(pid, pid_file):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+    finally:
+        os.close(fd)
+    return process.wait_exit(pid, timeout)

@@ -1,0 +1,159 @@
+"""Talking to a running QEMU: a synchronous, bounded face of ``qemu.qmp`` (its only importer).
+
+``qemu.qmp`` is asyncio. A :class:`Qmp` owns a private event loop that runs only inside its methods,
+in the calling thread; no thread is made and :meth:`Qmp.close` leaves nothing behind. Import this
+module where a connection is made: it brings in asyncio (60 ms), which most calls do not need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from qemu.qmp import ConnectError, ExecInterruptedError, ExecuteError, QMPClient, QMPError
+
+from ganeti import errors
+
+T = TypeVar("T")
+
+#: Longest path that fits into the address of a Unix socket.
+_MAX_SOCKET_PATH = 107
+
+# Failures are raised here; the library would log each of them as well.
+logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)
+
+
+class QmpClosedError(errors.HypervisorError):
+    """QEMU ended or closed the connection while it was being talked to."""
+
+    @property
+    def wire_name(self) -> str:
+        return errors.HypervisorError.__name__
+
+
+class Qmp:
+    """One connection; not for use by two threads at a time. Use :meth:`connect`."""
+
+    def __init__(self, path: Path, sock: socket.socket, timeout: float) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._loop = asyncio.new_event_loop()
+        self._client = QMPClient()
+        self._sock = sock
+
+    @classmethod
+    def connect(cls, path: Path, timeout: float = 10.0) -> Qmp:
+        """Connect to QEMU's socket and agree on capabilities; blocks ``timeout`` s at most.
+
+        ``timeout`` is also the limit of each command. QEMU serves one connection at a time, so
+        this waits while somebody else talks to the same socket.
+
+        Raises:
+            HypervisorError: no socket, nobody listens, no answer in time, or no QEMU there.
+        """
+        sock = connect_unix(path, timeout)
+        try:
+            qmp = cls(path, sock, timeout)
+        except BaseException:
+            sock.close()
+            raise
+        try:
+            qmp._call(qmp._client.connect(sock), "the greeting", timeout)
+        except BaseException:
+            qmp.close()
+            raise
+        return qmp
+
+    def command(
+        self, name: str, arguments: dict[str, Any] | None = None, *, timeout: float | None = None
+    ) -> Any:
+        """Execute one command and return what it returns; blocks as long as connections may.
+
+        Raises:
+            HypervisorError: QEMU refused, with its words; or no answer in time.
+            QmpClosedError: QEMU closed the connection before it answered.
+        """
+        return self._call(
+            self._client.execute(name, arguments), name, timeout or self._timeout
+        )
+
+    def close(self) -> None:
+        """End the connection and the loop; idempotent, raises nothing for a connection lost."""
+        if self._loop.is_closed():
+            return
+        try:
+            # A disconnect repeats the error that ended the connection, which was raised before.
+            with contextlib.suppress(Exception):
+                self._loop.run_until_complete(asyncio.wait_for(self._client.disconnect(), 5))
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    self._loop.run_until_complete(task)
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+            self._sock.close()
+
+    def __enter__(self) -> Qmp:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(self, work: Coroutine[Any, Any, T], what: str, timeout: float) -> T:
+        try:
+            return self._loop.run_until_complete(asyncio.wait_for(work, timeout))
+        except TimeoutError as err:
+            raise errors.HypervisorError(
+                f"QEMU at {self.path} did not answer {what} in {timeout:g} s"
+            ) from err
+        except ExecuteError as err:
+            raise errors.HypervisorError(f"QEMU refused {what}: {err}") from err
+        except (ExecInterruptedError, EOFError, ConnectionError) as err:
+            raise QmpClosedError(
+                f"QEMU at {self.path} closed the connection before it answered {what}"
+            ) from err
+        except ConnectError as err:
+            raise QmpClosedError(f"QEMU at {self.path} cannot be asked: {err}") from err
+        except (QMPError, OSError) as err:
+            raise errors.HypervisorError(f"QEMU at {self.path}, {what}: {err}") from err
+
+
+def connect_unix(path: Path, timeout: float) -> socket.socket:
+    """A connected socket, also for a path that is too long for a socket address.
+
+    The kernel takes 107 bytes; a longer path is reached through a descriptor of its directory.
+
+    Raises:
+        HypervisorError: no such socket, nobody listens, no permission, time-out.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    directory = -1
+    try:
+        sock.settimeout(timeout)
+        address = os.fspath(path)
+        if len(os.fsencode(address)) > _MAX_SOCKET_PATH:
+            directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            address = f"/proc/self/fd/{directory}/{path.name}"
+        sock.connect(address)
+        sock.setblocking(False)
+    except OSError as err:
+        sock.close()
+        why = "time-out" if isinstance(err, TimeoutError) else err.strerror or str(err)
+        raise errors.HypervisorError(f"cannot connect to {path}: {why}") from err
+    finally:
+        if directory >= 0:
+            os.close(directory)
+    return sock

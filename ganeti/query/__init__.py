@@ -1,0 +1,1 @@
+"""Queries: fields as data, one engine for every kind of thing, live data only when needed."""

@@ -1,0 +1,52 @@
+"""The old query calls: bare values instead of values with a status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ganeti.errors import ErrorCode, OpPrereqError
+from ganeti.query.engine import Query, kind_of
+from ganeti.query.field import Kind
+from ganeti.query.live import Sources
+
+#: The fields that QueryExports answers with.
+EXPORT_FIELDS = ("node", "export")
+
+
+def classic(
+    sources: Sources,
+    what: str,
+    names: Sequence[Any] | None,
+    fields: Sequence[str],
+    use_locking: bool = False,
+) -> list[list[Any]]:
+    """Rows of bare values, None where a value has a status other than normal.
+
+    ``names`` may be full names, short names or uuids; nothing or an empty list means all. They
+    select: a name that matches nothing is silently absent. Jobs are looked up by id instead: one
+    row for each id in the given order, of None for a job that does not exist.
+
+    Raises OpPrereqError (wrong_input) for unknown fields, which it lists, and for locking.
+    """
+    kind = kind_of(what)
+    if use_locking:
+        raise OpPrereqError(
+            "Queries do not take locks; ask again without locking", ErrorCode.INVAL
+        )
+    wrong = [name for name in fields if kind.find(name) is None]
+    if wrong:
+        raise OpPrereqError(
+            f"Unknown output fields selected: {', '.join(wrong)}", ErrorCode.INVAL
+        )
+    qfilter = name_filter(kind, names) if names else None
+    answer = Query(kind, fields, qfilter, look_up=what == "job").run(sources)
+    return [[value for _, value in row] for row in answer["data"]]
+
+
+def name_filter(kind: Kind[Any], names: Sequence[Any]) -> list[Any]:
+    """The filter that selects by name or uuid."""
+    fields = [kind.name_field]
+    if "uuid" in kind.fields and kind.name_field != "uuid":
+        fields.append("uuid")
+    return ["|", *(["==", field, name] for field in fields for name in names)]

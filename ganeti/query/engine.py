@@ -1,0 +1,207 @@
+"""The query engine: one request compiled once, run over one snapshot.
+
+The order of a run: rows (looked up by name, found by an index, or all), conditions that need the
+configuration only, then one round of live data for the rows that are left, then the whole filter,
+then the columns. A query that needs no live data takes no lock and calls no node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypedDict
+
+from ganeti.base.text import nearest
+from ganeti.errors import ParameterError
+from ganeti.filters import compile, shape, tree
+from ganeti.filters.compile import Cell, Column, Operand
+from ganeti.filters.patterns import Budget
+from ganeti.query.field import UNKNOWN, Context, Field, Kind, in_order, unknown
+from ganeti.query.live import Need, Sources
+from ganeti.query.registry import KINDS
+
+#: Columns of one query.
+MAX_FIELDS = 1000
+
+
+class QueryAnswer(TypedDict):
+    """Definitions of the columns, and for each row a list of ``(status, value)``."""
+
+    fields: list[dict[str, str]]
+    data: list[list[Cell]]
+
+
+class FieldsAnswer(TypedDict):
+    fields: list[dict[str, str]]
+
+
+class Query:
+    """A request that was checked and can be run.
+
+    Args:
+        what: name of a kind, or a kind.
+        fields: names of the columns; unknown ones make columns of status 1.
+        qfilter: filter in its JSON form, None for everything.
+        look_up: whether a filter that only lists names is a look-up: the answer has one row for
+            each name, in the order of the names, and a name that does not exist is an error.
+
+    Raises:
+        ParameterError: unknown kind, a filter on an unknown field or of the wrong type.
+        QueryFilterParseError: the filter is malformed.
+    """
+
+    def __init__(
+        self,
+        what: str | Kind[Any],
+        fields: Sequence[str],
+        qfilter: Any = None,
+        *,
+        look_up: bool = True,
+    ) -> None:
+        self.kind = kind_of(what)
+        self.columns = [(name, self.kind.find(name)) for name in _checked(fields)]
+        filter_tree = tree.from_wire(qfilter)
+        self._operands: dict[str, Field[Any]] = {}
+        compile.check(filter_tree, self._operand)
+        used = [field for _, field in self.columns if field] + list(self._operands.values())
+        base = self.kind.base_needs
+        self.needs = base.union(*(field.needs for field in used))
+        self._names: list[Any] | None = None
+        if look_up and self.kind.looks_up:
+            self._names = shape.pinned_names(filter_tree, self.kind.name_field)
+        self._candidates = shape.candidate_values(filter_tree, self.kind.index_fields)
+        self._before, self._after = filter_tree, None
+        if any(field.needs - base for field in self._operands.values()):
+            self._before = shape.relax(
+                filter_tree, lambda name: bool(self._operands[name].needs - base)
+            )
+            self._after = filter_tree
+
+    def _operand(self, name: str) -> Operand:
+        field = self._operands.get(name)
+        if field is None:
+            field = self.kind.find(name)
+            if field is None:
+                raise ParameterError(
+                    f"The filter uses the unknown {self.kind.name} field"
+                    f" '{name:.60}'{nearest(name[:60], self.kind.fields)}"
+                )
+            self._operands[name] = field
+        return field.operand
+
+    @property
+    def definitions(self) -> list[dict[str, str]]:
+        """Definitions of the columns."""
+        return [field.definition if field else unknown(name) for name, field in self.columns]
+
+    def run(self, sources: Sources) -> QueryAnswer:
+        """The answer, from one snapshot; blocks only for live data, when it is needed.
+
+        Raises OpPrereqError (unknown_entity) for a name that does not exist in a look-up, and
+        ParameterError for a value that does not fit the filter.
+        """
+        run = _Run(self, Context(sources, self.needs))
+        rows = run.rows(self._names, self._candidates, self._before, self._after)
+        return {"fields": self.definitions, "data": run.cells(rows)}
+
+
+class _Run:
+    """One run of a query; remembers the columns, so that filter and answer share them."""
+
+    def __init__(self, query: Query, ctx: Context) -> None:
+        self._query = query
+        self._kind = query.kind
+        self._ctx = ctx
+        self._columns: dict[str, Column[Any]] = {}
+        self._budget = Budget()
+
+    def rows(
+        self,
+        names: list[Any] | None,
+        candidates: set[Any] | None,
+        before: tree.Filter | None,
+        after: tree.Filter | None,
+    ) -> Sequence[Any]:
+        ctx, kind = self._ctx, self._kind
+        self._collect(kind.base_needs, ())
+        if names is not None:
+            rows = kind.lookup(ctx, names)
+        elif candidates is not None:
+            rows = self._select(before, kind.candidates(ctx, candidates))
+        else:
+            rows = self._select(before, kind.rows(ctx))
+        needs = ctx.needs - kind.base_needs
+        if needs and rows:
+            self._collect(needs, rows)
+        rows = kind.settle(ctx, rows, names is not None) if rows else rows
+        return rows if names is not None else self._select(after, rows)
+
+    def cells(self, rows: Sequence[Any]) -> list[list[Cell]]:
+        if not rows:
+            return []
+        columns = [
+            self._column(name) if field else _unknown for name, field in self._query.columns
+        ]
+        return [[column(row) for column in columns] for row in rows]
+
+    def _column(self, name: str) -> Column[Any]:
+        column = self._columns.get(name)
+        if column is None:
+            field = self._kind.find(name)
+            assert field is not None
+            column = self._columns[name] = field.getter(self._ctx)
+        return column
+
+    def _select(self, condition: tree.Filter | None, rows: Sequence[Any]) -> Sequence[Any]:
+        if condition is None or not rows:
+            return rows
+        self._budget.start()
+        passes = compile.predicate(condition, self._query._operand, self._column, self._budget)
+        return [row for row in rows if passes(row)]
+
+    def _collect(self, needs: frozenset[Need], rows: Sequence[Any]) -> None:
+        """Get live data; several calls run side by side."""
+        if not needs:
+            return
+        tasks = self._kind.tasks(self._ctx, needs, rows)
+        if len(tasks) == 1:
+            for need, task in tasks.items():
+                self._ctx.live[need] = task()
+            return
+        with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as pool:
+            futures = {need: pool.submit(task) for need, task in tasks.items()}
+            for need, future in futures.items():
+                self._ctx.live[need] = future.result()
+
+
+def _unknown(_: Any) -> Cell:
+    return UNKNOWN
+
+
+def _checked(fields: Any) -> Iterable[str]:
+    if not isinstance(fields, list | tuple) or not all(isinstance(name, str) for name in fields):
+        raise ParameterError("The fields of a query must be a list of names")
+    if len(fields) > MAX_FIELDS:
+        raise ParameterError(f"A query may ask for {MAX_FIELDS} fields at most")
+    return fields
+
+
+def kind_of(what: str | Kind[Any]) -> Kind[Any]:
+    """The kind of a name; ParameterError for an unknown one."""
+    return what if isinstance(what, Kind) else KINDS.get(what)
+
+
+def query(
+    sources: Sources, what: str, fields: Sequence[str], qfilter: Any = None
+) -> QueryAnswer:
+    """Compile and run one request; see :class:`Query`."""
+    return Query(what, fields, qfilter).run(sources)
+
+
+def fields_of(what: str | Kind[Any], names: Sequence[str] | None = None) -> FieldsAnswer:
+    """Definitions of fields: of all in natural order, or of the given names in their order."""
+    kind = kind_of(what)
+    if not names:
+        return {"fields": [field.definition for field in in_order(kind.fields)]}
+    found = [(name, kind.find(name)) for name in _checked(names)]
+    return {"fields": [field.definition if field else unknown(name) for name, field in found]}

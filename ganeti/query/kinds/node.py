@@ -1,0 +1,283 @@
+"""Nodes. Rows are node objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ganeti.filters.answer import FieldKind
+from ganeti.filters.compile import Cell, Column
+from ganeti.model.cluster import Cluster
+from ganeti.model.node import Node
+from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, failed
+from ganeti.query.kinds import ndparams, stamps
+from ganeti.query.live import NO_ANSWER, Need, NodeInfo, NodeRequest, NodeState, StorageUnit
+
+TEXT, BOOL, NUMBER = FieldKind.TEXT, FieldKind.BOOL, FieldKind.NUMBER
+UNIT, OTHER = FieldKind.UNIT, FieldKind.OTHER
+
+#: Templates whose storage tells its size -> type of the storage.
+_REPORTING = {"file": "file", "plain": "lvm-vg", "drbd": "lvm-vg"}
+
+
+class NodeKind(Kind[Node]):
+    name = "node"
+    index_fields = frozenset({"name", "uuid"})
+
+    def rows(self, ctx: Context) -> Sequence[Node]:
+        return ctx.tables.nodes
+
+    def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Node]:
+        return [ctx.config.node(name) for name in names]
+
+    def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Node]:
+        return ctx.tables.node_index.find(values)
+
+    def tasks(
+        self, ctx: Context, needs: frozenset[Need], rows: Sequence[Node]
+    ) -> Mapping[Need, Task]:
+        requests = {node.uuid: _request(ctx, needs, node) for node in rows if not node.offline}
+        return {Need.NODE: lambda: ctx.sources.node_info(requests) if requests else {}}
+
+
+def _request(ctx: Context, needs: frozenset[Need], node: Node) -> NodeRequest:
+    if not node.vm_capable:
+        return NodeRequest()
+    cluster = ctx.config.cluster
+    units: list[StorageUnit] = []
+    for need, unit in (
+        (Need.NODE_STORAGE, default_storage(cluster)),
+        (Need.NODE_SPINDLES, _spindle_storage(cluster)),
+    ):
+        if need in needs and unit is not None:
+            kind, name = unit
+            exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
+            units.append((kind, name, [exclusive] if kind.startswith("lvm") else []))
+    wanted = Need.NODE_HYPERVISOR in needs
+    return NodeRequest(tuple(units), cluster.enabled_hypervisors[:1] if wanted else ())
+
+
+def default_storage(cluster: Cluster) -> tuple[str, str] | None:
+    """Type and name of the storage whose size is shown: that of the first fitting template."""
+    for template in cluster.enabled_disk_templates:
+        kind = _REPORTING.get(template)
+        name = cluster.file_storage_dir if kind == "file" else cluster.volume_group_name
+        if kind and name:
+            return kind, name
+    return None
+
+
+def _spindle_storage(cluster: Cluster) -> tuple[str, str] | None:
+    if cluster.volume_group_name and {"plain", "drbd"}.intersection(cluster.enabled_disk_templates):
+        return "lvm-pv", cluster.volume_group_name
+    return None
+
+
+KIND = NodeKind()
+
+
+# from the node object ------------------------------------------------------------------------
+
+stamps.add_fields(KIND, "node")
+KIND.attribute("name", "Node", TEXT, "Name of the node", "name", hostname=True)
+KIND.attribute("drained", "Drained", BOOL, "Whether the node gets no new instances", "drained")
+KIND.attribute("offline", "Offline", BOOL, "Whether the node is marked offline", "offline")
+KIND.attribute(
+    "master_candidate",
+    "MasterC",
+    BOOL,
+    "Whether the node keeps a copy of the configuration",
+    "master_candidate",
+)
+KIND.attribute(
+    "master_capable",
+    "MasterCapable",
+    BOOL,
+    "Whether the node may become a master candidate",
+    "master_capable",
+)
+KIND.attribute(
+    "vm_capable", "VMCapable", BOOL, "Whether the node can run instances", "vm_capable"
+)
+KIND.attribute("pip", "PrimaryIP", TEXT, "Primary address of the node", "primary_ip")
+KIND.attribute("sip", "SecondaryIP", TEXT, "Address for replication traffic", "secondary_ip")
+KIND.attribute(
+    "custom_ndparams",
+    "CustomNodeParameters",
+    OTHER,
+    "Node parameters set for this node itself",
+    "ndparams",
+)
+
+
+@KIND.value("hv_state", "HypervisorState", OTHER, "Static hypervisor state, which is not used")
+def _hv_state(_: Node) -> None:
+    return None
+
+
+@KIND.value("disk_state", "DiskState", OTHER, "Static disk state, which is not used")
+def _disk_state(_: Node) -> None:
+    return None
+
+
+# from the rest of the configuration ----------------------------------------------------------
+
+
+@KIND.field("master", "IsMaster", BOOL, "Whether the node is the master")
+def _master(ctx: Context) -> Column[Node]:
+    master = ctx.config.cluster.master_node
+    return lambda node: (0, node.uuid == master)
+
+
+@KIND.field(
+    "role",
+    "Role",
+    TEXT,
+    "Role as a letter: M master, C candidate, R regular, D drained, O offline",
+)
+def _role(ctx: Context) -> Column[Node]:
+    master = ctx.config.cluster.master_node
+    return lambda node: (0, node.role(master).value)
+
+
+@KIND.field("powered", "Powered", BOOL, "Whether the node is thought to be switched on")
+def _powered(ctx: Context) -> Column[Node]:
+    config = ctx.config
+
+    def column(node: Node) -> Cell:
+        return (0, node.powered) if config.ndparams(node).get("oob_program") else UNAVAIL
+
+    return column
+
+
+@KIND.field("group", "Group", TEXT, "Name of the node group")
+def _group(ctx: Context) -> Column[Node]:
+    names = ctx.tables.group_names
+
+    def column(node: Node) -> Cell:
+        name = names.get(node.group)
+        return UNAVAIL if name is None else (0, name)
+
+    return column
+
+
+KIND.attribute("group.uuid", "GroupUUID", TEXT, "Identity of the node group", "group")
+
+
+@KIND.field("pinst_cnt", "Pinst", NUMBER, "Number of instances with this node as primary")
+def _pinst_cnt(ctx: Context) -> Column[Node]:
+    instances = ctx.config.primaries
+    return lambda node: (0, len(instances[node.uuid]))
+
+
+@KIND.field("sinst_cnt", "Sinst", NUMBER, "Number of instances with this node as secondary")
+def _sinst_cnt(ctx: Context) -> Column[Node]:
+    instances = ctx.tables.secondary_instances
+    return lambda node: (0, len(instances[node.uuid]))
+
+
+@KIND.field("pinst_list", "PriInstances", OTHER, "Instances with this node as primary")
+def _pinst_list(ctx: Context) -> Column[Node]:
+    names = ctx.tables.primary_instances
+    return lambda node: (0, names[node.uuid])
+
+
+@KIND.field("sinst_list", "SecInstances", OTHER, "Instances with this node as secondary")
+def _sinst_list(ctx: Context) -> Column[Node]:
+    names = ctx.tables.secondary_instances
+    return lambda node: (0, names[node.uuid])
+
+
+def _ndparams_of(ctx: Context) -> Callable[[Node], Mapping[str, Any]]:
+    return ctx.config.ndparams
+
+
+@KIND.field("ndparams", "NodeParameters", OTHER, "All node parameters, complete")
+def _ndparams(ctx: Context) -> Column[Node]:
+    filled = ctx.config.ndparams
+    return lambda node: (0, filled(node))
+
+
+ndparams.add_fields(KIND, _ndparams_of)
+
+
+# from the node itself ------------------------------------------------------------------------
+
+Extract = Callable[[NodeInfo], Any]
+
+
+def _live(ctx: Context, extract: Extract, *, any_node: bool = False) -> Column[Node]:
+    """A column of the nodes' answers; ``any_node``: also for nodes without instances."""
+    answers = ctx.live[Need.NODE]
+
+    def column(node: Node) -> Cell:
+        if node.offline:
+            return OFFLINE
+        if not (any_node or node.vm_capable):
+            return UNAVAIL
+        answer = answers.get(node.uuid, NO_ANSWER)
+        if answer.state is not NodeState.OK:
+            return failed(answer)
+        value = extract(answer.payload)
+        return NODATA if value is None else (0, value)
+
+    return column
+
+
+@KIND.field("bootid", "BootID", TEXT, "Random text that changes at each boot", needs=[Need.NODE])
+def _bootid(ctx: Context) -> Column[Node]:
+    return _live(ctx, lambda info: info[0], any_node=True)
+
+
+def _hypervisor_field(name: str, title: str, kind: FieldKind, doc: str, key: str) -> None:
+    def extract(info: NodeInfo) -> Any:
+        return info[2][0].get(key) if info[2] else None
+
+    KIND.field(name, title, kind, doc, needs=[Need.NODE, Need.NODE_HYPERVISOR])(
+        lambda ctx: _live(ctx, extract)
+    )
+
+
+_hypervisor_field("mtotal", "MTotal", UNIT, "Memory of the node", "memory_total")
+_hypervisor_field("mfree", "MFree", UNIT, "Memory that new instances could use", "memory_free")
+_hypervisor_field("mnode", "MNode", UNIT, "Memory that the node uses for itself", "memory_dom0")
+_hypervisor_field("ctotal", "CTotal", NUMBER, "Number of logical processors", "cpu_total")
+_hypervisor_field("cnodes", "CNodes", NUMBER, "Number of NUMA domains", "cpu_nodes")
+_hypervisor_field("csockets", "CSockets", NUMBER, "Number of processor sockets", "cpu_sockets")
+_hypervisor_field(
+    "cnos", "CNOs", NUMBER, "Number of logical processors for the node itself", "cpu_dom0"
+)
+
+
+def _storage_field(
+    name: str,
+    title: str,
+    kind: FieldKind,
+    doc: str,
+    need: Need,
+    unit: Callable[[Cluster], tuple[str, str] | None],
+    key: str,
+) -> None:
+    def getter(ctx: Context) -> Column[Node]:
+        found = unit(ctx.config.cluster)
+        wanted = found[0] if found else ""
+
+        def extract(info: NodeInfo) -> Any:
+            units: Iterable[Mapping[str, Any]] = info[1] or ()
+            return next((each.get(key) for each in units if each.get("type") == wanted), None)
+
+        return _live(ctx, extract)
+
+    KIND.field(name, title, kind, doc, needs=[Need.NODE, need])(getter)
+
+
+for _name, _title, _doc, _key in (
+    ("dtotal", "DTotal", "Size of the default storage", "storage_size"),
+    ("dfree", "DFree", "Space left in the default storage", "storage_free"),
+):
+    _storage_field(_name, _title, UNIT, _doc, Need.NODE_STORAGE, default_storage, _key)
+for _name, _title, _doc, _key in (
+    ("sptotal", "SpTotal", "Number of spindles in the volume group", "storage_size"),
+    ("spfree", "SpFree", "Number of spindles that no instance uses", "storage_free"),
+):
+    _storage_field(_name, _title, NUMBER, _doc, Need.NODE_SPINDLES, _spindle_storage, _key)

@@ -1,0 +1,17 @@
+"""Kind of thing -> its fields, imported on first use."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ganeti.base.registry import Registry
+from ganeti.query.field import Kind
+
+#: Kinds that the LUXI calls Query and QueryFields serve.
+LUXI_KINDS: Final = ("export", "filter", "group", "instance", "job", "lock", "network", "node")
+#: Kinds that are asked for with the opcodes OP_QUERY and OP_QUERY_FIELDS only.
+OPCODE_KINDS: Final = ("cluster", "extstorage", "os")
+
+KINDS: Registry[Kind[Any]] = Registry(
+    "kind of query", {name: f"ganeti.query.kinds.{name}:KIND" for name in LUXI_KINDS + OPCODE_KINDS}
+)

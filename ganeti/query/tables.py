@@ -1,0 +1,164 @@
+"""Look-up tables over one configuration snapshot, each built when a query first needs it.
+
+They are kept for the two latest snapshots, so queries between two changes share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+from ganeti.base.text import natural_key
+from ganeti.model.config import Config
+from ganeti.model.filter_rule import FilterRule
+from ganeti.model.group import NodeGroup
+from ganeti.model.instance import Instance
+from ganeti.model.network import Network
+from ganeti.model.node import Node
+
+O = TypeVar("O")  # noqa: E741
+
+#: Natural sort key of a name, remembered: names hardly change while queries come all the time.
+sort_key = lru_cache(maxsize=65_536)(natural_key)
+
+
+def by_name(objects: Iterable[O], name: Callable[[O], str]) -> list[O]:
+    """The objects in natural order of their names."""
+    return sorted(objects, key=lambda obj: sort_key(name(obj)))
+
+
+class Names:
+    """Finds objects by full name, by uuid, or by what a name begins with up to a dot."""
+
+    def __init__(self, objects: Iterable[Any], *, short: bool) -> None:
+        self._found: dict[str, list[Any]] = {}
+        for obj in objects:
+            self._add(obj.uuid, obj)
+            self._add(obj.name, obj)
+            if short:
+                end = obj.name.find(".")
+                while end > 0:
+                    self._add(obj.name[:end], obj)
+                    end = obj.name.find(".", end + 1)
+
+    def _add(self, key: str, obj: Any) -> None:
+        self._found.setdefault(key, []).append(obj)
+
+    def find(self, values: Iterable[Any]) -> list[Any]:
+        """All objects that one of the values may mean, each once, in natural order."""
+        found = {obj.uuid: obj for value in values for obj in self._found.get(value, ())}
+        return by_name(found.values(), lambda obj: obj.name)
+
+
+class Tables:
+    """Derived data of one snapshot; nothing here may be changed by who gets it."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    # objects in natural order ------------------------------------------------------------
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        return by_name(self.config.nodes.values(), lambda node: node.name)
+
+    @cached_property
+    def instances(self) -> list[Instance]:
+        return by_name(self.config.instances.values(), lambda instance: instance.name)
+
+    @cached_property
+    def groups(self) -> list[NodeGroup]:
+        return by_name(self.config.groups.values(), lambda group: group.name)
+
+    @cached_property
+    def networks(self) -> list[Network]:
+        return by_name(self.config.networks.values(), lambda network: network.name)
+
+    @cached_property
+    def filters(self) -> list[FilterRule]:
+        return by_name(self.config.data.filters.values(), lambda rule: rule.uuid)
+
+    # names -------------------------------------------------------------------------------
+
+    @cached_property
+    def node_index(self) -> Names:
+        return Names(self.config.nodes.values(), short=True)
+
+    @cached_property
+    def instance_index(self) -> Names:
+        return Names(self.config.instances.values(), short=True)
+
+    @cached_property
+    def group_index(self) -> Names:
+        return Names(self.config.groups.values(), short=False)
+
+    @cached_property
+    def network_index(self) -> Names:
+        return Names(self.config.networks.values(), short=False)
+
+    @cached_property
+    def node_names(self) -> dict[str, str]:
+        return {uuid: node.name for uuid, node in self.config.nodes.items()}
+
+    @cached_property
+    def group_names(self) -> dict[str, str]:
+        return {uuid: group.name for uuid, group in self.config.groups.items()}
+
+    @cached_property
+    def network_names(self) -> dict[str, str]:
+        return {uuid: network.name for uuid, network in self.config.networks.items()}
+
+    # relations ---------------------------------------------------------------------------
+
+    @cached_property
+    def secondary_nodes(self) -> dict[str, list[str]]:
+        """Instance uuid -> uuids of its secondary nodes."""
+        config = self.config
+        return {
+            uuid: config.secondary_nodes(instance) for uuid, instance in config.instances.items()
+        }
+
+    @cached_property
+    def primary_instances(self) -> dict[str, list[str]]:
+        """Node uuid -> names of the instances that have it as primary node."""
+        return _sorted_names(self.config.primaries)
+
+    @cached_property
+    def secondary_instances(self) -> dict[str, list[str]]:
+        """Node uuid -> names of the instances that have it as secondary node."""
+        found: dict[str, list[Instance]] = {uuid: [] for uuid in self.config.nodes}
+        for instance in self.instances:
+            for uuid in self.secondary_nodes[instance.uuid]:
+                found.setdefault(uuid, []).append(instance)
+        return _sorted_names(found)
+
+    @cached_property
+    def group_members(self) -> dict[str, list[Node]]:
+        """Group uuid -> its nodes in natural order."""
+        found: dict[str, list[Node]] = {uuid: [] for uuid in self.config.groups}
+        for node in self.nodes:
+            found.setdefault(node.group, []).append(node)
+        return found
+
+    @cached_property
+    def network_instances(self) -> dict[str, list[str]]:
+        """Network uuid -> names of the instances with a card in it, in natural order."""
+        found: dict[str, list[str]] = {uuid: [] for uuid in self.config.networks}
+        for instance in self.instances:
+            for network in {nic.network for nic in instance.nics if nic.network}:
+                found.setdefault(network, []).append(instance.name)
+        return found
+
+
+def _sorted_names(instances: dict[str, list[Instance]]) -> dict[str, list[str]]:
+    return {
+        uuid: sorted((instance.name for instance in members), key=sort_key)
+        for uuid, members in instances.items()
+    }
+
+
+@lru_cache(maxsize=2)
+def tables_of(config: Config) -> Tables:
+    """The tables of a snapshot."""
+    return Tables(config)

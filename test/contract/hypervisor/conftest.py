@@ -1,0 +1,162 @@
+"""A rack for every hypervisor driver: makes instances and disks, starts, and clears up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import boot_sectors
+import pytest
+
+from ganeti.base import retry
+from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model.names import DiskTemplate, HypervisorName
+from ganeti.paths import Paths
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+
+QEMU = shutil.which("kvm") or shutil.which("qemu-system-x86_64")
+
+
+def _descriptors() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+    return {entry for entry in found if not entry.endswith("/fd")}
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """Fail a test that leaves a thread or a descriptor behind."""
+    threads = set(threading.enumerate())
+    before = _descriptors()
+    yield
+    assert set(threading.enumerate()) == threads
+    assert _descriptors() <= before, "descriptors left"
+
+
+@dataclass
+class Rack:
+    """One node with one hypervisor."""
+
+    name: HypervisorName
+    paths: Paths
+    directory: Path
+    #: parameters that every instance gets
+    hvparams: dict[str, Any]
+    driver: Hypervisor = field(init=False)
+    instances: list[NodeInstance] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.driver = self.fresh()
+
+    def fresh(self) -> Hypervisor:
+        """The driver as a restarted node daemon has it."""
+        return HYPERVISORS.get(self.name)(self.paths)
+
+    def instance(
+        self,
+        name: str = "web1.example.com",
+        *,
+        nics: tuple[NodeNic, ...] = (),
+        port: int | None = None,
+        **hvparams: Any,
+    ) -> NodeInstance:
+        made = NodeInstance(
+            uuid=str(uuid.uuid4()),
+            name=name,
+            primary_node="node1",
+            hypervisor=self.name,
+            hvparams={**self.hvparams, **hvparams},
+            beparams={"maxmem": 16, "minmem": 16, "vcpus": 1},
+            osparams={"secret": "hidden"},
+            nics=nics,
+            network_port=port,
+        )
+        self.instances.append(made)
+        return made
+
+    def disks(
+        self, instance: NodeInstance, guest: Callable[[Path], Path] = boot_sectors.obedient
+    ) -> list[AttachedDisk]:
+        path = guest(self.directory / f"{instance.uuid}.raw")
+        disk = NodeDisk(
+            uuid=str(uuid.uuid4()),
+            dev_type=DiskTemplate.FILE,
+            logical_id=("loop", str(path)),
+            iv_name="disk/0",
+            size=1,
+        )
+        return [AttachedDisk(disk, str(path))]
+
+    def start(
+        self,
+        instance: NodeInstance,
+        guest: Callable[[Path], Path] = boot_sectors.obedient,
+        *,
+        booted: bool = True,
+    ) -> list[AttachedDisk]:
+        """Start and wait until the guest says hello."""
+        disks = self.disks(instance, guest)
+        self.driver.start(instance, disks)
+        if booted:
+            self.wait_hello(instance)
+        return disks
+
+    def serial_log(self, instance: NodeInstance) -> str:
+        path = self.paths.kvm_log / f"{instance.name}-serial.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def wait_hello(self, instance: NodeInstance, times: int = 1) -> None:
+        if self.name is not HypervisorName.KVM:
+            return
+
+        def seen() -> bool | None:
+            return self.serial_log(instance).count(boot_sectors.HELLO) >= times or None
+
+        assert retry.until(seen, timeout=30, largest=0.02), "the guest did not boot"
+
+    def left(self) -> list[str]:
+        """Files of guests in the run directory; what is known of the node itself may stay."""
+        run = self.paths.run
+        found = sorted(str(p.relative_to(run)) for p in run.rglob("*") if not p.is_dir())
+        return [p for p in found if Path(p).name not in ("qemu.json", "accel.json", "accel.lock")]
+
+    def close(self) -> None:
+        for instance in self.instances:
+            with contextlib.suppress(Exception):
+                self.driver.stop(instance.name, force=True)
+            with contextlib.suppress(Exception):
+                self.driver.cleanup(instance.name)
+
+
+def _rack(name: HypervisorName, tmp_path: Path) -> Rack:
+    # Quick and the same everywhere, whatever the machine can do.
+    hvparams = {"kernel_path": "", "accelerator": "tcg"} if name is HypervisorName.KVM else {}
+    return Rack(name, Paths(tmp_path / "root"), tmp_path, hvparams)
+
+
+@pytest.fixture(params=["fake", pytest.param("kvm", marks=pytest.mark.qemu)])
+def rack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rack]:
+    if request.param == "kvm" and QEMU is None:
+        pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    made = _rack(HypervisorName(request.param), tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def kvm(tmp_path: Path) -> Iterator[Rack]:
+    if QEMU is None:
+        pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    made = _rack(HypervisorName.KVM, tmp_path)
+    yield made
+    made.close()
