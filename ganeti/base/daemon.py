@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -13,7 +15,11 @@ from pathlib import Path
 from types import FrameType
 
 from ganeti import errors
-from ganeti.base import files
+from ganeti.base import files, process, retry
+
+#: Seconds in which a lock that nobody living holds must become free.
+PROBE_WAIT = 0.5
+_PID = re.compile("[1-9][0-9]{0,9}")
 
 
 class PidFile:
@@ -30,18 +36,32 @@ class PidFile:
             PidFileLockError: another copy runs; the text has its pid.
         """
         files.ensure_dir(self.path.parent, 0o775)
-        try:
-            self._lock.acquire()
-        except errors.LockError as err:
-            pid = read_pid(self.path)
-            raise errors.PidFileLockError(
-                f"already running (pid {pid or 'unknown'}, lock {self.path})"
-            ) from err
+        # Who asks whether a daemon runs has the lock for a moment (see running_pid).
+        retry.until(self._try_lock, timeout=PROBE_WAIT)
+        if not self._lock.held:
+            self._refuse()
         fd = self._lock.fileno()
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
+    def _try_lock(self) -> bool | None:
+        try:
+            self._lock.acquire()
+        except errors.LockError:
+            pid = read_pid(self.path)
+            if pid is not None and process.is_alive(pid):
+                self._refuse()
+            return None
+        return True
+
+    def _refuse(self) -> None:
+        pid = read_pid(self.path)
+        raise errors.PidFileLockError(
+            f"already running (pid {pid or 'unknown'}, lock {self.path})"
+        )
+
     def release(self) -> None:
+        """Free the lock and empty the file. Idempotent."""
         if self._lock.held:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._lock.fileno(), 0)
@@ -52,22 +72,14 @@ def read_pid(path: Path) -> int | None:
     """The pid in a pid file, or None; says nothing about whether it still runs."""
     try:
         text = files.read_text(path).strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return None
-    return int(text) if text.isdigit() else None
+    return int(text) if _PID.fullmatch(text) else None
 
 
 def running_pid(path: Path) -> int | None:
     """The pid of the daemon that holds a pid file's lock, or None when nobody does."""
-    if not path.exists():
-        return None
-    lock = files.FileLock(path)
-    try:
-        lock.acquire()
-    except errors.LockError:
-        return read_pid(path)
-    lock.release()
-    return None
+    return read_pid(path) if files.is_locked(path) else None
 
 
 class StopSignal:
@@ -77,7 +89,7 @@ class StopSignal:
     """
 
     def __init__(self, on_hup: Callable[[], None] | None = None) -> None:
-        #: set once a stop was asked for (by the thread in :meth:`wait`)
+        #: set once a stop was asked for (after a signal by the thread in :meth:`wait`)
         self.event = threading.Event()
         self._on_hup = on_hup
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC)
@@ -88,18 +100,29 @@ class StopSignal:
             signal.signal(number, self._caught)
 
     def _caught(self, number: int, _frame: FrameType | None) -> None:
+        # A full pipe holds enough to be told.
         with contextlib.suppress(BlockingIOError):
             os.write(self._writer, bytes([number]))
 
+    def ask(self) -> None:
+        """Ask for the stop as SIGTERM does; from any thread."""
+        self.event.set()
+        self._caught(signal.SIGTERM, None)
+
     def wait(self) -> None:
-        """Block until a stop signal came; handles SIGHUP meanwhile."""
-        while True:
+        """Block until a stop signal came or :meth:`ask` was called; handles SIGHUP meanwhile.
+
+        An error of ``on_hup`` is logged and does not end the daemon.
+        """
+        while not self.event.is_set():
             number = os.read(self._reader, 1)[0]
             if number != signal.SIGHUP:
                 self.event.set()
-                return
-            if self._on_hup is not None:
-                self._on_hup()
+            elif self._on_hup is not None:
+                try:
+                    self._on_hup()
+                except Exception:  # a log that cannot be opened must not end the daemon
+                    logging.exception("SIGHUP could not be handled")
 
 
 class Background:

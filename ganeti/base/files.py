@@ -87,6 +87,9 @@ def ensure_dir(path: Path, mode: int = 0o750) -> None:
     try:
         path.mkdir(mode=mode)
     except FileExistsError:
+        # Somebody else made it just now, unless it is something else.
+        if not path.is_dir():
+            raise
         return
     path.chmod(mode)
 
@@ -114,6 +117,8 @@ class FileLock:
         Raises:
             LockError: another process holds it (only without ``blocking``).
         """
+        if self._fd is not None:
+            raise errors.ProgrammerError(f"{self.path} is locked by this object already")
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self._mode)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | (0 if blocking else fcntl.LOCK_NB))
@@ -147,6 +152,24 @@ class FileLock:
             yield
         finally:
             self.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether somebody holds a :class:`FileLock` on a file; False for a missing file.
+
+    Has the lock itself for a moment, shared, so that several can ask at the same time.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def inside(path: str | Path, root: Path) -> bool:

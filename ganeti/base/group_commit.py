@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ganeti import errors
+
 T = TypeVar("T")
 
 
@@ -53,14 +55,18 @@ class GroupCommit(Generic[T]):
                 self._leading = True
                 batch, self._pending = self._pending, []
                 self._cond.release()
+                error: Exception | None = errors.GenericError(
+                    "the thread that wrote this was interrupted; it may be lost"
+                )
                 try:
                     error = self._run([item for item, _ticket in batch])
                 finally:
+                    # Even after an interrupt nobody may be left waiting.
                     self._cond.acquire()
                     self._leading = False
-                for _item, other in batch:
-                    other.done, other.error = True, error
-                self._cond.notify_all()
+                    for _item, other in batch:
+                        other.done, other.error = True, error
+                    self._cond.notify_all()
         if ticket.error is not None:
             raise ticket.error
 

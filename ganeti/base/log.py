@@ -9,10 +9,15 @@ import contextvars
 import logging
 import logging.handlers
 import os
+import re
+from io import TextIOWrapper
 from pathlib import Path
 
 #: What the current thread works for, e.g. ``job 12``; shown in each log line.
 CONTEXT: contextvars.ContextVar[str] = contextvars.ContextVar("log_context", default="")
+
+#: Control characters but the tab, and what editors take for an end of line.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class _ContextFilter(logging.Filter):
@@ -30,6 +35,25 @@ class LineFormatter(logging.Formatter):
             f"%(asctime)s: {program} pid=%(process)d%(context)s %(levelname)s %(message)s"
         )
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """A text from outside cannot pretend to be another line."""
+        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", super().formatMessage(record))
+
+
+class _LogFile(logging.handlers.WatchedFileHandler):
+    """A log file only for its owner; a log that cannot be written stops nobody's work."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        fd = os.open(self.baseFilename, flags, 0o600)
+        return TextIOWrapper(os.fdopen(fd, "wb"), encoding=self.encoding, errors=self.errors)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:
+            self.handleError(record)
+
 
 def setup(
     program: str, *, file: Path | None = None, debug: bool = False, console: bool = False
@@ -45,9 +69,7 @@ def setup(
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     handlers: list[logging.Handler] = []
     if file is not None:
-        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.close(fd)
-        handlers.append(logging.handlers.WatchedFileHandler(file, encoding="utf-8"))
+        handlers.append(_LogFile(file, encoding="utf-8", errors="backslashreplace"))
     if console:
         handlers.append(logging.StreamHandler())
     for handler in handlers:

@@ -15,6 +15,8 @@ from ganeti import errors
 
 #: Environment of programs started by the daemons unless told otherwise.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#: Seconds a killed program gets to be gone.
+KILL_WAIT = 1.0
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,16 @@ def run(
     input: bytes | None = None,
     log: Path | None = None,
 ) -> Result:
-    """Run a program to its end; blocks at most ``timeout`` seconds (and 1 s to kill it).
+    """Run a program to its end; blocks at most ``timeout`` seconds, and some more to kill it.
 
+    The end is that of the program and of both outputs: something that it left in the background
+    with its outputs is waited for, too. When the time is over its process group is killed.
     ``env`` replaces the environment (default: PATH and LC_ALL=C only). With ``log`` both outputs
     are appended to that file and ``stdout`` of the result is empty.
 
     Raises:
-        CommandError: the program cannot be started (missing, not executable).
+        CommandError: the program cannot be started (missing, not executable, a zero byte in
+            its words).
     """
     environment = {"PATH": SAFE_PATH, "LC_ALL": "C"} if env is None else dict(env)
     with contextlib.ExitStack() as stack:
@@ -74,12 +79,13 @@ def run(
                 cwd=cwd,
                 start_new_session=True,
             )
-        except OSError as error:
-            raise errors.CommandError(f"cannot run {argv[0]}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise errors.CommandError(f"cannot run {argv[0]}: {reason}") from error
         stdout, stderr, timed_out = _communicate(child, input, timeout)
     return Result(
         tuple(argv),
-        child.returncode,
+        -signal.SIGKILL if child.returncode is None else child.returncode,
         (stdout or b"").decode("utf-8", "replace"),
         (stderr or b"").decode("utf-8", "replace"),
         timed_out,
@@ -93,13 +99,28 @@ def _communicate(
         out, err = child.communicate(data, timeout)
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
-        out, err = child.communicate()
-        return out, err, True
+        return *_last_words(child), True
     except BaseException:
         kill_group(child.pid)
-        child.wait()
+        _last_words(child)
         raise
     return out, err, False
+
+
+def _last_words(child: subprocess.Popen[bytes]) -> tuple[bytes | None, bytes | None]:
+    """What a killed program has written; takes at most twice ``KILL_WAIT`` seconds."""
+    try:
+        return child.communicate(timeout=KILL_WAIT)
+    except subprocess.TimeoutExpired as late:
+        # Something that left the process group still has the outputs open: nobody reads on.
+        for stream in (child.stdin, child.stdout, child.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        # A program in an uninterruptible system call cannot even be killed.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(KILL_WAIT)
+        return late.output, late.stderr
 
 
 def run_checked(argv: Sequence[str], **kwargs: object) -> Result:

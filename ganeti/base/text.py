@@ -10,12 +10,19 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key that orders numbers inside names by value (``node2`` before ``node10``)."""
-    return tuple(
-        (0, int(part), part) if part.isdigit() else (1, 0, part)
-        for part in _DIGITS.split(name)
-        if part
-    )
+    """Sort key that orders numbers inside names by value (``node2`` before ``node10``).
+
+    Different names have different keys: ``a07`` comes before ``a7`` whatever came first.
+    """
+    parts = [_number(part) if index % 2 else (1, 0, part)
+             for index, part in enumerate(_DIGITS.split(name)) if part]
+    return (*parts, (-1, 0, name))
+
+
+def _number(digits: str) -> tuple[int, int, str]:
+    # Without int(): it refuses very long numbers. Fewer digits, smaller number.
+    value = digits.lstrip("0")
+    return 0, len(value), value
 
 
 def natural_sorted(names: Iterable[str]) -> list[str]:

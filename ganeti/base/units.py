@@ -19,7 +19,7 @@ _SIZE_UNITS = {
     "tb": 1024 * 1024,
     "tib": 1024 * 1024,
 }
-_TIME = re.compile(r"^\s*([0-9]+)\s*([smhdw]?)\s*$")
+_TIME = re.compile(r"^\s*([0-9]{1,12})\s*([smhdw]?)\s*$")
 _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 #: Sizes are rounded up to this many MiB, the extent size that volume managers use.
@@ -36,18 +36,19 @@ def parse_size(text: str | int) -> int:
         UnitParseError: no number, unknown unit.
     """
     text = str(text)
+    shown = text[:30]
     match = _SIZE.match(text)
     if not match:
         raise errors.UnitParseError(
-            f"'{text}' is no size: expected a number with an optional unit M, G or T, as in 10G"
+            f"'{shown}' is no size: expected a number with an optional unit M, G or T, as in 10G"
         )
     number, unit = match.groups()
     factor = _SIZE_UNITS.get(unit.lower())
     if factor is None:
-        raise errors.UnitParseError(f"'{text}' has the unknown unit '{unit}': use M, G or T")
+        raise errors.UnitParseError(f"'{shown}' has the unknown unit '{unit[:30]}': use M, G or T")
     value = float(number) * factor
     if value > LARGEST_SIZE:
-        raise errors.UnitParseError(f"'{text[:30]}' is larger than any disk can be")
+        raise errors.UnitParseError(f"'{shown}' is larger than any disk can be")
     mib = int(value)
     if mib < value:
         mib += 1
@@ -76,6 +77,6 @@ def parse_timespec(text: str) -> int:
     match = _TIME.match(text)
     if not match:
         raise errors.UnitParseError(
-            f"'{text}' is no time: expected a number with an optional unit s, m, h, d or w"
+            f"'{text[:30]}' is no time: expected a number with an optional unit s, m, h, d or w"
         )
     return int(match[1]) * _TIME_UNITS[match[2]]

@@ -163,8 +163,18 @@ def _parameters(settings: InitSettings) -> dict[str, Any]:
         "ndparams": params.check(NodeParams, settings.ndparams, "node", partial=False),
         "hvparams": _hvparams(settings),
         "diskparams": _diskparams(settings),
-        "ipolicy": {**ipolicy.defaults(), **settings.ipolicy},
+        "ipolicy": _ipolicy(settings.ipolicy),
     }
+
+
+def _ipolicy(own: Params) -> Params:
+    policy = ipolicy.fill(ipolicy.defaults(), own)
+    problems = ipolicy.problems(policy)
+    if problems:
+        raise errors.OpPrereqError(
+            f"instance policy: {'; '.join(problems)}", errors.ErrorCode.INVAL
+        )
+    return policy
 
 
 def _hvparams(settings: InitSettings) -> dict[str, Params]:

@@ -122,7 +122,8 @@ class LockManager:
         """
         with self._mutex:
             held = self._held.get(owner, {}).get(level)
-            if held is None or held.shared or not self._covers(held, name):
+            known = name in self._levels[level].names
+            if held is None or held.shared or not known or not self._covers(held, name):
                 raise errors.LockError(
                     f"lock {self._levels[level].label}/{name} is not held exclusively"
                     f" by {owner} and cannot be removed"
@@ -176,9 +177,14 @@ class LockManager:
         Raises:
             LockError: wrong order, a second request at this level, an unknown name, or a name
                 to be added that exists or is being added by somebody else.
+            ProgrammerError: locks are to be made together with a shared lock, or one on all.
         """
         wanted = None if names is None else tuple(sorted(set(names)))
         added = tuple(sorted(set(new)))
+        if added and (shared or wanted is None):
+            raise errors.ProgrammerError(
+                "a request that makes locks must be exclusive and name what else it needs"
+            )
         with self._mutex:
             self._check_order(owner, level)
             lev = self._levels[level]
@@ -236,7 +242,7 @@ class LockManager:
             if request.state is not State.WAITING:
                 return False
             request.state = State.CANCELED
-            decided = self._dequeue(request)
+            decided = self._serve(self._leave(request))
         self._call_back(decided)
         return True
 
@@ -285,11 +291,21 @@ class LockManager:
         self._call_back(decided)
 
     def downgrade(self, owner: Owner, level: int) -> None:
-        """Turn exclusive locks of a level into shared ones, without a gap. Idempotent."""
+        """Turn exclusive locks of a level into shared ones, without a gap. Idempotent.
+
+        Raises:
+            ProgrammerError: one of them is new and was not kept; it may vanish, so nobody else
+                may hold it.
+        """
         with self._mutex:
             held = self._held.get(owner, {}).get(level)
             if held is None or held.shared:
                 return
+            if held.fresh:
+                raise errors.ProgrammerError(
+                    f"locks {', '.join(sorted(held.fresh))} of {owner} are not kept yet and"
+                    " cannot be shared"
+                )
             lev = self._levels[level]
             changed: list[tuple[SharedLock[Request], Mode]] = []
             for lock in self._locks(lev, held.names):
@@ -417,15 +433,15 @@ class LockManager:
         self._waiting.pop(request.owner, None)
         return True
 
-    def _dequeue(self, request: Request) -> list[Request]:
-        """Take a request that will not be granted out of all queues."""
+    def _leave(self, request: Request) -> list[tuple[SharedLock[Request], Mode]]:
+        """Take a request that will not be granted out of all queues; gives what it waited for."""
         parts = self._parts(request)
         for lock, mode in parts:
             lock.leave(request, mode)
         for name in request.new:
             self._levels[request.level].promised.pop(name, None)
         self._waiting.pop(request.owner, None)
-        return self._serve(parts)
+        return parts
 
     def _rekey(self, request: Request, effective: int) -> list[Request]:
         parts = self._parts(request)
@@ -475,16 +491,19 @@ class LockManager:
         return decided + self._serve(freed)
 
     def _remove(self, level: int, name: str) -> list[Request]:
-        """Delete a lock; requests that wait for it fail."""
+        """Delete a lock; requests that wait for it fail.
+
+        All of them leave before anybody is served, lest the lock is granted while it goes.
+        """
         lev = self._levels[level]
-        lock = lev.names[name]
-        decided: list[Request] = []
-        for request, _mode in list(lock.waiters()):
+        failed = [request for request, _mode in lev.names[name].waiters()]
+        left: list[tuple[SharedLock[Request], Mode]] = []
+        for request in failed:
             request.state = State.FAILED
             request.error = errors.LockError(f"{lev.label} {name} was removed meanwhile")
-            decided += [*self._dequeue(request), request]
+            left += self._leave(request)
         del lev.names[name]
-        return decided
+        return [*failed, *self._serve(left)]
 
     @staticmethod
     def _call_back(decided: Iterable[Request]) -> None:

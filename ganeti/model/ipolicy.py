@@ -105,3 +105,40 @@ def _outside(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> l
         if key in low and key in high and not low[key] <= value <= high[key]:
             found.append(f"{key}{which} {value} is not between {low[key]} and {high[key]}")
     return found
+
+
+def fill(base: Mapping[str, Any], own: Mapping[str, Any]) -> Params:
+    """``base`` with the keys of ``own``; sizes that ``own`` leaves out are those of ``base``."""
+    result = {**base, **own}
+    if own.get("minmax"):
+        first = base["minmax"][0]
+        result["minmax"] = [
+            {limit: {**first[limit], **pair.get(limit, {})} for limit in ("min", "max")}
+            for pair in own["minmax"]
+        ]
+    if "std" in own:
+        result["std"] = {**base["std"], **own["std"]}
+    return result
+
+
+def problems(policy: Mapping[str, Any]) -> list[str]:
+    """Why a complete policy makes no sense, a sentence each; empty if it does."""
+    found: list[str] = []
+    for pair in policy["minmax"]:
+        found += [
+            f"the smallest {key} {pair['min'][key]} is larger than the largest {pair['max'][key]}"
+            for key in SPEC_KEYS
+            if pair["min"][key] > pair["max"][key]
+        ]
+    std = policy["std"]
+    outside = [
+        [key for key in SPEC_KEYS if not pair["min"][key] <= std[key] <= pair["max"][key]]
+        for pair in policy["minmax"]
+    ]
+    if not found and all(outside):
+        key = min(outside, key=len)[0]
+        found.append(f"the standard {key} {std[key]} is outside of what the policy allows")
+    unknown = sorted(set(policy["disk-templates"]) - set(ALL_TEMPLATES))
+    if unknown:
+        found.append(f"there is no disk template {', '.join(unknown)}")
+    return found

@@ -78,6 +78,8 @@ class NodeContext:
         self.stopping = threading.Event() if stopping is None else stopping
         #: Called after ssconf files were written.
         self.on_ssconf: Callable[[], None] = lambda: None
+        #: Called when this node has left its cluster and the daemon shall end.
+        self.on_leave: Callable[[], None] = self.stopping.set
         self._locks = NamedLocks(clock)
         self._hypervisors: dict[str, Hypervisor] = {}
         self._hypervisors_lock = threading.Lock()

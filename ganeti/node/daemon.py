@@ -8,6 +8,7 @@ import logging
 import logging.handlers
 import os
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Final
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files
 from ganeti.base import log as base_log
-from ganeti.base.inotify import DirectoryWatcher
+from ganeti.base.inotify import ANY_NAME, DirectoryWatcher
 from ganeti.model import ssconf_keys
 from ganeti.net import resolve
 from ganeti.net.http_server import HttpServer
@@ -193,6 +194,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     context = NodeContext(where, paths.hostname(), stopping=stop.event)
     authoriser = Authoriser(where)
     context.on_ssconf = authoriser.reload
+    context.on_leave = stop.ask
     tls = Identity(options.certificate, where.ca_cert).server_context()
     app = RpcApp(Node(context), authoriser)
     server = HttpServer(
@@ -235,14 +237,19 @@ def _on_change(
     }
 
     def changed(name: str) -> None:
+        unknown = name == ANY_NAME
         # While a file is missing (the node leaves, a careless copy) the old one stays in force.
-        if name in tls_names and all(path.exists() for path in tls_files):
+        if (unknown or name in tls_names) and all(path.exists() for path in tls_files):
             try:
                 if tls.reload_if_changed():
                     log.info("TLS certificate read anew")
             except errors.X509CertError as err:
                 log.error("TLS certificate not read: %s", errors.text(err))
-        if name in trust_names:
+        if unknown or name in trust_names:
             authoriser.reload()
 
     return changed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

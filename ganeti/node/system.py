@@ -126,7 +126,7 @@ class System:
                     log.info("removed %s", path)
         except OSError as err:
             raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
-        self._context.stopping.set()
+        self._context.on_leave()
 
 
 def _room(kind: str, name: str) -> Json:

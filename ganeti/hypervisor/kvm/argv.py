@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
 import shlex
 from collections.abc import Iterator
 
 import msgspec
 
-from ganeti.hypervisor.kvm import devices
+from ganeti.hypervisor.kvm import devices, display
 from ganeti.hypervisor.kvm.devices import Buses, Drive, Nic, escape
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.hypervisor.kvm.rules import vnc_display
+
+#: First versions of QEMU that know ``-run-with chroot=`` and ``-run-with user=``.
+_RUN_WITH_CHROOT = (8, 1)
+_RUN_WITH_USER = (9, 1)
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     accelerator: str
     #: versioned name, so that a guest keeps its machine when it moves
     default_machine: str
+    version: tuple[int, ...] = ()
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,9 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     #: journal without its suffix, empty: none
     events: str = ""
     chroot: str = ""
+    #: certificate with key, and its authority, for SPICE over TLS
+    spice_cert: str = ""
+    spice_ca: str = ""
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +60,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     nics: tuple[Nic, ...] = ()
     #: TCP port of the display
     port: int | None = None
-    #: address of the interface that vnc_bind_address names, else what that says
-    vnc_address: str = ""
+    #: address of the interface that vnc_bind_address or spice_bind names, else what that says
+    display_address: str = ""
     #: do not run before the control socket says so
     paused: bool = False
 
@@ -73,6 +78,13 @@ def build(guest: Guest, node: Node, files: Files) -> list[str]:
     params = guest.params
     machine = params.machine_version or node.default_machine
     buses = Buses(params.kvm_pci_reservations, q35="q35" in machine)
+    screen = display.Screen(
+        name=guest.name,
+        port=guest.port,
+        address=guest.display_address,
+        spice_cert=files.spice_cert,
+        spice_ca=files.spice_ca,
+    )
     boot_disk = params.boot_order == "disk" and not params.kernel_path
     parts = (
         _base(guest, node, files, machine),
@@ -80,8 +92,8 @@ def build(guest: Guest, node: Node, files: Files) -> list[str]:
         _kernel(params),
         _control(params, files),
         _serial(params, files),
-        _agent(params, files),
-        _display(guest),
+        _ports(params, files),
+        display.arguments(params, screen),
         _input(params),
         ("-device", "virtio-balloon-pci,id=balloon"),
         devices.nic_arguments(guest.nics, params, buses),
@@ -104,12 +116,25 @@ def _base(guest: Guest, node: Node, files: Files, machine: str) -> Iterator[str]
     yield from ("-rtc", "base=localtime" if params.use_localtime else "base=utc")
     if params.reboot_behavior == "exit":
         yield "-no-reboot"
-    if params.security_model == "user":
-        yield from ("-runas", params.security_domain)
-    if files.chroot:
-        yield from ("-chroot", files.chroot)
+    yield from _restrict(params, node, files)
     if guest.paused:
         yield "-S"
+
+
+def _restrict(params: KvmParams, node: Node, files: Files) -> Iterator[str]:
+    """Less privilege once everything is open; QEMU 8.1 and 9.1 renamed the options."""
+    user = params.security_domain if params.security_model == "user" else ""
+    new: list[str] = []
+    if user and node.version >= _RUN_WITH_USER:
+        new.append(f"user={escape(user)}")
+    elif user:
+        yield from ("-runas", user)
+    if files.chroot and node.version >= _RUN_WITH_CHROOT:
+        new.append(f"chroot={escape(files.chroot)}")
+    elif files.chroot:
+        yield from ("-chroot", files.chroot)
+    if new:
+        yield from ("-run-with", ",".join(new))
 
 
 def _processors(guest: Guest) -> Iterator[str]:
@@ -166,50 +191,17 @@ def _serial(params: KvmParams, files: Files) -> Iterator[str]:
     yield from ("-serial", "chardev:serial")
 
 
-def _agent(params: KvmParams, files: Files) -> Iterator[str]:
-    if not params.use_guest_agent:
-        return
-    yield from ("-device", "virtio-serial-pci,id=ports")
-    yield from ("-chardev", f"socket,id=agent,path={escape(files.agent)},server=on,wait=off")
-    yield from ("-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0")
-
-
-def _display(guest: Guest) -> Iterator[str]:
-    """VNC; a password is set through the control socket, as an argument could be seen by all."""
-    params = guest.params
-    yield from ("-display", "none")
-    vga = params.vga or ("std" if params.vnc_bind_address else "")
-    if vga:
-        yield from ("-vga", vga)
-    if not params.vnc_bind_address:
-        return
-    options = [_vnc_listen(guest)]
-    if params.vnc_password_file:
-        options.append("password=on")
-    if params.vnc_tls:
-        yield from ("-object", _tls_object(params))
-        options.append("tls-creds=vnctls")
-    yield from ("-vnc", ",".join(options))
-    if params.keymap:
-        yield from ("-k", params.keymap)
-
-
-def _vnc_listen(guest: Guest) -> str:
-    address = guest.vnc_address or guest.params.vnc_bind_address
-    if address.startswith("/"):
-        return "unix:" + escape(os.path.join(address, f"{guest.name}.vnc"))
-    host = f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
-    return f"{host}:{vnc_display(guest.port)}"
-
-
-def _tls_object(params: KvmParams) -> str:
-    if not params.vnc_x509_path:
-        return "tls-creds-anon,id=vnctls,endpoint=server"
-    verify = "on" if params.vnc_x509_verify else "off"
-    return (
-        f"tls-creds-x509,id=vnctls,endpoint=server,dir={escape(params.vnc_x509_path)},"
-        f"verify-peer={verify}"
-    )
+def _ports(params: KvmParams, files: Files) -> Iterator[str]:
+    """Ports for programs in the guest: its agent, and that of SPICE."""
+    spice = bool(params.spice_bind and params.spice_use_vdagent)
+    if params.use_guest_agent or spice:
+        yield from ("-device", "virtio-serial-pci,id=ports")
+    if params.use_guest_agent:
+        yield from ("-chardev", f"socket,id=agent,path={escape(files.agent)},server=on,wait=off")
+        yield from ("-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0")
+    if spice:
+        yield from ("-chardev", "spicevmc,id=vdagent,name=vdagent")
+        yield from ("-device", "virtserialport,chardev=vdagent,name=com.redhat.spice.0")
 
 
 def _input(params: KvmParams) -> Iterator[str]:
@@ -222,10 +214,3 @@ def _input(params: KvmParams) -> Iterator[str]:
         yield from ("-usbdevice", name)
     if params.soundhw:
         yield from ("-audio", f"driver=none,model={escape(params.soundhw)}")
-
-
-def explain(argv: list[str]) -> str:
-    """The command as one could type it, for logs; it holds no secret."""
-    return shlex.join(argv)
-
-

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import ganeti
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.hypervisor.kvm.rules import vnc_display
+from ganeti.hypervisor.kvm.rules import is_interface, vnc_display
 from ganeti.rpc.objects import Console, NodeInstance
 
 #: Addresses that stand for "every interface": then the node's name is where to connect.
@@ -19,7 +19,7 @@ _ANY = ("0.0.0.0", "::")
 def console(
     instance: NodeInstance, node_name: str, params: KvmParams, serial: Path
 ) -> Console:
-    """The serial console by ssh, else VNC over TCP, else a message."""
+    """The serial console by ssh, else VNC or SPICE over TCP, else a message."""
     if params.serial_console:
         return Console(
             instance=instance.name,
@@ -41,16 +41,28 @@ def console(
         return Console(
             instance=instance.name,
             kind="vnc",
-            host=node_name if address in _ANY else address,
+            host=address if is_numeric(address) else node_name,
             port=instance.network_port,
             display=display,
+        )
+    if params.spice_bind:
+        return Console(
+            instance=instance.name,
+            kind="spice",
+            host=params.spice_bind if is_numeric(params.spice_bind) else node_name,
+            port=instance.network_port,
         )
     return Console(
         instance=instance.name,
         kind="msg",
         message=f"instance {instance.name} has neither a serial console nor a display;"
-        " set serial_console or vnc_bind_address",
+        " set serial_console, vnc_bind_address or spice_bind",
     )
+
+
+def is_numeric(address: str) -> bool:
+    """Whether an address can be given to a client as it is; an interface's name cannot."""
+    return not is_interface(address) and address not in _ANY
 
 
 def serial_command(serial: Path) -> list[str]:

@@ -73,19 +73,21 @@ class Buses:
         self._last = 30 if q35 else 31
         self._ide = 0
 
-    def pci(self) -> str:
-        """``addr=0xd``, for the option -device.
+    def pci(self) -> tuple[str, ...]:
+        """``addr=0xd``, for the option -device; nothing when no slot is reserved: QEMU chooses.
 
         Raises:
             HypervisorError: no slot is left.
         """
+        if not self._first:
+            return ()
         if self._next > self._last:
             raise errors.HypervisorError(
                 f"the instance has more disks and network cards than the {self._last + 1} PCI"
                 f" slots allow, of which {self._first} are reserved; lower kvm_pci_reservations"
             )
         self._next += 1
-        return f"addr={self._next - 1:#x}"
+        return (f"addr={self._next - 1:#x}",)
 
     def ide(self) -> str:
         """``bus=ide.1,unit=0``: q35 has six channels of one disk, older machines two of two.
@@ -135,7 +137,7 @@ def disk_arguments(
 ) -> Iterator[str]:
     """All disks; with ``boot`` the first is what the firmware starts."""
     if drives and _on_scsi(params.disk_type):
-        yield from ("-device", f"{params.scsi_controller_type},id=scsi,{buses.pci()}")
+        yield from ("-device", _scsi_controller(params, buses))
     for index, drive in enumerate(drives):
         name = device_id("disk", drive.uuid)
         if drive.uri is None:
@@ -145,7 +147,7 @@ def disk_arguments(
         model = _DISK_MODELS.get(params.disk_type, params.disk_type)
         parts = [model, f"id=hd-{name.removeprefix('disk-')}", f"drive={name}"]
         if model == "virtio-blk-pci":
-            parts.append(buses.pci())
+            parts.extend(buses.pci())
         if model == "ide-hd":
             parts.append(buses.ide())
             if drive.mode == DiskMode.RO:
@@ -184,6 +186,10 @@ def _uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
     return ",".join(parts)
 
 
+def _scsi_controller(params: KvmParams, buses: Buses) -> str:
+    return ",".join((params.scsi_controller_type, "id=scsi", *buses.pci()))
+
+
 def _on_scsi(disk_type: str) -> bool:
     return disk_type.startswith("scsi")
 
@@ -194,7 +200,7 @@ def image_arguments(params: KvmParams, buses: Buses, *, has_disks: bool) -> Iter
     model = _CDROM_MODELS.get(params.cdrom_disk_type, params.cdrom_disk_type)
     scsi = _on_scsi(params.cdrom_disk_type)
     if scsi and any(images) and not (has_disks and _on_scsi(params.disk_type)):
-        yield from ("-device", f"{params.scsi_controller_type},id=scsi,{buses.pci()}")
+        yield from ("-device", _scsi_controller(params, buses))
     for index, image in enumerate(images, start=1):
         if not image:
             continue
@@ -204,7 +210,7 @@ def image_arguments(params: KvmParams, buses: Buses, *, has_disks: bool) -> Iter
         )
         parts = [model, f"id=cd{index}", f"drive=cdrom{index}"]
         if model == "virtio-blk-pci":
-            parts.append(buses.pci())
+            parts.extend(buses.pci())
         if model == "ide-cd":
             parts.append(buses.ide())
         if scsi:
@@ -231,7 +237,7 @@ def nic_arguments(nics: Sequence[Nic], params: KvmParams, buses: Buses) -> Itera
         model = _NIC_MODELS.get(params.nic_type, params.nic_type)
         parts = [model, f"id=nic-{net.removeprefix('net-')}", f"netdev={net}", f"mac={nic.mac}"]
         if params.nic_type not in _ISA_NICS:
-            parts.append(buses.pci())
+            parts.extend(buses.pci())
             if not network_boot:
                 parts.append("romfile=")
         if len(nic.fds) > 1:

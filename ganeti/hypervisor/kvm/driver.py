@@ -33,8 +33,10 @@ from ganeti.hypervisor.kvm import (
     inputs,
     launch,
     network,
+    pinning,
     qemu_process,
     runtime,
+    setup,
 )
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, KvmParams, load
 from ganeti.hypervisor.kvm.rules import problems
@@ -75,7 +77,7 @@ class KvmHypervisor(Hypervisor):
     def start(
         self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
     ) -> None:
-        """Start a guest; 0.1 s, 2 s more when the accelerator has to be found out first."""
+        """Start a guest; 0.05 s, 2 s more when the accelerator has to be found out first."""
         name = instance.name
         host.check_instance_name(name)
         params = load(instance.hvparams)
@@ -95,6 +97,7 @@ class KvmHypervisor(Hypervisor):
             qemu=qemu.path,
             accelerator=choice.accelerator,
             default_machine=qemu.default_machine,
+            version=qemu.version,
         )
         cards: list[network.OpenCard] = []
         with contextlib.ExitStack() as undo:
@@ -117,8 +120,9 @@ class KvmHypervisor(Hypervisor):
         paused: bool,
     ) -> None:
         name = instance.name
-        needs_setup = bool(params.vnc_bind_address and params.vnc_password_file)
-        guest = inputs.guest(instance, disks, params, cards, paused=paused or needs_setup)
+        held = setup.is_needed(params)
+        guest = inputs.guest(instance, disks, params, cards, paused=paused or held)
+        masks = pinning.plan(params.cpu_mask, guest.vcpus)
         command = argv.build(guest, node, self._files(name, params))
         # Known before it runs, so that no crash of ours can leave an unknown guest.
         self.store.save(
@@ -140,12 +144,10 @@ class KvmHypervisor(Hypervisor):
         )
         if warnings:
             log.warning("QEMU of instance %s says: %s", name, warnings)
-        if needs_setup:
+        setup.pin(self.store.pid(name), masks)
+        if held:
             with self._qmp(name) as qmp:
-                qmp.command(
-                    "set_password",
-                    {"protocol": "vnc", "password": inputs.vnc_password(params)},
-                )
+                setup.finish(qmp, params, masks)
                 if not paused:
                     qmp.command("cont")
 
@@ -159,6 +161,8 @@ class KvmHypervisor(Hypervisor):
             agent=runtime.socket_name(name, "qga"),
             events=str(self.store.events(name)) if params.user_shutdown else "",
             chroot=str(self.store.chroot(name)) if params.use_chroot else "",
+            spice_cert=str(self.paths.data / "spice.pem"),
+            spice_ca=str(self.paths.data / "spice-ca.pem"),
         )
 
     def _note(self, name: str, params: KvmParams, cards: Sequence[network.OpenCard]) -> None:
@@ -361,7 +365,7 @@ class KvmHypervisor(Hypervisor):
         self._check(load(params))
 
     def _check(self, params: KvmParams) -> None:
-        found = problems(params) + list(inputs.missing_files(params))
+        found = [*problems(params), *inputs.missing_files(params, self.paths)]
         if found:
             raise errors.HypervisorError("; ".join(found))
         binary.locate(params.kvm_path)

@@ -15,12 +15,14 @@ from ganeti.hypervisor.kvm import argv, network
 from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import NODE_DIRECTORIES, NODE_FILES, KvmParams
 from ganeti.hypervisor.kvm.rules import is_interface, is_url
+from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance
 
 log = logging.getLogger(__name__)
 
-#: VNC passwords are cut by the protocol.
+#: VNC passwords are cut by the protocol, those of SPICE limited by it.
 _VNC_PASSWORD_LENGTH = 8
+_SPICE_PASSWORD_LENGTH = 59
 
 
 def guest(
@@ -36,9 +38,10 @@ def guest(
     Raises:
         HypervisorError: a disk is not there, the display's interface has no address.
     """
-    address = params.vnc_bind_address
+    address = params.vnc_bind_address or params.spice_bind
     if address and is_interface(address):
-        address = network.interface_address(address)
+        version = params.spice_ip_version if params.spice_bind else 0
+        address = network.interface_address(address, version)
     return argv.Guest(
         name=instance.name,
         uuid=instance.uuid,
@@ -48,7 +51,7 @@ def guest(
         drives=tuple(_drive(disk) for disk in disks),
         nics=tuple(card.nic for card in cards),
         port=instance.network_port,
-        vnc_address=address,
+        display_address=address,
         paused=paused,
     )
 
@@ -73,7 +76,7 @@ def _drive(attached: AttachedDisk) -> Drive:
     )
 
 
-def missing_files(params: KvmParams) -> Iterator[str]:
+def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
     """A sentence for every file or directory that the parameters name and the node lacks."""
     for name, _ in NODE_FILES:
         value = getattr(params, name)
@@ -84,22 +87,37 @@ def missing_files(params: KvmParams) -> Iterator[str]:
         value = getattr(params, name)
         if value and not os.path.isdir(value):
             yield f"{name} {value} is no directory on this node"
+    if params.vnc_bind_address.startswith("/") and not os.path.isdir(params.vnc_bind_address):
+        yield f"vnc_bind_address {params.vnc_bind_address} is no directory on this node"
+    if params.spice_use_tls:
+        for path in (paths.data / "spice.pem", paths.data / "spice-ca.pem"):
+            if not path.exists():
+                yield (
+                    f"spice_use_tls is on but {path} does not exist on this node; make one by"
+                    " gnt-cluster renew-crypto --new-spice-certificate"
+                )
 
 
-def vnc_password(params: KvmParams) -> str:
-    """First line of ``vnc_password_file``.
+def password(params: KvmParams, protocol: str) -> str:
+    """First line of ``vnc_password_file`` or ``spice_password_file``.
 
     Raises:
-        HypervisorError: it cannot be read or is empty.
+        HypervisorError: it cannot be read or is empty, or SPICE does not take one so long.
     """
-    path = Path(params.vnc_password_file)
+    name = f"{protocol}_password_file"
+    path = Path(getattr(params, name))
     try:
         lines = files.read_text(path).splitlines()
-    except OSError as err:
-        raise errors.HypervisorError(f"vnc_password_file {path}: {err.strerror}") from err
-    password = lines[0].strip() if lines else ""
-    if not password:
-        raise errors.HypervisorError(f"vnc_password_file {path} is empty")
-    if len(password) > _VNC_PASSWORD_LENGTH:
+    except (OSError, UnicodeDecodeError) as err:
+        raise errors.HypervisorError(f"{name} {path} cannot be read: {err}") from err
+    found = lines[0].strip() if lines else ""
+    if not found:
+        raise errors.HypervisorError(f"{name} {path} is empty")
+    if protocol == "vnc" and len(found) > _VNC_PASSWORD_LENGTH:
         log.warning("VNC uses only the first %d characters of %s", _VNC_PASSWORD_LENGTH, path)
-    return password[:_VNC_PASSWORD_LENGTH]
+        return found[:_VNC_PASSWORD_LENGTH]
+    if len(found) > _SPICE_PASSWORD_LENGTH:
+        raise errors.HypervisorError(
+            f"{name} {path}: SPICE takes at most {_SPICE_PASSWORD_LENGTH} characters"
+        )
+    return found

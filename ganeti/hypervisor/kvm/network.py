@@ -38,6 +38,7 @@ _TUN = Path("/dev/net/tun")
 _VHOST = Path("/dev/vhost-net")
 _INTERFACES = Path("/sys/class/net")
 _SYSCTL = Path("/proc/sys/net")
+_IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 #: linux/if_tun.h, bits/ioctls.h
 _TUNSETIFF = 0x400454CA
 _IFF_TAP = 0x0002
@@ -185,20 +186,42 @@ def _attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, script
         ) from err
 
 
-def interface_address(name: str) -> str:
-    """First IPv4 address of an interface of the node.
+def interface_address(name: str, version: int = 0) -> str:
+    """First address of an interface of the node; ``version`` 4 or 6, or 0: IPv4 before IPv6.
 
     Raises:
-        HypervisorError: no such interface, or it has no address.
+        HypervisorError: no such interface, or it has no such address.
     """
+    found = _ipv4_address(name) if version != 6 else None
+    if found is None and version != 4:
+        found = _ipv6_address(name)
+    if found is None:
+        wanted = f"IPv{version} address" if version else "address"
+        raise errors.HypervisorError(f"interface '{name}' has no {wanted} on this node")
+    return found
+
+
+def _ipv4_address(name: str) -> str | None:
     with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sock:
         try:
             answer = fcntl.ioctl(sock, _SIOCGIFADDR, struct.pack("16s24x", name.encode()[:15]))
-        except OSError as err:
-            raise errors.HypervisorError(
-                f"interface '{name}' has no address on this node: {err.strerror}"
-            ) from err
+        except OSError:
+            # No such interface, or none of that family.
+            return None
     return socket.inet_ntoa(answer[20:24])
+
+
+def _ipv6_address(name: str) -> str | None:
+    """Link-local addresses (scope 20) are no use to clients without a scope."""
+    try:
+        lines = _IPV6_ADDRESSES.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        digits, _, _, scope, _, interface = line.split()
+        if interface == name and scope != "20":
+            return socket.inet_ntop(socket.AF_INET6, bytes.fromhex(digits))
+    return None
 
 
 def _mtu(card: Card) -> str | None:

@@ -59,7 +59,8 @@ _Count = Annotated[int, Meta(ge=0)]
 class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """All parameters with their builtin values; paths are those of the node.
 
-    An empty text means "not set" unless a description says otherwise.
+    An empty text means "not set" unless a description says otherwise. Those whose names begin with
+    ``migration`` are checked and kept for moving guests; they change nothing about a start.
     """
 
     accelerator: Annotated[
@@ -77,7 +78,9 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cdrom_image_path: Annotated[str, Meta(description="CD image, path or URL")] = ""
     cpu_cores: Annotated[_Count, Meta(description="Cores of a socket, 0: QEMU decides")] = 0
     cpu_mask: Annotated[
-        str, Meta(description="Processors of the node that may run the guest, all: every one")
+        str,
+        Meta(description="Processors of the node that run the guest: all, 0-3,6, or one list per"
+             " virtual processor, separated by colons"),
     ] = "all"
     cpu_sockets: Annotated[_Count, Meta(description="Sockets, 0: QEMU decides")] = 0
     cpu_threads: Annotated[_Count, Meta(description="Threads of a core, 0: QEMU decides")] = 0
@@ -114,7 +117,8 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = DEFAULT_KVM_PATH
     kvm_pci_reservations: Annotated[
-        int, Meta(ge=0, le=32, description="First PCI slots, left to QEMU's own devices")
+        int,
+        Meta(ge=0, le=32, description="First PCI slots, left to QEMU; 0: it places all devices"),
     ] = 12
     machine_version: Annotated[
         str, Meta(description="Machine type, empty: QEMU's default in its current version")

@@ -9,9 +9,21 @@ from collections.abc import Iterator
 
 from ganeti import errors
 from ganeti.constants import VNC_BASE_PORT
+from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.kvm.params import NODE_DIRECTORIES, NODE_FILES, KvmParams
 
 _URL = re.compile(r"^(https?|ftps?)://", re.IGNORECASE)
+_CAPABILITY = re.compile(r"[a-z0-9][a-z0-9-]*")
+#: Parameters that mean nothing without SPICE.
+_NEED_SPICE = (
+    "spice_ip_version",
+    "spice_password_file",
+    "spice_image_compression",
+    "spice_jpeg_wan_compression",
+    "spice_zlib_glz_wan_compression",
+    "spice_streaming_video",
+    "spice_use_tls",
+)
 _INTERFACE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")
 
 
@@ -31,7 +43,7 @@ def problems(params: KvmParams) -> list[str]:
     The sources are QEMU's rules, and Ganeti's where it refuses a combination.
     """
     found: list[str] = []
-    for rule in (_boot, _accelerator, _disks, _paths, _display, _security, _unsupported):
+    for rule in (_boot, _accelerator, _disks, _paths, _display, _spice, _security, _others):
         found.extend(rule(params))
     return found
 
@@ -103,6 +115,20 @@ def _display(params: KvmParams) -> Iterator[str]:
         yield "vnc_bind_address and spice_bind exclude each other"
 
 
+def _spice(params: KvmParams) -> Iterator[str]:
+    address = params.spice_bind
+    if not address:
+        for name in _NEED_SPICE:
+            if getattr(params, name):
+                yield f"{name} is set, so spice_bind must say where the display is"
+        return
+    if not _is_ip(address):
+        if not _INTERFACE.match(address):
+            yield f"spice_bind must be an IP address or an interface, not '{address}'"
+    elif params.spice_ip_version not in (0, ipaddress.ip_address(address).version):
+        yield f"spice_bind {address} is no address of IP version {params.spice_ip_version}"
+
+
 def _security(params: KvmParams) -> Iterator[str]:
     if params.security_model == "user" and not params.security_domain:
         yield "security_model is user, so security_domain must name the user"
@@ -110,14 +136,19 @@ def _security(params: KvmParams) -> Iterator[str]:
         yield "security_domain is only used with security_model user"
 
 
-def _unsupported(params: KvmParams) -> Iterator[str]:
-    """Refused rather than ignored."""
-    if params.spice_bind:
-        yield "spice_bind is not supported by this version: use vnc_bind_address"
-    if params.cpu_mask != "all":
-        yield "cpu_mask is not supported by this version: leave it at all"
+def _others(params: KvmParams) -> Iterator[str]:
     if params.security_model == "pool":
         yield "security_model pool is not supported by this version: use user or none"
+    try:
+        pinning.parse(params.cpu_mask)
+    except errors.HypervisorError as err:
+        yield errors.text(err)
+    for word in filter(None, params.migration_caps.split(":")):
+        if not _CAPABILITY.fullmatch(word):
+            yield (
+                f"migration_caps has '{word}', which cannot be the name of a capability;"
+                " separate them by colons, as in xbzrle:postcopy-ram"
+            )
 
 
 def _is_ip(text: str) -> bool:

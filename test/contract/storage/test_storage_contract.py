@@ -62,7 +62,7 @@ class Bench:
 def _files(template: str, tmp_path: Path) -> Bench:
     root = tmp_path / "disks"
     root.mkdir(mode=0o750)
-    env = Environment(paths=Paths(tmp_path / "node"), node_uuid="n", file_roots=(root,))
+    env = Environment(paths=Paths(tmp_path), node_uuid="n", file_roots=(root,))
     return Bench(template, env, str(root))
 
 

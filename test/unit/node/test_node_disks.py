@@ -84,8 +84,8 @@ def test_the_list_of_the_node_and_ssconf_say_what_is_allowed(
     paths.ssconf("shared_file_storage_dir").write_text("/mnt/shared\n")
     found = Disks(context).environment()
     assert set(found.file_roots) == {
-        Path("/mnt/fast"),
-        Path("/mnt/shared"),
+        paths.under("/mnt/fast"),
+        paths.under("/mnt/shared"),
         paths.file_storage,
     }
     paths.ssconf("file_storage_dir").write_text("")

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""Benchmarks: figures as JSON on standard output, progress on standard error.
+
+Clusters are real ones of tools/local-cluster (fake hypervisor) in a temporary directory; nothing
+is left behind. Times are wall-clock milliseconds unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(HERE))
+
+from ganeti import constants, paths  # noqa: E402
+from ganeti.base import daemon  # noqa: E402
+from ganeti.luxi.client import Client  # noqa: E402
+
+TOOL = [sys.executable, str(HERE / "tools" / "local-cluster")]
+BIN = Path(sys.executable).parent
+#: The shortest delay that OP_TEST_DELAY accepts.
+SHORTEST = 1e-6
+Figures = dict[str, Any]
+
+
+class Cluster:
+    """A running local cluster and a LUXI connection to its master."""
+
+    def __init__(self, directory: Path, nodes: int) -> None:
+        self.directory = directory
+        self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
+        self.start_seconds = _timed(lambda: self._tool("start", "--nodes", str(nodes)))
+        self.root = directory / "node1"
+        os.environ[paths.ROOTDIR_VARIABLE] = str(self.root)
+        os.environ[paths.HOSTNAME_VARIABLE] = self.names[0]
+        self.client = Client()
+
+    def _tool(self, verb: str, *words: str) -> None:
+        subprocess.run([*TOOL, verb, "--dir", str(self.directory), *words], check=True,
+                       stdout=sys.stderr)  # fmt: skip
+
+    def destroy(self) -> None:
+        self.client.close()
+        self._tool("destroy")
+
+    def resident_mb(self) -> dict[str, float]:
+        """Resident memory of the daemons of the master node, in MB."""
+        where = paths.Paths(self.root)
+        pids = {name: daemon.running_pid(where.pid_file(name))
+                for name in (constants.MASTERD, constants.NODED)}  # fmt: skip
+        found = {name: _resident(pid) for name, pid in pids.items() if pid}
+        return {**found, "together": round(sum(found.values()), 1)}
+
+    def run(self, job: list[dict[str, Any]]) -> None:
+        """Submit a job and wait until it has succeeded."""
+        self.wait(self.client.submit_job(job))
+
+    def wait(self, number: int) -> None:
+        before: list[Any] | None = None
+        while True:
+            change = self.client.wait_for_job_change(number, ["status"], before, None, 60)
+            if change is None:
+                continue
+            before = change.values
+            if before[0] in ("success", "error", "canceled"):
+                break
+        if before[0] != "success":
+            rows = self.client.query_jobs([number], ["opresult"])
+            raise SystemExit(f"job {number} ended with {before[0]}: {rows}")
+
+
+def _resident(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return round(int(line.split()[1]) / 1024, 1)
+    return 0.0
+
+
+def _timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def _spread(seconds: list[float]) -> Figures:
+    """Median, best and 99th percentile in milliseconds."""
+    ordered = sorted(seconds)
+    return {
+        "median_ms": round(statistics.median(ordered) * 1000, 2),
+        "best_ms": round(ordered[0] * 1000, 2),
+        "p99_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1000, 2),
+        "runs": len(ordered),
+    }
+
+
+def delay(seconds: float = SHORTEST, *, on_master: bool = True) -> dict[str, Any]:
+    return {"OP_ID": "OP_TEST_DELAY", "duration": seconds, "on_master": on_master,
+            "no_locks": True}  # fmt: skip
+
+
+def create(name: str, node: str) -> dict[str, Any]:
+    return {
+        "OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create",
+        "disk_template": "file", "disks": [{"size": 8}], "nics": [], "pnode": node,
+        "os_type": "noop", "hypervisor": "fake", "ip_check": False, "name_check": False,
+        "start": True, "wait_for_sync": True,
+    }  # fmt: skip
+
+
+# benchmarks -----------------------------------------------------------------------------------
+
+
+def jobs_per_second(cluster: Cluster, count: int = 1000) -> Figures:
+    """No-op jobs from the first byte sent to the last job's end."""
+    begin = time.perf_counter()
+    jobs = cluster.client.submit_many_jobs([[delay()] for _ in range(count)])
+    submitted = time.perf_counter()
+    for item in reversed(jobs):
+        cluster.wait(int(item.job_id or 0))
+    total = time.perf_counter() - begin
+    return {
+        "jobs": count,
+        "jobs_per_second": round(count / total, 1),
+        "submit_seconds": round(submitted - begin, 3),
+        "total_seconds": round(total, 3),
+    }
+
+
+def one_job(cluster: Cluster, runs: int = 50) -> Figures:
+    """One job from submit to success, and the submit call alone."""
+    whole, submit = [], []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        number = cluster.client.submit_job([delay()])
+        submit.append(time.perf_counter() - begin)
+        cluster.wait(number)
+        whole.append(time.perf_counter() - begin)
+    return {"submit_to_success": _spread(whole), "submit_call": _spread(submit)}
+
+
+def instance_life(cluster: Cluster, runs: int = 10) -> Figures:
+    """Add (with a file disk, an OS script and start), stop, start and remove, one by one."""
+    times: dict[str, list[float]] = {"add": [], "stop": [], "start": [], "remove": []}
+    for number in range(runs):
+        name = f"life{number}.example.com"
+        target = {"instance_name": name}
+        for what, job in (
+            ("add", create(name, cluster.names[number % len(cluster.names)])),
+            ("stop", {"OP_ID": "OP_INSTANCE_SHUTDOWN", **target}),
+            ("start", {"OP_ID": "OP_INSTANCE_STARTUP", **target}),
+            ("remove", {"OP_ID": "OP_INSTANCE_REMOVE", **target}),
+        ):
+            times[what].append(_timed(lambda job=job: cluster.run([job])))  # type: ignore[misc]
+    return {what: _spread(seconds) for what, seconds in times.items()}
+
+
+def parallel_adds(cluster: Cluster, count: int = 20) -> Figures:
+    """Instances added at the same time over all nodes."""
+    names = [f"par{n}.example.com" for n in range(count)]
+    jobs = [[create(name, cluster.names[n % len(cluster.names)])] for n, name in enumerate(names)]
+    begin = time.perf_counter()
+    for item in cluster.client.submit_many_jobs(jobs):
+        cluster.wait(int(item.job_id or 0))
+    seconds = time.perf_counter() - begin
+    removed = cluster.client.submit_many_jobs(
+        [[{"OP_ID": "OP_INSTANCE_REMOVE", "instance_name": name}] for name in names]
+    )
+    for item in removed:
+        cluster.wait(int(item.job_id or 0))
+    return {"instances": count, "seconds": round(seconds, 3)}
+
+
+def commands(_cluster: Cluster, runs: int = 15) -> Figures:
+    """Wall time of commands beside that of an empty Python program."""
+    argvs = {
+        "python3 -c pass": [sys.executable, "-c", "pass"],
+        "gnt-cluster version": [str(BIN / "gnt-cluster"), "version"],
+        "gnt-instance list": [str(BIN / "gnt-instance"), "list"],
+    }
+    times: dict[str, list[float]] = {name: [] for name in argvs}
+    for _ in range(runs):
+        for name, argv in argvs.items():
+            times[name].append(
+                _timed(lambda a=argv: subprocess.run(a, check=True, stdout=subprocess.DEVNULL))  # type: ignore[misc]
+            )
+    result: Figures = {name: _spread(seconds) for name, seconds in times.items()}
+    empty = result["python3 -c pass"]["median_ms"]
+    for figures in result.values():
+        figures["times_python"] = round(figures["median_ms"] / empty, 2)
+    return result
+
+
+def memory_with_jobs(cluster: Cluster, count: int = 50) -> Figures:
+    """Resident memory while jobs run, as far as workers can take them."""
+    jobs = cluster.client.submit_many_jobs([[delay(3.0)] for _ in range(count)])
+    numbers = [int(item.job_id or 0) for item in jobs]
+    time.sleep(1.0)
+    rows = cluster.client.query_jobs(numbers, ["status"])
+    figures = cluster.resident_mb()
+    for number in numbers:
+        cluster.wait(number)
+    return {**figures, "running": sum(row[0] == "running" for row in rows)}
+
+
+def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
+    """A call to one node daemon over a kept connection, and one to all nodes at once."""
+    from ganeti.model.node import Node
+    from ganeti.net.tls import Identity
+    from ganeti.rpc.calls import NodeCalls
+    from ganeti.rpc.client import NodeRpc
+
+    where = paths.Paths(cluster.root)
+    rows = cluster.client.query_nodes([], ["name", "uuid", "pip"])
+    nodes = [Node(uuid=uuid, name=name, primary_ip=ip, secondary_ip=ip, group="")
+             for name, uuid, ip in rows]  # fmt: skip
+    rpc = NodeRpc(Identity(where.client_cert, where.ca_cert).client_context())
+    try:
+        first = _timed(lambda: rpc.many(nodes, NodeCalls.version))
+        one = [_timed(lambda: rpc.one(nodes[0], NodeCalls.version)) for _ in range(runs)]
+        every = [_timed(lambda: rpc.many(nodes, NodeCalls.version)) for _ in range(20)]
+    finally:
+        rpc.stop()
+    return {
+        "nodes": len(nodes),
+        "one_node": _spread(one),
+        "all_nodes": _spread(every),
+        "all_nodes_first_ms": round(first * 1000, 1),
+    }
+
+
+# all together ---------------------------------------------------------------------------------
+
+
+def small_cluster(directory: Path) -> Figures:
+    with _cluster(directory, 3) as cluster:
+        _say("memory at rest")
+        figures: Figures = {
+            "cluster_start_seconds": round(cluster.start_seconds, 2),
+            "memory_at_rest_mb": cluster.resident_mb(),
+        }
+        for name, work in (
+            ("no_op_jobs", jobs_per_second),
+            ("one_job", one_job),
+            ("instances", instance_life),
+            ("parallel_adds", parallel_adds),
+            ("commands", commands),
+            ("memory_with_50_jobs_mb", memory_with_jobs),
+            ("node_calls", node_calls),
+        ):
+            _say(name)
+            figures[name] = work(cluster)
+        figures["memory_afterwards_mb"] = cluster.resident_mb()
+        return figures
+
+
+def large_cluster(directory: Path, nodes: int) -> Figures:
+    with _cluster(directory, nodes) as cluster:
+        _say(f"calls to {nodes} nodes")
+        return {
+            "cluster_start_seconds": round(cluster.start_seconds, 2),
+            "node_calls": node_calls(cluster),
+            "no_op_jobs": jobs_per_second(cluster),
+        }
+
+
+@contextlib.contextmanager
+def _cluster(directory: Path, nodes: int) -> Iterator[Cluster]:
+    _say(f"starting {nodes} nodes")
+    cluster = Cluster(directory, nodes)
+    try:
+        yield cluster
+    finally:
+        cluster.destroy()
+
+
+def _say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def machine() -> Figures:
+    load = os.getloadavg()[0]
+    return {"cores": os.cpu_count(), "python": platform.python_version(),
+            "system": platform.platform(), "load_before": round(load, 2)}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", type=int, default=40, help="nodes of the large cluster; 0: none")
+    options = parser.parse_args()
+    figures: Figures = {"machine": machine()}
+    with tempfile.TemporaryDirectory(prefix="ganeti-bench-") as temporary:
+        figures["three_nodes"] = small_cluster(Path(temporary) / "small")
+        if options.large:
+            figures[f"{options.large}_nodes"] = large_cluster(
+                Path(temporary) / "large", options.large
+            )
+    json.dump(figures, sys.stdout, indent=1)
+    print()
+
+
+if __name__ == "__main__":
+    main()
