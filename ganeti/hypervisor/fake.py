@@ -10,6 +10,9 @@ change it while daemons run::
      "stop":  {"web2": {"lie": true}},
      "info":  {"web3": {"lie": {"state": 1}}, "web4": {"lie": null}}}
 
+The file is that of the node: each node of a cluster in a directory has its own root, so its own
+script. Replace it by a rename (write beside it, then move), so that no call reads half of it.
+
 The first key is a method, the second an instance or ``*`` for all others (methods without an
 instance know only ``*``). ``delay`` waits so many seconds first (at most 60), ``fail`` raises a
 HypervisorError with that text, ``lie`` changes the answer without doing anything:
@@ -136,7 +139,9 @@ class FakeHypervisor(Hypervisor):
 
     def info_all(self) -> dict[str, InstanceInfo]:
         self._rule("info_all")
-        found = {name: self.info(name) for name in self._names()}
+        # A lie may speak of a guest that nobody ever started.
+        names = {*self._names(), *self._script().get("info", {})} - {_ANY}
+        found = {name: self.info(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
 
     def node_info(self, params: HvParams) -> NodeInfo:

@@ -106,7 +106,7 @@ class DiskParams(Value):
         dev_type: str | None = None,
         ext: dict[str, Any] | None = None,
     ) -> None:
-        self.size = size
+        self.size = None if size is None else int(size)
         self.mode = mode
         self.adopt = adopt
         self.vg = vg
