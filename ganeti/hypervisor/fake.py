@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -47,6 +47,8 @@ from ganeti.hypervisor.interface import (
 )
 from ganeti.model.names import RunState
 from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
+
+T = TypeVar("T")
 
 _METHODS = Literal[
     "start",
@@ -129,13 +131,13 @@ class FakeHypervisor(Hypervisor):
     def list_names(self) -> list[str]:
         rule = self._rule("list_names")
         if rule is not None and rule.lie is not UNSET:
-            return [str(name) for name in rule.lie]
+            return self._believable("list_names", rule.lie, list[str])
         return self._names()
 
     def info(self, name: str) -> InstanceInfo | None:
         rule = self._rule("info", name)
         real = self._read(name)
-        return real if rule is None or rule.lie is UNSET else _bent(real, rule.lie)
+        return real if rule is None or rule.lie is UNSET else self._bent(real, rule.lie)
 
     def info_all(self) -> dict[str, InstanceInfo]:
         self._rule("info_all")
@@ -239,6 +241,25 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(str(rule.fail))
         return rule
 
+    def _bent(self, real: InstanceInfo | None, lie: Any) -> InstanceInfo | None:
+        if lie is None:
+            return None
+        facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
+        if real is not None:
+            facts = msgspec.structs.asdict(real)
+        changes = self._believable("info", lie, dict[str, Any])
+        for key in changes.keys() - facts.keys():
+            raise errors.HypervisorError(f"{self.script_file}: info has no '{key}' to lie about")
+        return self._believable("info", {**facts, **changes}, InstanceInfo)
+
+    def _believable(self, method: str, lie: Any, kind: type[T]) -> T:
+        try:
+            return msgspec.convert(lie, kind)
+        except msgspec.ValidationError as err:
+            raise errors.HypervisorError(
+                f"{self.script_file}: the lie of {method} cannot be used: {err}"
+            ) from err
+
     def _script(self) -> Mapping[_METHODS, Mapping[str, Rule]]:
         try:
             text = files.read_text(self.script_file)
@@ -267,15 +288,3 @@ def _create(path: Path, text: str) -> bool:
         return False
     finally:
         os.unlink(tmp)
-
-
-def _bent(real: InstanceInfo | None, lie: Any) -> InstanceInfo | None:
-    if lie is None:
-        return None
-    facts = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
-    if real is not None:
-        facts = msgspec.structs.asdict(real)
-    try:
-        return msgspec.convert({**facts, **dict(lie)}, InstanceInfo)
-    except (TypeError, ValueError, msgspec.ValidationError) as err:
-        raise errors.HypervisorError(f"the lie about info cannot be used: {err}") from err

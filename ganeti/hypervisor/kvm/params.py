@@ -79,8 +79,10 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cpu_cores: Annotated[_Count, Meta(description="Cores of a socket, 0: QEMU decides")] = 0
     cpu_mask: Annotated[
         str,
-        Meta(description="Processors of the node that run the guest: all, 0-3,6, or one list per"
-             " virtual processor, separated by colons"),
+        Meta(
+            description="Processors of the node that run the guest: all, a list as 0-3,6, or a"
+            " list for each virtual processor, separated by colons"
+        ),
     ] = "all"
     cpu_sockets: Annotated[_Count, Meta(description="Sockets, 0: QEMU decides")] = 0
     cpu_threads: Annotated[_Count, Meta(description="Threads of a core, 0: QEMU decides")] = 0

@@ -1,8 +1,8 @@
 """Guests of 512 bytes: a boot sector that talks on the first serial port.
 
-Registers are those of QEMU's machine ``pc`` (PIIX4): its firmware puts the ACPI block at 0x600, with
-the status at 0x600 (bit 8: power button), its enable bits at 0x602 and control at 0x604, where
-0x2000 switches the machine off.
+Registers are those of QEMU's machine ``pc`` (PIIX4): its firmware puts the ACPI block at 0x600,
+with the status at 0x600 (bit 8: power button), its enable bits at 0x602 and control at 0x604,
+where 0x2000 switches the machine off.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _OBEDIENT = (
 )
 
 
-def _sector(*code: str) -> bytes:
-    message = f"{HELLO}\r\n".encode() + b"\0"
+def _sector(*code: str, hello: str = HELLO) -> bytes:
+    message = f"{hello}\r\n".encode() + b"\0"
     image = bytes.fromhex(" ".join(code)).ljust(256, b"\0") + message
     return image.ljust(510, b"\0") + b"\x55\xaa"
 
@@ -77,3 +77,32 @@ def deaf(path: Path) -> Path:
 def obedient(path: Path) -> Path:
     """A disk whose guest echoes what is typed, and switches off at ``p`` or the power button."""
     return _disk(path, _sector(*_START, *_OBEDIENT))
+
+
+def floppy(path: Path, hello: str) -> Path:
+    """A floppy of 1.44 MB that says something of its own."""
+    path.write_bytes(_sector(*_START, *_DEAF, hello=hello).ljust(1474560, b"\0"))
+    return path
+
+
+def cdrom(path: Path, hello: str) -> Path:
+    """A CD image that says something of its own; the layout is that of El Torito, no emulation."""
+    block = 2048
+    image = bytearray(22 * block)
+    image[16 * block : 16 * block + 7] = b"\x01CD001\x01"
+    record = b"\x00CD001\x01" + b"EL TORITO SPECIFICATION".ljust(64, b"\0")
+    image[17 * block : 17 * block + len(record)] = record
+    image[17 * block + 0x47 : 17 * block + 0x4B] = (19).to_bytes(4, "little")
+    image[18 * block : 18 * block + 7] = b"\xffCD001\x01"
+    # Words of the first entry add up to zero; the second: bootable, one sector of 512, at block 20.
+    image[19 * block] = 1
+    image[19 * block + 30 : 19 * block + 32] = b"\x55\xaa"
+    image[19 * block + 32] = 0x88
+    image[19 * block + 38] = 1
+    image[19 * block + 40] = 20
+    checksum = -sum(image[19 * block + i] | image[19 * block + i + 1] << 8 for i in range(0, 32, 2))
+    image[19 * block + 28 : 19 * block + 30] = (checksum & 0xFFFF).to_bytes(2, "little")
+    sector = _sector(*_START, *_DEAF, hello=hello)
+    image[20 * block : 20 * block + len(sector)] = sector
+    path.write_bytes(image)
+    return path

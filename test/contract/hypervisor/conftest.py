@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any
 import boot_sectors
 import pytest
 
-from ganeti.base import retry
+from ganeti.base import process, retry
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import DiskTemplate, HypervisorName
@@ -115,14 +116,25 @@ class Rack:
         path = self.paths.kvm_log / f"{instance.name}-serial.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def wait_hello(self, instance: NodeInstance, times: int = 1) -> None:
+    def wait_hello(
+        self, instance: NodeInstance, times: int = 1, hello: str = boot_sectors.HELLO
+    ) -> None:
         if self.name is not HypervisorName.KVM:
             return
 
         def seen() -> bool | None:
-            return self.serial_log(instance).count(boot_sectors.HELLO) >= times or None
+            return self.serial_log(instance).count(hello) >= times or None
 
         assert retry.until(seen, timeout=30, largest=0.02), "the guest did not boot"
+
+    def crash(self, name: str) -> None:
+        """End a guest behind the driver's back; returns when it is gone."""
+        if self.name is HypervisorName.FAKE:
+            (self.paths.fake_hypervisor / name).unlink()
+            return
+        pid = int((self.paths.kvm / "pid" / name).read_text())
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait_exit(pid, 10)
 
     def left(self) -> list[str]:
         """Files of guests in the run directory; what is known of the node itself may stay."""

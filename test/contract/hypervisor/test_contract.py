@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+import boot_sectors
 import msgspec
 import pytest
 
@@ -58,6 +60,52 @@ def test_stop_and_cleanup_are_idempotent(rack: Any) -> None:
     for _ in range(2):
         rack.driver.cleanup(instance.name)
     assert rack.left() == []
+
+
+def test_guest_killed_by_hand_is_noticed(rack: Any) -> None:
+    one, two = rack.instance("one"), rack.instance("two")
+    disks = rack.start(one, booted=False)
+    rack.start(two, booted=False)
+    rack.crash("one")
+    assert rack.driver.info("one") is None
+    assert rack.driver.list_names() == ["two"]
+    assert set(rack.fresh().info_all()) == {"two"}
+    rack.driver.stop("one", timeout=1)
+    with pytest.raises(errors.HypervisorError, match="does not run"):
+        rack.driver.reboot(one, disks)
+    rack.driver.start(one, disks)
+    assert set(rack.driver.info_all()) == {"one", "two"}
+    rack.crash("one")
+    rack.driver.cleanup("one")
+    rack.driver.stop("two", force=True)
+    rack.driver.cleanup("two")
+    assert rack.left() == []
+
+
+def test_stop_is_bounded_and_force_ends_it(rack: Any) -> None:
+    """Ask, wait for the time given, then end it: how the node daemon shuts a guest down."""
+    instance = rack.instance()
+    rack.start(instance, boot_sectors.deaf, booted=False)
+    begin = time.monotonic()
+    rack.driver.stop(instance.name, timeout=0.2)
+    assert time.monotonic() - begin < 5
+    rack.driver.stop(instance.name, force=True)
+    assert rack.driver.info(instance.name) is None
+    rack.driver.cleanup(instance.name)
+    assert rack.left() == []
+
+
+def test_start_is_quick(rack: Any) -> None:
+    """What is found out once is known after the first start, so that is not counted."""
+    rack.start(rack.instance("first"), booted=False)
+    taken = []
+    for number in range(3):
+        instance = rack.instance(f"web{number}")
+        disks = rack.disks(instance)
+        begin = time.monotonic()
+        rack.driver.start(instance, disks)
+        taken.append(time.monotonic() - begin)
+    assert min(taken) < 0.3
 
 
 def test_start_again_after_stop_without_cleanup(rack: Any) -> None:

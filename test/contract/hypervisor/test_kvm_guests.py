@@ -142,20 +142,20 @@ def test_own_shutdown_without_permission_is_just_an_end(kvm: Any) -> None:
 
 def test_words_of_qemu_arrive_and_nothing_is_left(kvm: Any) -> None:
     instance = kvm.instance(cpu_type="no-such-cpu")
-    with pytest.raises(errors.HypervisorError, match="QEMU refused to start.*no-such-cpu"):
+    with pytest.raises(errors.HypervisorError, match=r"QEMU refused to start.*no-such-cpu"):
         kvm.start(instance)
     assert kvm.left() == []
 
 
 def test_unknown_machine_is_refused(kvm: Any) -> None:
-    with pytest.raises(errors.HypervisorError, match="pc-q36.*did you mean pc-q35"):
+    with pytest.raises(errors.HypervisorError, match=r"pc-q36.*did you mean pc-q35"):
         kvm.start(kvm.instance(machine_version="pc-q36-7.2"))
     kvm.start(kvm.instance(machine_version="q35"), booted=False)
 
 
 def test_missing_files_are_all_named(kvm: Any) -> None:
     instance = kvm.instance(kernel_path="/no/kernel", cdrom_image_path="/no/image")
-    with pytest.raises(errors.HypervisorError, match="/no/kernel.*/no/image"):
+    with pytest.raises(errors.HypervisorError, match=r"/no/kernel.*/no/image"):
         kvm.start(instance)
     kvm.driver.check_params({**kvm.hvparams, "cdrom_image_path": "http://localhost/image"})
 

@@ -1,0 +1,141 @@
+"""A local cluster as tests use it: started by tools/local-cluster, driven by gnt-* commands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import constants, paths
+from ganeti.base import daemon, process
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TOOL = [sys.executable, str(REPOSITORY / "tools" / "local-cluster")]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
+    """Run tools/local-cluster."""
+    result = subprocess.run(
+        [*TOOL, verb, "--dir", str(directory), *words],
+        capture_output=True, text=True, timeout=timeout, check=False,
+    )  # fmt: skip
+    return Ran(result.returncode, result.stdout, result.stderr)
+
+
+class Cluster:
+    """A running cluster below a directory; ``node1`` is the master."""
+
+    def __init__(self, directory: Path, nodes: int, hypervisor: str = "fake") -> None:
+        self.directory = directory
+        started = tool(
+            "start", directory, "--nodes", str(nodes), "--hypervisor", hypervisor, "--keep"
+        )
+        assert started.code == 0, started.err + started.out
+        self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
+
+    def root(self, node: str = "node1") -> Path:
+        return self.directory / node
+
+    def paths(self, node: str = "node1") -> paths.Paths:
+        return paths.Paths(self.root(node))
+
+    def env(self, node: str = "node1") -> dict[str, str]:
+        shell = f"{sys.executable} {REPOSITORY / 'tools' / 'local-cluster'} shell --dir"
+        return {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "GANETI_ROOTDIR": str(self.root(node)),
+            "GANETI_HOSTNAME": f"{node}.example.com",
+            "GANETI_REMOTE_SHELL": f"{shell} {self.directory}",
+        }
+
+    def argv(self, program: str, *words: str) -> list[str]:
+        return [sys.executable, "-m", f"ganeti.cli.{program.removeprefix('gnt-')}", *words]
+
+    def gnt(self, line: str, *words: str, node: str = "node1", timeout: float = 60) -> Ran:
+        """Run a command: ``gnt("instance add -t file", "name")``."""
+        program, *rest = line.split()
+        result = subprocess.run(
+            self.argv(program, *rest, *words), env=self.env(node), capture_output=True,
+            stdin=subprocess.DEVNULL, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+        assert "Traceback" not in result.stderr + result.stdout, result.stderr
+        return Ran(result.returncode, result.stdout, result.stderr)
+
+    def ok(self, line: str, *words: str, node: str = "node1", timeout: float = 60) -> Ran:
+        """Like :meth:`gnt`; the command must succeed."""
+        ran = self.gnt(line, *words, node=node, timeout=timeout)
+        assert ran.code == 0, f"{line}: {ran.err}{ran.out}"
+        return ran
+
+    def add(self, name: str, *words: str, node: str = "node2") -> Ran:
+        """Add a small instance with a file disk."""
+        return self.gnt(
+            f"instance add -n {node} -o noop -t file --disk 0:size=8M --no-nics",
+            *words, name,
+        )  # fmt: skip
+
+    def cells(self, line: str, *words: str) -> list[list[str]]:
+        """Rows of a list command without titles."""
+        ran = self.ok(f"{line} --no-headers --separator=|", *words)
+        return [row.split("|") for row in ran.lines]
+
+    def pid(self, name: str, node: str = "node1") -> int | None:
+        return daemon.running_pid(self.paths(node).pid_file(name))
+
+    def kill_master(self) -> None:
+        """SIGKILL to the master daemon, and wait until it is gone."""
+        pid = self.pid(constants.MASTERD)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        process.wait_exit(pid, 10)
+
+    def start_master(self) -> Ran:
+        result = subprocess.run(
+            [sys.executable, "-m", "ganeti.master.daemon"], env=self.env(),
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+        return Ran(result.returncode, result.stdout, result.stderr)
+
+    def disks(self) -> list[str]:
+        """Files of disks on all nodes, relative to the node's root."""
+        return sorted(
+            str(path.relative_to(self.directory))
+            for path in self.directory.glob("node*/srv/ganeti/file-storage/**/*")
+            if path.is_file()
+        )
+
+    def config(self) -> tuple[bytes, bytes]:
+        """What is written of the configuration."""
+        where = self.paths()
+        journal = where.journal_file.read_bytes() if where.journal_file.exists() else b""
+        return where.config_file.read_bytes(), journal
+
+    def destroy(self) -> None:
+        tool("destroy", self.directory)
+
+
+def wait_for(condition: Callable[[], object], what: str, timeout: float = 20) -> None:
+    """Wait until something that no event tells is true."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {timeout} s"
+        time.sleep(0.02)

@@ -1,0 +1,120 @@
+"""The tool that makes clusters in directories."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from local_cluster import REPOSITORY, Cluster, tool
+
+from ganeti.base import process
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Command lines of processes whose environment or words name a directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes()
+            text = words + (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if os.fsencode(directory) in text:
+            found.append(words.replace(b"\0", b" ").decode())
+    return found
+
+
+def test_two_clusters_side_by_side_and_nothing_left(tmp_path: Path) -> None:
+    first, second = Cluster(tmp_path / "a", 1), Cluster(tmp_path / "b", 2)
+    try:
+        assert first.add("one.example.com", node="node1").code == 0
+        assert second.add("two.example.com").code == 0
+        assert first.cells("instance list -o name") == [["one.example.com"]]
+        assert second.cells("instance list -o name") == [["two.example.com"]]
+        stopped = tool("stop", first.directory)
+        assert stopped.code == 0
+        assert processes_of(first.directory) == []
+        assert second.cells("instance list -o name") == [["two.example.com"]]
+        again = tool("start", first.directory)
+        assert again.code == 0, again.err
+        assert first.cells("instance list -o name") == [["one.example.com"]]
+    finally:
+        first.destroy()
+        second.destroy()
+    assert processes_of(tmp_path) == []
+    assert not first.directory.exists()
+
+
+def test_stop_after_a_crash(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "c", 2)
+    try:
+        for name in ("ganeti-masterd", "ganeti-noded"):
+            pid = cluster.pid(name)
+            assert pid
+            os.kill(pid, signal.SIGKILL)
+            process.wait_exit(pid, 10)
+        assert tool("stop", cluster.directory).code == 0
+        assert processes_of(cluster.directory) == []
+    finally:
+        cluster.destroy()
+
+
+def test_start_is_quick(tmp_path: Path) -> None:
+    begin = time.monotonic()
+    cluster = Cluster(tmp_path / "c", 3)
+    seconds = time.monotonic() - begin
+    cluster.destroy()
+    assert seconds < 30  # a sane bound; the figure itself is in the benchmarks
+
+
+def test_words(tmp_path: Path) -> None:
+    assert tool("status", tmp_path / "none").code == 1
+    assert "no local cluster" in tool("status", tmp_path / "none").err
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine").write_text("keep")
+    refused = tool("destroy", other)
+    assert refused.code == 1
+    assert (other / "mine").exists()
+    assert tool("start", tmp_path / "n", "--nodes", "0").code == 1
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
+def test_without_root(tmp_path: Path) -> None:
+    """An ordinary user gets a cluster too."""
+    home = Path("/tmp") / f"ganeti-test-{os.getpid()}"
+    home.mkdir(mode=0o755)
+    copy = home / "src"
+    try:
+        shutil.copytree(
+            REPOSITORY, copy, symlinks=True,
+            ignore=shutil.ignore_patterns(".git", ".venv", ".mypy_cache", ".local-cluster",
+                                          "__pycache__", ".hypothesis"),
+        )  # fmt: skip
+        subprocess.run(["chown", "-R", "nobody", str(home)], check=True)
+        script = (
+            f"cd {copy} && export PATH={REPOSITORY}/.venv/bin:$PATH &&"
+            f" python3 tools/local-cluster start --nodes 2 --dir {home}/c &&"
+            f' eval "$(python3 tools/local-cluster env --dir {home}/c)" &&'
+            " python3 -m ganeti.cli.instance add -n node2 -o noop -t file --disk 0:size=8M"
+            " --no-nics user.example.com &&"
+            " python3 -m ganeti.cli.instance list --no-headers -o name,status;"
+            f" python3 tools/local-cluster destroy --dir {home}/c"
+        )
+        ran = subprocess.run(
+            ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "sh", "-c", script],
+            capture_output=True, text=True, timeout=120, check=False,
+            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        )  # fmt: skip
+        assert "user.example.com running" in ran.stdout, ran.stderr + ran.stdout
+        assert processes_of(home) == []
+    finally:
+        shutil.rmtree(home, ignore_errors=True)

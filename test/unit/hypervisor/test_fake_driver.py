@@ -1,0 +1,187 @@
+"""The fake hypervisor misbehaves as its script says."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganeti import errors
+from ganeti.hypervisor.fake import FakeHypervisor
+from ganeti.model.names import RunState
+from ganeti.paths import Paths
+from ganeti.rpc.objects import NodeInstance
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> FakeHypervisor:
+    paths = Paths(tmp_path / "root")
+    paths.conf.mkdir(parents=True)
+    return FakeHypervisor(paths)
+
+
+def script(driver: FakeHypervisor, **rules: Any) -> None:
+    driver.script_file.write_text(json.dumps(rules))
+
+
+def instance(name: str = "web1", **changes: Any) -> NodeInstance:
+    facts: dict[str, Any] = {
+        "uuid": "u",
+        "primary_node": "n",
+        "hypervisor": "fake",
+        "beparams": {"maxmem": 256, "vcpus": 2},
+    }
+    return NodeInstance(name=name, **{**facts, **changes})
+
+
+Call = Callable[[FakeHypervisor], Any]
+METHODS: dict[str, Call] = {
+    "start": lambda d: d.start(instance(), []),
+    "stop": lambda d: d.stop("web1"),
+    "reboot": lambda d: d.reboot(instance(), []),
+    "cleanup": lambda d: d.cleanup("web1"),
+    "list_names": lambda d: d.list_names(),
+    "info": lambda d: d.info("web1"),
+    "info_all": lambda d: d.info_all(),
+    "node_info": lambda d: d.node_info({}),
+    "verify": lambda d: d.verify({}),
+    "check_params": lambda d: d.check_params({}),
+    "console": lambda d: d.console(instance(), "node1", {}),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_can_fail_and_be_slow(driver: FakeHypervisor, method: str) -> None:
+    script(driver, **{method: {"*": {"fail": "as told", "delay": 0.05}}})
+    begin = time.monotonic()
+    with pytest.raises(errors.HypervisorError, match="as told"):
+        METHODS[method](driver)
+    assert time.monotonic() - begin >= 0.05
+    driver.script_file.unlink()
+    if method != "reboot":
+        METHODS[method](driver)
+
+
+def test_rule_of_an_instance_comes_before_that_of_all(driver: FakeHypervisor) -> None:
+    script(driver, start={"web1": {"fail": "only web1"}, "*": {}})
+    driver.start(instance("web2"), [])
+    with pytest.raises(errors.HypervisorError, match="only web1"):
+        driver.start(instance("web1"), [])
+    assert driver.list_names() == ["web2"]
+
+
+def test_lies_about_work(driver: FakeHypervisor) -> None:
+    script(driver, start={"web1": {"lie": True}}, stop={"web2": {"lie": True}})
+    driver.start(instance("web1"), [])
+    assert driver.info("web1") is None
+    driver.start(instance("web2"), [])
+    driver.stop("web2", force=True)
+    assert driver.info("web2") is not None
+
+
+def test_lies_about_guests(driver: FakeHypervisor) -> None:
+    for name in ("web1", "web2", "web3"):
+        driver.start(instance(name), [])
+    script(
+        driver,
+        info={"web1": {"lie": {"state": 1, "time": 5.0}}, "web2": {"lie": None},
+              "ghost": {"lie": {"memory": 64}}},
+    )
+    found = driver.info_all()
+    assert sorted(found) == ["ghost", "web1", "web3"]
+    assert (found["web1"].state, found["web1"].memory) == (RunState.SHUTDOWN, 256)
+    assert (found["ghost"].memory, found["ghost"].state) == (64, RunState.RUNNING)
+    assert driver.info("web2") is None
+
+
+def test_lies_about_the_node(driver: FakeHypervisor) -> None:
+    script(
+        driver,
+        node_info={"*": {"lie": {"memory_free": 1, "hv_version": [4, 17]}}},
+        verify={"*": {"lie": "no module"}},
+        list_names={"*": {"lie": ["a", "b"]}},
+    )
+    assert driver.node_info({}).memory_free == 1
+    assert driver.verify({}) == "no module"
+    assert driver.list_names() == ["a", "b"]
+
+
+def test_guest_that_crashes(driver: FakeHypervisor) -> None:
+    driver.start(instance(), [])
+    (driver.paths.fake_hypervisor / "web1").unlink()
+    assert driver.info("web1") is None
+    driver.start(instance(), [])
+
+
+def test_only_one_of_many_starts_wins(driver: FakeHypervisor) -> None:
+    results: list[str] = []
+
+    def start() -> None:
+        try:
+            driver.start(instance(), [])
+            results.append("started")
+        except errors.HypervisorError as err:
+            results.append(str(err))
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert results.count("started") == 1
+    assert sum("already runs" in text for text in results) == 7
+
+
+def test_guests_take_memory_from_the_node(driver: FakeHypervisor) -> None:
+    script(driver, node_info={"*": {}})
+    before = driver.node_info({}).memory_free
+    driver.start(instance(beparams={"maxmem": before, "vcpus": 1}), [])
+    assert driver.node_info({}).memory_free < before / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("{", "cannot be used"),
+        ('{"begin": {}}', "begin"),
+        ('{"start": {"*": {"explode": true}}}', "explode"),
+        ('{"start": {"*": {"delay": 61}}}', "60"),
+        ('{"start": {"*": {"fail": 5}}}', "fail"),
+    ],
+)
+def test_script_that_cannot_be_used_is_told(
+    driver: FakeHypervisor, text: str, wrong: str
+) -> None:
+    driver.script_file.write_text(text)
+    with pytest.raises(errors.HypervisorError, match=wrong) as caught:
+        driver.list_names()
+    assert str(driver.script_file) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rules", "call"),
+    [
+        ({"info": {"*": {"lie": {"colour": "red"}}}}, "info"),
+        ({"info": {"*": {"lie": 5}}}, "info"),
+        ({"node_info": {"*": {"lie": {"colour": "red"}}}}, "node_info"),
+        ({"list_names": {"*": {"lie": 5}}}, "list_names"),
+    ],
+)
+def test_lies_that_nobody_could_believe(
+    driver: FakeHypervisor, rules: dict[str, Any], call: str
+) -> None:
+    script(driver, **rules)
+    with pytest.raises(errors.HypervisorError):
+        METHODS[call](driver)
+
+
+def test_file_of_a_guest_that_is_damaged(driver: FakeHypervisor) -> None:
+    driver.start(instance(), [])
+    (driver.paths.fake_hypervisor / "web1").write_text("0\nmany\n")
+    with pytest.raises(errors.HypervisorError, match="must hold three numbers"):
+        driver.info("web1")
