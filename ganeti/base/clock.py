@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Protocol
 
@@ -29,8 +30,10 @@ SYSTEM: Clock = SystemClock()
 
 def split(seconds: float) -> list[int]:
     """``[seconds, microseconds]`` as job files and clients have it."""
-    micros = round(seconds * 1_000_000)
-    return [micros // 1_000_000, micros % 1_000_000]
+    whole = math.floor(seconds)
+    # Apart from the seconds a float has room for all microseconds.
+    micros = round((seconds - whole) * 1_000_000)
+    return [whole + micros // 1_000_000, micros % 1_000_000]
 
 
 def merge(stamp: list[int] | tuple[int, int] | None) -> float | None:

@@ -93,7 +93,7 @@ class DirectoryWatcher:
 
 
 class _Notifier(pyinotify.ThreadedNotifier):  # type: ignore[misc]
-    """Survives events that pyinotify cannot read."""
+    """Survives events that pyinotify cannot read, and does without ``Event.isSet``."""
 
     def __init__(
         self,
@@ -103,6 +103,13 @@ class _Notifier(pyinotify.ThreadedNotifier):  # type: ignore[misc]
     ) -> None:
         super().__init__(manager, handle)
         self._lost = lost
+
+    def loop(self) -> None:
+        # As in the library, whose own loop calls what newer Pythons warn of.
+        while not self._stop_event.is_set():
+            self.process_events()
+            if self.check_events():
+                self.read_events()
 
     def read_events(self) -> None:
         try:

@@ -10,7 +10,6 @@ from ganeti.base import units
 from ganeti.base.text import nearest
 from ganeti.cli.option import value, values_of
 from ganeti.cli.values import KeyVals
-from ganeti.model import ipolicy
 
 _INVAL = errors.ErrorCode.INVAL
 
@@ -189,6 +188,8 @@ def _specs(keys: KeyVals) -> dict[str, int]:
 
 
 def _size(key: str, text: str | bool | None) -> int:
+    from ganeti.model import ipolicy  # only policies need it, every command reads this module
+
     if key not in ipolicy.SPEC_KEYS:
         raise errors.OpPrereqError(
             f"the instance policy has no size '{key}'{nearest(key, ipolicy.SPEC_KEYS)};"

@@ -16,6 +16,12 @@ from ganeti.cli.programs import CLUSTER
 COMMAND_TIMEOUT = 3600.0
 COPY_TIMEOUT = 600.0
 
+#: Replaces a file in one step; path and mode are arguments, the content is the standard input.
+_RECEIVE = (
+    'new="$1.ganeti-new.$$"; (umask 077; cat > "$new") && chmod -- "$2" "$new"'
+    ' && mv -f -- "$new" "$1" || { rm -f -- "$new"; exit 1; }'
+)
+
 _FAILURE_ONLY = switch(
     "--failure-only", dest="failure_only", help="Show only nodes where the command failed"
 )
@@ -84,7 +90,7 @@ def copyfile(call: Call) -> None:
     ports = ssconf.ssh_ports()
     results = remote_shell.run_everywhere(
         targets,
-        ["install", "-m", f"{mode:04o}", "/dev/stdin", str(path)],
+        ["/bin/sh", "-c", _RECEIVE, "copyfile", str(path), f"{mode:04o}"],
         timeout=COPY_TIMEOUT,
         input=data,
         ports={

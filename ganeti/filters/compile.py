@@ -8,6 +8,7 @@ of a field settles the type, the error comes before any row is looked at.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -49,6 +50,8 @@ class Operand:
     numeric_text: bool = False
 
 
+#: Numbers as text; longer ones would be refused by ``int``.
+_DIGITS = re.compile("[0-9]{1,18}")
 _NUMERIC = frozenset({FieldKind.NUMBER, FieldKind.FLOAT, FieldKind.UNIT, FieldKind.TIMESTAMP})
 _ORDERS: dict[Order, Callable[[Any, Any], bool]] = {
     Order.EQ: operator.eq,
@@ -345,6 +348,6 @@ def _fits_value(operand: Operand, value: Value) -> tuple[bool, str]:
         return isinstance(value, str), f"is a text: write the value in quotes, not {value!r:.40}"
     if kind in _NUMERIC:
         if operand.numeric_text and isinstance(value, str):
-            return value.isascii() and value.isdigit(), f"is a number, {value!r:.40} is none"
+            return bool(_DIGITS.fullmatch(value)), f"is a number, {value!r:.40} is none"
         return isinstance(value, int), f"is a number, {value!r:.40} is none"
     return True, ""

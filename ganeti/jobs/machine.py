@@ -133,6 +133,7 @@ class Machine:
 def _submitted(machine: Machine, event: Event) -> Effect:
     machine.job.received_timestamp = event.at
     if not machine.job.ops:
+        machine.job.end_timestamp = event.at
         return Effect.PERSIST | Effect.FINALIZED
     return Effect.PERSIST | Effect.ENQUEUE
 
@@ -196,7 +197,7 @@ def _cancel_queued(machine: Machine, event: Event) -> Effect:
 
 def _cancel_waiting(machine: Machine, event: Event) -> Effect:
     machine.job.ops[_current(machine.job)].status = JobStatus.CANCELING
-    return Effect.CANCEL_LOCKS | Effect.NOTIFY
+    return Effect.PERSIST | Effect.CANCEL_LOCKS | Effect.NOTIFY
 
 
 def _canceled(machine: Machine, event: Event) -> Effect:

@@ -15,13 +15,14 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import clock as clock_module
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.group_commit import Ticket
 from ganeti.base.log import CONTEXT
 from ganeti.jobs import files as job_files
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Execution, Executor, Need
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.machine import Effect, Machine
-from ganeti.jobs.scheduler import Dependencies, Dependency
+from ganeti.jobs.scheduler import Dependencies, Dependency, dependencies_of
 from ganeti.jobs.workers import WorkerPool
 from ganeti.locking.manager import LockManager, Request, State
 from ganeti.model.job import JobRecord, OpRecord, Submitter
@@ -45,6 +46,8 @@ class Job:
     request: Request | None = None
     #: a worker has the job in its hands
     active: bool = False
+    #: the job has ended, and its end is on disk
+    settled: bool = False
     #: jobs of this submission that its relative dependencies resolved to
     depends: list[list[Dependency]] = field(default_factory=list)
 
@@ -101,6 +104,9 @@ class JobQueue:
                     ready.append(job)
         if changed:
             self._files.wait(self._files.add(changed))
+        with self._mutex:
+            for job in self._jobs.values():
+                job.settled = job.record.finalized
         for job in ready:
             self._enqueue(job)
 
@@ -119,7 +125,7 @@ class JobQueue:
                 )
         except errors.GanetiError as err:
             return job.machine.feed(m.OpFailed(self._stamp(), errors.encode(err)))
-        job.depends = [_dependencies(op) for op in job.ops]
+        job.depends = [dependencies_of(op) for op in job.ops]
         return effect
 
     def stop(self, timeout: float) -> bool:
@@ -187,6 +193,8 @@ class JobQueue:
         for job in made:
             if job.record.ops:
                 self._enqueue(job)
+            else:
+                self._after(job, Effect.FINALIZED)
         return [job.id for job in made]
 
     def _make(
@@ -196,7 +204,7 @@ class JobQueue:
         made: list[Job] = []
         for offset, ops in enumerate(jobs):
             job_id = first + offset
-            depends = [_dependencies(op, job_id, first) for op in ops]
+            depends = [dependencies_of(op, job_id, first) for op in ops]
             records = [self._op_record(op, job_id, index) for index, op in enumerate(ops)]
             for op_record, deps in zip(records, depends):
                 if deps:
@@ -247,7 +255,11 @@ class JobQueue:
         return self._files.archived_ids()
 
     def cancel(self, job_id: int) -> tuple[bool, str]:
-        """Cancel a job that has not begun; whether it worked, and a text for the user."""
+        """Cancel a job that has not begun; whether it worked, and a text for the user.
+
+        Raises:
+            JobQueueError: the job is canceled, but a restart would not know it.
+        """
         with self._mutex:
             job = self._jobs.get(job_id)
             if job is None:
@@ -257,12 +269,15 @@ class JobQueue:
                 return False, f"Job {job_id} is already finished ({job.status})"
             if state is JobStatus.RUNNING:
                 return False, f"Job {job_id} is running and cannot be canceled any more"
-            effect = job.machine.feed(m.CancelAsked(self._stamp()))
+            effect, ticket = self._feed(job, m.CancelAsked(self._stamp()))
             self._dependencies.forget(job_id)
             request = job.request if Effect.CANCEL_LOCKS in effect else None
-        self._perform(job, effect)
         if request is not None and self._locks.cancel(request):
             self._enqueue(job)
+        try:
+            self._wait(ticket)
+        finally:
+            self._after(job, effect)
         if Effect.FINALIZED in effect:
             return True, f"Job {job_id} has been canceled"
         return True, f"Job {job_id} will be canceled"
@@ -281,15 +296,33 @@ class JobQueue:
                 return False, f"Job {job_id} not found in queue"
             if job.status in JOBS_FINALIZED or job.machine.state is JobStatus.CANCELING:
                 return False, f"Job {job_id} is finished or being canceled ({job.status})"
-            effect = job.machine.feed(m.PriorityChanged(self._stamp(), priority))
+            effect, ticket = self._feed(job, m.PriorityChanged(self._stamp(), priority))
+            queued = job.machine.state is JobStatus.QUEUED
         self._locks.set_priority(job_id, priority)
-        self._perform(job, effect)
+        self._wait(ticket)
+        self._after(job, effect)
+        if queued:
+            self._enqueue(job)  # its old place in the line stays and does nothing
         return True, f"Priorities of pending opcodes for job {job_id} have been changed"
 
     def archive(self, job_ids: Iterable[int]) -> list[int]:
-        """Move finished jobs to the archive; gives the ids that were moved."""
+        """Move finished jobs to the archive; gives the ids that were moved.
+
+        Raises:
+            JobQueueError: the end of one is not on disk yet and cannot be written.
+        """
         with self._mutex:
-            moved = [i for i in job_ids if i in self._jobs and self._jobs[i].record.finalized]
+            known = [self._jobs[i] for i in dict.fromkeys(job_ids) if i in self._jobs]
+            ended = [job for job in known if job.record.finalized]
+            late = {
+                job_files.name_of(job.id): job_files.encode(job.record)
+                for job in ended
+                if not job.settled
+            }
+        if late:
+            self._files.wait(self._files.add(late))
+        with self._mutex:
+            moved = [job.id for job in ended if job.id in self._jobs]
             self._files.archive(moved)
             for job_id in moved:
                 del self._jobs[job_id]
@@ -355,7 +388,7 @@ class JobQueue:
         self._notify(job)
         try:
             job.execution = self._executor.start(job.ops[index], _Handle(self, job))
-        except errors.GanetiError as err:
+        except Exception as err:  # noqa: BLE001 - becomes the job's result
             self._fail(job, err)
             return False
         return True
@@ -366,10 +399,10 @@ class JobQueue:
         for dependency in job.depends[index] if index < len(job.depends) else []:
             other = self._jobs.get(dependency.job_id)
             record = other.record if other else self._files.archived(dependency.job_id)
-            if record is None:
-                return f"job {dependency.job_id}, which this job depends on, does not exist"
-            if not record.finalized:
+            if other is not None and not other.settled:
                 waiting.append(dependency.job_id)
+            elif record is None:
+                return f"job {dependency.job_id}, which this job depends on, does not exist"
             elif not dependency.accepts(record.status):
                 return (
                     f"job {dependency.job_id} ended with status {record.status},"
@@ -407,6 +440,9 @@ class JobQueue:
                 code = errors.ErrorCode.NOTUNIQUE if need.new else errors.ErrorCode.NOENT
                 self._fail(job, errors.OpPrereqError(errors.text(err), code))
                 return False
+            except Exception as err:  # noqa: BLE001 - becomes the job's result
+                self._fail(job, err)
+                return False
 
     def _ask(self, job: Job, need: Need) -> bool:
         """Ask for locks; False when the job has to wait for them."""
@@ -414,6 +450,8 @@ class JobQueue:
             self._locks.take_free(job.id, need.level, need.names, shared=need.shared)
             return True
         with self._mutex:
+            if job.machine.state is JobStatus.CANCELING:
+                return True  # asked for since the last look; the caller looks again
             request = self._locks.request(
                 job.id,
                 need.level,
@@ -435,14 +473,15 @@ class JobQueue:
                 event: m.Event = m.CancelDone(self._stamp())
             else:
                 event = m.LocksHeld(self._stamp())
-                effect = job.machine.feed(event)
+                effect, ticket = self._feed(job, event)
         if isinstance(event, m.CancelDone):
             self._end(job, event)
             return
         execution = job.execution
         assert execution is not None
         try:
-            self._perform(job, effect)
+            self._wait(ticket)
+            self._after(job, effect)
             result = execution.run()
         except Exception as err:  # noqa: BLE001 - becomes the job's result
             self._fail(job, err)
@@ -464,34 +503,38 @@ class JobQueue:
         if execution is not None:
             execution.close()
         with self._mutex:
-            effect = job.machine.feed(event)
-            job.active = False
+            effect, ticket = self._feed(job, event)
         try:
-            self._perform(job, effect)
+            self._wait(ticket)
         except errors.GanetiError as err:
             _LOG.critical("end of job %s is not on disk: %s", job.id, errors.text(err))
-            self._after(job, effect)
+        with self._mutex:
+            job.active = False
+        self._after(job, effect)
 
     # effects -----------------------------------------------------------------------------
 
-    def _perform(self, job: Job, effect: Effect) -> None:
-        """Do what an event asked for; what others may see comes after it is on disk.
+    def _feed(self, job: Job, event: m.Event) -> tuple[Effect, Ticket | None]:
+        """Apply an event, with the mutex held.
 
-        Raises:
-            JobQueueError: the job file cannot be written.
+        The job's file is in line before anything else can happen to the job, so that no older
+        content is written after a newer one, or after the job was archived.
         """
-        if Effect.PERSIST in effect:
-            with self._mutex:
-                ticket = self._files.add(
-                    {job_files.name_of(job.id): job_files.encode(job.record)}
-                )
+        effect = job.machine.feed(event)
+        if Effect.PERSIST not in effect:
+            return effect, None
+        return effect, self._files.add({job_files.name_of(job.id): job_files.encode(job.record)})
+
+    def _wait(self, ticket: Ticket | None) -> None:
+        """Block until a change is on disk; JobQueueError if it cannot be written."""
+        if ticket is not None:
             self._files.wait(ticket)
-        self._after(job, effect)
 
     def _after(self, job: Job, effect: Effect) -> None:
         if Effect.FINALIZED in effect:
             job.ops = []
             with self._mutex:
+                job.settled = True
                 waiting = [
                     self._jobs[other]
                     for other in self._dependencies.finished(job.id)
@@ -545,28 +588,3 @@ class _Handle:
 
     def stop_requested(self) -> bool:
         return self._queue.stopping.is_set()
-
-
-def _dependencies(op: OpCode, job_id: int = 0, first: int = 0) -> list[Dependency]:
-    """Dependencies of an opcode, relative ids resolved.
-
-    Raises:
-        OpPrereqError: a relative id points before the submission, or at the job itself.
-    """
-    result: list[Dependency] = []
-    for item in op.depends or []:
-        other = item.job
-        if other < 0:
-            other += job_id
-            if not first <= other < job_id:
-                raise errors.OpPrereqError(
-                    f"dependency {item.job} does not point to an earlier job of the same"
-                    " submission",
-                    errors.ErrorCode.INVAL,
-                )
-        elif job_id and other >= job_id:
-            raise errors.OpPrereqError(
-                f"dependency {other} is no earlier job", errors.ErrorCode.INVAL
-            )
-        result.append(Dependency(other, frozenset(str(s) for s in item.statuses)))
-    return result

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ganeti import errors
 from ganeti.model.names import JobStatus
+from ganeti.opcodes.base import OpCode
 
 
 @dataclass(frozen=True)
@@ -42,3 +44,28 @@ class Dependencies:
         """The job waits no more (it was canceled)."""
         for waiters in self._waiting.values():
             waiters.discard(job_id)
+
+
+def dependencies_of(op: OpCode, job_id: int = 0, first: int = 0) -> list[Dependency]:
+    """Dependencies of an opcode, relative ids resolved.
+
+    Raises:
+        OpPrereqError: a relative id points before the submission, or at the job itself.
+    """
+    result: list[Dependency] = []
+    for item in op.depends or []:
+        other = item.job
+        if other < 0:
+            other += job_id
+            if not first <= other < job_id:
+                raise errors.OpPrereqError(
+                    f"dependency {item.job} does not point to an earlier job of the same"
+                    " submission",
+                    errors.ErrorCode.INVAL,
+                )
+        elif job_id and other >= job_id:
+            raise errors.OpPrereqError(
+                f"dependency {other} is no earlier job", errors.ErrorCode.INVAL
+            )
+        result.append(Dependency(other, frozenset(str(s) for s in item.statuses)))
+    return result

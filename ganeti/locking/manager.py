@@ -253,18 +253,20 @@ class LockManager:
             if request is None:
                 return
             request.priority = priority
-            decided = self._rekey(request, priority)
+            decided = self._rekey([(request, priority)])
         self._call_back(decided)
 
     def age(self, after: float) -> None:
         """Each full ``after`` seconds of waiting make a request more urgent by one."""
         now = self._clock.monotonic()
-        decided: list[Request] = []
         with self._mutex:
-            for request in list(self._waiting.values()):
-                effective = request.priority - int((now - request.since) / after)
-                if effective != request.effective and request.state is State.WAITING:
-                    decided += self._rekey(request, effective)
+            changed = [
+                (request, effective)
+                for request in self._waiting.values()
+                if (effective := request.priority - int((now - request.since) / after))
+                != request.effective
+            ]
+            decided = self._rekey(changed)
         self._call_back(decided)
 
     # release -----------------------------------------------------------------------------
@@ -443,16 +445,26 @@ class LockManager:
         self._waiting.pop(request.owner, None)
         return parts
 
-    def _rekey(self, request: Request, effective: int) -> list[Request]:
-        parts = self._parts(request)
-        for lock, mode in parts:
-            lock.leave(request, mode)
-        request.effective = effective
-        for lock, mode in parts:
-            lock.wait(request, mode)
-        decided = self._serve(parts)
-        if request.state is State.WAITING and self._try_grant(request):
-            decided.append(request)
+    def _rekey(self, changes: Iterable[tuple[Request, int]]) -> list[Request]:
+        """Give waiting requests other places; gives the granted ones.
+
+        All move before anybody is served: nobody may overtake by moving first.
+        """
+        moved: list[tuple[SharedLock[Request], Mode]] = []
+        requests: list[Request] = []
+        for request, effective in changes:
+            parts = self._parts(request)
+            for lock, mode in parts:
+                lock.leave(request, mode)
+            request.effective = effective
+            for lock, mode in parts:
+                lock.wait(request, mode)
+            moved += parts
+            requests.append(request)
+        decided = self._serve(moved)
+        for request in requests:
+            if request.state is State.WAITING and self._try_grant(request):
+                decided.append(request)
         return decided
 
     def _serve(self, freed: Iterable[tuple[SharedLock[Request], Mode]]) -> list[Request]:

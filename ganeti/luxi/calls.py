@@ -16,10 +16,6 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import jsonio, text
 
-#: Kinds of objects that can be queried directly.
-QUERY_KINDS = ("export", "filter", "group", "instance", "job", "lock", "network", "node")
-#: Kinds that only the opcode OP_QUERY can ask for.
-QUERY_KINDS_BY_JOB = ("cluster", "extstorage", "os")
 
 _PARSE_FAILURE = "Failed to parse request: "
 

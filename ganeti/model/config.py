@@ -18,7 +18,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import MIXED_TEMPLATE, DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.node import Node
-from ganeti.model.params import Params, fill
+from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
 
 N = TypeVar("N", Node, NodeGroup, Instance, Network)
 
@@ -94,11 +94,14 @@ class Config:
         return {obj.name: obj for obj in self.nodes.values()}
 
     def node(self, name: str) -> Node:
-        """Node by full name, short name (prefix up to a dot) or uuid; OpPrereqError if none."""
+        """Node by full name, short name (prefix up to a dot) or uuid; OpPrereqError if none.
+
+        Host names are the same in upper and lower case.
+        """
         return _find("node", name, self.nodes, self._node_names)
 
     def instance(self, name: str) -> Instance:
-        """Instance by full name, short name or uuid; OpPrereqError if none."""
+        """Instance by full name, short name or uuid, as for nodes; OpPrereqError if none."""
         return _find("instance", name, self.instances, self._instance_names)
 
     def group(self, name: str) -> NodeGroup:
@@ -209,8 +212,10 @@ class Config:
         return fill(self.cluster.nicparams.get("default", {}), connected, own)
 
     def ndparams(self, node: Node) -> Params:
+        """Node parameters: cluster, then group, then node (but not those of the whole group)."""
         group = self.groups.get(node.group)
-        return fill(self.cluster.ndparams, group.ndparams if group else {}, node.ndparams)
+        own = {key: node.ndparams[key] for key in node.ndparams if key not in GLOBAL_NODE_PARAMS}
+        return fill(self.cluster.ndparams, group.ndparams if group else {}, own)
 
     def diskparams(self, template: str, group_uuid: str) -> Params:
         group = self.groups.get(group_uuid)
@@ -263,14 +268,24 @@ def _find(
     if found is not None:
         return found
     if short and name:
-        matches = [obj for full, obj in by_name.items() if full.startswith(name + ".")]
-        if len(matches) == 1:
-            return matches[0]
-        if matches:
-            names = ", ".join(sorted(obj.name for obj in matches))
-            raise errors.OpPrereqError(
-                f"{what} name '{name}' is ambiguous: {names}", errors.ErrorCode.INVAL
-            )
+        found = _by_short_name(what, name, by_name)
+        if found is not None:
+            return found
     raise errors.OpPrereqError(
         f"{what} '{name}' is not known{nearest(name, by_name)}", errors.ErrorCode.NOENT
     )
+
+
+def _by_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | None:
+    wanted = name.lower()
+    lowered = [(full.lower(), obj) for full, obj in by_name.items()]
+    # A whole name in another case counts more than a part of one.
+    matches = [obj for full, obj in lowered if full == wanted]
+    if not matches:
+        matches = [obj for full, obj in lowered if full.startswith(f"{wanted}.")]
+    if len(matches) > 1:
+        names = ", ".join(sorted(obj.name for obj in matches))
+        raise errors.OpPrereqError(
+            f"{what} name '{name}' is ambiguous: {names}", errors.ErrorCode.INVAL
+        )
+    return matches[0] if matches else None

@@ -109,7 +109,7 @@ def without_defaults(values: Mapping[str, Any]) -> Params:
 
 
 def expand_backend(values: Mapping[str, Any]) -> Params:
-    """Old spelling ``memory`` becomes ``minmem`` and ``maxmem``; sizes become MiB."""
+    """Old spelling ``memory`` becomes ``minmem`` and ``maxmem``, where these are not given."""
     result = dict(values)
     if "memory" in result:
         memory = result.pop("memory")
@@ -142,7 +142,7 @@ def check(
 
 def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str) -> msgspec.Struct:
     prepared = {
-        key: units.parse_size(value) if key in _SIZE_PARAMS and isinstance(value, str) else value
+        key: _size(key, value, what) if key in _SIZE_PARAMS and isinstance(value, str) else value
         for key, value in values.items()
     }
     for info in msgspec.structs.fields(schema):
@@ -153,6 +153,13 @@ def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str)
         return msgspec.convert(prepared, schema, strict=False)
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"{what} parameter: {err}") from err
+
+
+def _size(name: str, value: str, what: str) -> int:
+    try:
+        return units.parse_size(value)
+    except errors.UnitParseError as err:
+        raise errors.ParameterError(f"{what} parameter '{name}': {errors.text(err)}") from err
 
 
 def _boolean(name: str, value: str, what: str) -> bool:

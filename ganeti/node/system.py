@@ -46,9 +46,13 @@ class System:
         """
         return (
             files.read_text(BOOT_ID).strip(),
-            [_room(kind, name) for kind, name, _params in units],
+            [self._room(kind, name) for kind, name, _params in units],
             [self.hypervisor_info(name, params) for name, params in hypervisors],
         )
+
+    def _room(self, kind: str, name: str) -> Json:
+        size, free = space.report(kind, self._context.paths.local(name))
+        return {"type": kind, "name": name, "storage_free": free, "storage_size": size}
 
     def hypervisor_info(self, name: str, params: Json) -> Json:
         """Resources of the node by their names on the wire; unset ones are left out."""
@@ -127,11 +131,6 @@ class System:
         except OSError as err:
             raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
         self._context.on_leave()
-
-
-def _room(kind: str, name: str) -> Json:
-    size, free = space.report(kind, name)
-    return {"type": kind, "name": name, "storage_free": free, "storage_size": size}
 
 
 def _cluster_files(paths: Paths) -> Iterator[Path]:

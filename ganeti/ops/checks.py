@@ -107,3 +107,44 @@ def os_on_node(
         raise
     except errors.GanetiError as err:
         raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.INVAL) from err
+
+
+def resources(
+    ctx: Context,
+    node: Node,
+    what: str,
+    *,
+    memory: tuple[str, int] | None = None,
+    space: tuple[str, str, int] | None = None,
+) -> None:
+    """Refuse when a node has too little of something; one call for both.
+
+    ``memory`` is a hypervisor and MiB, ``space`` a storage type, the name of a unit and MiB.
+
+    Raises:
+        OpPrereqError: not enough, or the node does not say.
+    """
+    units: list[tuple[str, str, list[Any]]] = [(space[0], space[1], [])] if space else []
+    hypervisors = []
+    if memory:
+        hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
+    _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
+    if space:
+        free = rooms[0].get("storage_free") if rooms else None
+        _enough(node, f"space in {space[1]}", space[2], free, what)
+    if memory:
+        free = info[0].get("memory_free") if info else None
+        _enough(node, "memory", memory[1], free, what)
+
+
+def _enough(node: Node, kind: str, needed: int, free: object, what: str) -> None:
+    if not isinstance(free, int):
+        raise errors.OpPrereqError(
+            f"node {node.name} does not say how much {kind} is free", errors.ErrorCode.ENVIRON
+        )
+    if needed > free:
+        raise errors.OpPrereqError(
+            f"not enough {kind} on node {node.name} for {what}: needed {needed} MiB,"
+            f" free {free} MiB",
+            errors.ErrorCode.NORES,
+        )

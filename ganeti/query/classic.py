@@ -25,7 +25,7 @@ def classic(
 
     ``names`` may be full names, short names or uuids; nothing or an empty list means all. They
     select: a name that matches nothing is silently absent. Jobs are looked up by id instead: one
-    row for each id in the given order, of None for a job that does not exist.
+    row for each id in the given order, of None after the id for a job that does not exist.
 
     Raises OpPrereqError (wrong_input) for unknown fields, which it lists, and for locking.
     """
@@ -39,6 +39,9 @@ def classic(
         raise OpPrereqError(
             f"Unknown output fields selected: {', '.join(wrong)}", ErrorCode.INVAL
         )
+    if names and what == "export":
+        nodes = sources.config.nodes
+        names = [nodes[name].name if name in nodes else name for name in names]
     qfilter = name_filter(kind, names) if names else None
     answer = Query(kind, fields, qfilter, look_up=what == "job").run(sources)
     return [[value for _, value in row] for row in answer["data"]]

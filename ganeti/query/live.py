@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Need(Enum):
     """Something that a field is made of besides the configuration."""
 
-    #: node call ``node_info``: boot id
+    #: boot id of a node; the only need for which nodes without instances are asked
     NODE = "node"
     #: space of the cluster's default storage on a node
     NODE_STORAGE = "node storage"

@@ -14,6 +14,7 @@ from ganeti.model.config import Config
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 
@@ -35,7 +36,8 @@ class Names:
         self._found: dict[str, list[Any]] = {}
         for obj in objects:
             self._add(obj.uuid, obj)
-            self._add(obj.name, obj)
+            if obj.name:
+                self._add(obj.name, obj)
             if short:
                 end = obj.name.find(".")
                 while end > 0:
@@ -44,6 +46,11 @@ class Names:
 
     def _add(self, key: str, obj: Any) -> None:
         self._found.setdefault(key, []).append(obj)
+
+    def one(self, value: Any) -> Any | None:
+        """The object that the value means; None when it means nothing or several."""
+        found = self._found.get(value, ())
+        return found[0] if len(found) == 1 else None
 
     def find(self, values: Iterable[Any]) -> list[Any]:
         """All objects that one of the values may mean, each once, in natural order."""
@@ -113,11 +120,17 @@ class Tables:
 
     @cached_property
     def secondary_nodes(self) -> dict[str, list[str]]:
-        """Instance uuid -> uuids of its secondary nodes."""
-        config = self.config
-        return {
-            uuid: config.secondary_nodes(instance) for uuid, instance in config.instances.items()
+        """Instance uuid -> uuids of its secondary nodes; disks that are missing are left out."""
+        mirrored = {
+            uuid: disk.nodes
+            for uuid, disk in self.config.disks.items()
+            if disk.dev_type is DiskTemplate.DRBD
         }
+        found: dict[str, list[str]] = {}
+        for uuid, instance in self.config.instances.items():
+            nodes = [node for disk in instance.disks for node in mirrored.get(disk, ())]
+            found[uuid] = [node for node in dict.fromkeys(nodes) if node != instance.primary_node]
+        return found
 
     @cached_property
     def primary_instances(self) -> dict[str, list[str]]:

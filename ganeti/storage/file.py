@@ -37,7 +37,7 @@ class FileDevice(Device):
     Every method checks the path first and raises FileStoragePathError when it is not allowed.
     """
 
-    traits: ClassVar[Traits] = Traits(file_based=True)
+    traits: ClassVar[Traits] = Traits(file_based=True, space_checked_as="file")
     params: ClassVar[type[msgspec.Struct]] = FileParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:

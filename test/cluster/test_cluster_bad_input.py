@@ -73,7 +73,7 @@ def test_words(cluster: Cluster, line: str, code: int, text: str) -> None:
           NAME), "huge"),
         (("-n", "node2", "-o", "noop", "-t", "plain", "--no-nics", "--disk", "0:size=8M", NAME),
          "plain"),
-        ((*GOOD, "--disk", "0:size=9000T", NAME), "9000"),
+        ((*GOOD, "--disk", "0:size=9000T", NAME), "disk-size"),
         ((*GOOD, "--disk", "0:size=15T", NAME), "free"),
         ((*GOOD, "--disk", "0:size=8M", "not a name"), "not a name"),
         ((*GOOD, "--disk", "0:size=8M", "--net", "0:mac=zz", NAME), "net"),
@@ -86,13 +86,15 @@ def test_instance_add(cluster: Cluster, words: tuple[str, ...], text: str) -> No
     assert len(ran.err.splitlines()) <= 6
 
 
-class TestWithAnInstance:
-    @pytest.fixture(autouse=True, scope="class")
-    def instance(self, cluster: Cluster) -> Iterator[None]:
-        assert cluster.add("taken.example.com").code == 0
-        yield
-        cluster.ok("instance remove -f", "taken.example.com")
+@pytest.fixture(scope="module")
+def taken(cluster: Cluster) -> Iterator[None]:
+    assert cluster.add("taken.example.com").code == 0
+    yield
+    cluster.ok("instance remove -f", "taken.example.com")
 
+
+@pytest.mark.usefixtures("taken")
+class TestWithAnInstance:
     def test_name_is_taken(self, cluster: Cluster) -> None:
         ran = cluster.add("taken.example.com")
         assert ran.code == 1

@@ -29,7 +29,7 @@ def test_life_of_an_instance(cluster: Cluster) -> None:
 
     cluster.ok("instance shutdown", "web1")
     cluster.ok("instance reinstall -f", "web1")
-    cluster.ok("instance rename --no-ip-check --no-name-check", "web1", "web2.example.com")
+    cluster.ok("instance rename", "web1", "web2.example.com")
     assert cluster.cells("instance list -o name,status") == [["web2.example.com", "ADMIN_down"]]
     assert any("web2" in path for path in cluster.disks()) or cluster.disks()
 

@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from local_cluster import REPOSITORY, Cluster, tool
 
 from ganeti.base import process
+
+AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 
 
 def processes_of(directory: Path) -> list[str]:
@@ -76,7 +80,7 @@ def test_start_is_quick(tmp_path: Path) -> None:
 
 def test_words(tmp_path: Path) -> None:
     assert tool("status", tmp_path / "none").code == 1
-    assert "no local cluster" in tool("status", tmp_path / "none").err
+    assert "there is no cluster in" in tool("status", tmp_path / "none").err
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine").write_text("keep")
@@ -86,33 +90,62 @@ def test_words(tmp_path: Path) -> None:
     assert tool("start", tmp_path / "n", "--nodes", "0").code == 1
 
 
+def python_for_everybody() -> str | None:
+    """An interpreter like ours that an ordinary user may run, or None."""
+    for candidate in (os.path.realpath(sys.executable), "/usr/bin/python3"):
+        text = "import sys, venv; print(sys.version_info[:2])"
+        words = [*AS_NOBODY, "sh", "-c", 'exec "$0" -c "$1"', candidate, text]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        if ran.stdout.strip() == str(sys.version_info[:2]):
+            return candidate
+    return None
+
+
+def clone_for_nobody(home: Path, python: str) -> Path:
+    """The program and the libraries it needs, where nobody may read them."""
+    copy = home / "src"
+    ignored = (".git", ".venv", ".local-cluster", "__pycache__", ".*_cache", ".hypothesis")
+    shutil.copytree(
+        REPOSITORY, copy, symlinks=True, ignore=shutil.ignore_patterns(*ignored)
+    )
+    ours = Path(pytest.__file__).parents[1]
+    shutil.copytree(
+        ours, home / "site", symlinks=True,
+        ignore=shutil.ignore_patterns("mypy*", "*__mypyc*", "pip*", "ruff*", "__editable__*",
+                                      "hypothesis*", "grimp*", "__pycache__"),
+    )  # fmt: skip
+    subprocess.run([python, "-m", "venv", "--without-pip", str(copy / ".venv")], check=True)
+    packages = next((copy / ".venv" / "lib").glob("python3.*/site-packages"))
+    (packages / "libraries.pth").write_text(f"{home}/site\n")
+    setup = copy / ".venv/bin/ganeti-node-setup"  # as an installation would make it
+    setup.write_text("#!/bin/sh\nexec python3 -m ganeti.bootstrap.node_setup\n")
+    setup.chmod(0o755)
+    subprocess.run(["chown", "-R", "nobody", str(home)], check=True)
+    return copy
+
+
 @pytest.mark.root
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root to become somebody else")
-def test_without_root(tmp_path: Path) -> None:
+def test_without_root() -> None:
     """An ordinary user gets a cluster too."""
-    home = Path("/tmp") / f"ganeti-test-{os.getpid()}"
-    home.mkdir(mode=0o755)
-    copy = home / "src"
+    python = python_for_everybody()
+    if python is None:
+        pytest.skip("no Python of this version that an ordinary user may run")
+    home = Path(tempfile.mkdtemp(prefix="ganeti-nobody-"))
+    home.chmod(0o755)
     try:
-        shutil.copytree(
-            REPOSITORY, copy, symlinks=True,
-            ignore=shutil.ignore_patterns(".git", ".venv", ".mypy_cache", ".local-cluster",
-                                          "__pycache__", ".hypothesis"),
-        )  # fmt: skip
-        subprocess.run(["chown", "-R", "nobody", str(home)], check=True)
+        copy = clone_for_nobody(home, python)
         script = (
-            f"cd {copy} && export PATH={REPOSITORY}/.venv/bin:$PATH &&"
-            f" python3 tools/local-cluster start --nodes 2 --dir {home}/c &&"
-            f' eval "$(python3 tools/local-cluster env --dir {home}/c)" &&'
-            " python3 -m ganeti.cli.instance add -n node2 -o noop -t file --disk 0:size=8M"
-            " --no-nics user.example.com &&"
-            " python3 -m ganeti.cli.instance list --no-headers -o name,status;"
-            f" python3 tools/local-cluster destroy --dir {home}/c"
+            f"cd {copy} && tools/local-cluster start --nodes 2 &&"
+            ' eval "$(tools/local-cluster env)" && gnt() { python3 -m "ganeti.cli.$@"; } &&'
+            " gnt instance add -n node2 -o noop -t file --disk 0:size=8M --no-nics"
+            " user.example.com &&"
+            " gnt instance list --no-headers -o name,status; tools/local-cluster destroy"
         )
         ran = subprocess.run(
-            ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "sh", "-c", script],
+            [*AS_NOBODY, "sh", "-c", script],
             capture_output=True, text=True, timeout=120, check=False,
-            env={"PATH": os.environ["PATH"], "HOME": str(home)},
+            env={"PATH": f"{copy}/.venv/bin:/usr/bin:/bin", "HOME": str(home)},
         )  # fmt: skip
         assert "user.example.com running" in ran.stdout, ran.stderr + ran.stdout
         assert processes_of(home) == []

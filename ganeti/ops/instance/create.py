@@ -150,10 +150,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             checks.os_on_node(
                 ctx, node, self.os, values, force_variant=self.op.force_variant
             )
-        if self.starts:
-            power.check_memory(
-                ctx, node, self.hypervisor, self.full_be["maxmem"], f"instance {self.name}"
-            )
+        memory = (str(self.hypervisor), self.full_be["maxmem"]) if self.starts else None
+        space = plan.space(ctx, op=self.op, kind=self.template, disks=self.disks)
+        if memory or space:
+            checks.resources(ctx, node, f"instance {self.name}", memory=memory, space=space)
 
     @property
     def starts(self) -> bool:

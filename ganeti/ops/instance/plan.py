@@ -22,6 +22,8 @@ from ganeti.ops.operation import Context
 from ganeti.storage.interface import PlanRequest
 from ganeti.storage.registry import TEMPLATES
 
+#: Keys of a disk that every template knows.
+_DISK_KEYS = ("size", "mode", "name", "spindles", "vg", "metavg", "adopt")
 _MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
 
 
@@ -66,10 +68,20 @@ def disks(
             f"an instance has at most {constants.MAX_DISKS} disks, not {len(op.disks)}",
             errors.ErrorCode.INVAL,
         )
-    directory = _file_directory(ctx, op, name, kind)
+    directory = _file_directory(ctx, op, kind)
     return [
         _disk(op, name, kind, index, item, nodes, directory) for index, item in enumerate(op.disks)
     ]
+
+
+def space(
+    ctx: Context, op: OpInstanceCreate, kind: DiskTemplate, disks: list[Disk]
+) -> tuple[str, str, int] | None:
+    """Storage type, unit and MiB that the disks take; None when the template has no limit."""
+    checked = TEMPLATES.get(kind).traits.space_checked_as if disks else None
+    if checked is None:
+        return None
+    return checked, _file_directory(ctx, op, kind), sum(disk.size for disk in disks)
 
 
 def _disk(
@@ -81,6 +93,13 @@ def _disk(
     nodes: list[Node],
     directory: str,
 ) -> Disk:
+    if item.ext:
+        unknown = ", ".join(sorted(item.ext))
+        raise errors.OpPrereqError(
+            f"disk {index}: unknown key {unknown}; disks of template {kind} take no others than"
+            f" {', '.join(_DISK_KEYS)}",
+            errors.ErrorCode.INVAL,
+        )
     if not item.size:
         raise errors.OpPrereqError(
             f"disk {index} has no size, as in --disk {index}:size=10G", errors.ErrorCode.INVAL
@@ -114,7 +133,7 @@ def _disk(
     )
 
 
-def _file_directory(ctx: Context, op: OpInstanceCreate, name: str, kind: DiskTemplate) -> str:
+def _file_directory(ctx: Context, op: OpInstanceCreate, kind: DiskTemplate) -> str:
     """Directory below which the template puts an instance's directory; empty if it has none."""
     if not TEMPLATES.get(kind).traits.file_based:
         if op.file_storage_dir or op.file_driver:

@@ -46,23 +46,6 @@ def running(ctx: Context, instance: Instance) -> InstanceInfo | None:
     return answer.get(instance.name)
 
 
-def check_memory(ctx: Context, node: Node, hypervisor: str, needed: int, what: str) -> None:
-    """Refuse when a node has less free memory than ``needed`` MiB; OpPrereqError."""
-    params = ctx.config.cluster.hvparams.get(hypervisor, {})
-    _boot, _space, info = ctx.rpc.one(node, NodeCalls.node_info, [], [(hypervisor, params)])
-    free = info[0].get("memory_free") if info else None
-    if not isinstance(free, int):
-        raise errors.OpPrereqError(
-            f"node {node.name} does not say how much memory is free", errors.ErrorCode.ENVIRON
-        )
-    if needed > free:
-        raise errors.OpPrereqError(
-            f"not enough memory on node {node.name} for {what}: needed {needed} MiB,"
-            f" free {free} MiB",
-            errors.ErrorCode.NORES,
-        )
-
-
 def set_state(
     ctx: Context,
     instance: Instance,

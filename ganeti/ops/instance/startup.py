@@ -8,9 +8,8 @@ from ganeti.model import params
 from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
+from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops import locks
-from ganeti.ops.checks import check_hvparams
 from ganeti.ops.instance import power
 from ganeti.ops.operation import Hooks, Needs, Operation
 
@@ -40,7 +39,7 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
         )
         self.hvparams = {}
         if op.hvparams:
-            self.hvparams = check_hvparams(
+            self.hvparams = checks.check_hvparams(
                 ctx, self.instance.hypervisor, self.instance.os, self.instance.hvparams, op.hvparams
             )
         node = ctx.config.nodes[self.instance.primary_node]
@@ -52,8 +51,8 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
         self.runs = power.running(ctx, self.instance) is not None
         if not self.runs:
             memory = {**ctx.config.beparams(self.instance), **self.beparams}["maxmem"]
-            power.check_memory(
-                ctx, node, self.instance.hypervisor, memory, f"instance {name}"
+            checks.resources(
+                ctx, node, f"instance {name}", memory=(self.instance.hypervisor, memory)
             )
 
     def hooks(self) -> Hooks:

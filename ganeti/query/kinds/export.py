@@ -30,7 +30,8 @@ class ExportKind(Kind[Row]):
         return [Row(node) for node in ctx.tables.nodes]
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Row]:
-        return [Row(ctx.config.node(name)) for name in names]
+        found, exact = ctx.tables.node_index.one, ctx.config.node
+        return [Row(found(name) or exact(name)) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Row]:
         return [Row(node) for node in ctx.tables.node_index.find(values)]

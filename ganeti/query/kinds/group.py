@@ -24,7 +24,8 @@ class GroupKind(Kind[NodeGroup]):
         return ctx.tables.groups
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[NodeGroup]:
-        return [ctx.config.group(name) for name in names]
+        found, exact = ctx.tables.group_index.one, ctx.config.group
+        return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[NodeGroup]:
         return ctx.tables.group_index.find(values)

@@ -33,7 +33,8 @@ class InstanceKind(Kind[Instance]):
         return ctx.tables.instances
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Instance]:
-        return [ctx.config.instance(name) for name in names]
+        found, exact = ctx.tables.instance_index.one, ctx.config.instance
+        return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Instance]:
         return ctx.tables.instance_index.find(values)

@@ -1,6 +1,7 @@
 """Jobs. Rows are job ids; everything else comes from the job files.
 
-A job that is asked for by its id and does not exist is a row without values.
+A job that is asked for by its id and does not exist is a row without values. Archived jobs exist
+only for queries that use the field ``archived``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ class JobKind(Kind[int]):
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[int]
     ) -> Mapping[Need, Task]:
-        return {Need.JOBS: lambda: ctx.sources.jobs(rows)}
+        def load() -> Mapping[int, JobView]:
+            views = ctx.sources.jobs(rows)
+            if Need.ARCHIVE in needs:
+                return views
+            return {job_id: view for job_id, view in views.items() if not view.archived}
+
+        return {Need.JOBS: load}
 
     def settle(self, ctx: Context, rows: Sequence[int], named: bool) -> Sequence[int]:
         jobs = ctx.live.get(Need.JOBS)

@@ -24,7 +24,8 @@ class NetworkKind(Kind[Network]):
         return ctx.tables.networks
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Network]:
-        return [ctx.config.network(name) for name in names]
+        found, exact = ctx.tables.network_index.one, ctx.config.network
+        return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Network]:
         return ctx.tables.network_index.find(values)

@@ -28,7 +28,8 @@ class NodeKind(Kind[Node]):
         return ctx.tables.nodes
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Node]:
-        return [ctx.config.node(name) for name in names]
+        found, exact = ctx.tables.node_index.one, ctx.config.node
+        return [found(name) or exact(name) for name in names]
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[Node]:
         return ctx.tables.node_index.find(values)
@@ -36,7 +37,11 @@ class NodeKind(Kind[Node]):
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[Node]
     ) -> Mapping[Need, Task]:
-        requests = {node.uuid: _request(ctx, needs, node) for node in rows if not node.offline}
+        requests = {
+            node.uuid: _request(ctx, needs, node)
+            for node in rows
+            if not node.offline and (node.vm_capable or Need.NODE in needs)
+        }
         return {Need.NODE: lambda: ctx.sources.node_info(requests) if requests else {}}
 
 
@@ -233,7 +238,7 @@ def _hypervisor_field(name: str, title: str, kind: FieldKind, doc: str, key: str
     def extract(info: NodeInfo) -> Any:
         return info[2][0].get(key) if info[2] else None
 
-    KIND.field(name, title, kind, doc, needs=[Need.NODE, Need.NODE_HYPERVISOR])(
+    KIND.field(name, title, kind, doc, needs=[Need.NODE_HYPERVISOR])(
         lambda ctx: _live(ctx, extract)
     )
 
@@ -268,7 +273,7 @@ def _storage_field(
 
         return _live(ctx, extract)
 
-    KIND.field(name, title, kind, doc, needs=[Need.NODE, need])(getter)
+    KIND.field(name, title, kind, doc, needs=[need])(getter)
 
 
 for _name, _title, _doc, _key in (

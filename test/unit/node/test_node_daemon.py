@@ -21,10 +21,13 @@ from node_samples import INSTANCE, disk, instance
 from ganeti import errors
 from ganeti.base import jsonio, process, retry
 from ganeti.base.daemon import read_pid
+from ganeti.base.inotify import ANY_NAME
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.http_client import Client
 from ganeti.net.tls import Identity, TLSSocket
+from ganeti.node import daemon as node_daemon
+from ganeti.node.authorise import Authoriser
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
@@ -32,7 +35,6 @@ from ganeti.rpc.client import NodeRpc
 REPOSITORY = Path(__file__).parents[3]
 NAME = "node1.example.com"
 ADDRESS = "127.0.0.1"
-_MAIN = "import sys; from ganeti.node.daemon import main; sys.exit(main())"
 
 
 @dataclass
@@ -57,8 +59,7 @@ class Daemon:
         fresh.rename(self.paths.ssconf("master_candidates_certs"))
 
     def command(self, *arguments: str) -> list[str]:
-        warnings = ("-W", "error", "-W", "ignore::DeprecationWarning:pyinotify")
-        return [sys.executable, *warnings, "-c", _MAIN, *arguments]
+        return [sys.executable, "-W", "error", "-m", "ganeti.node.daemon", *arguments]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -298,6 +299,32 @@ def test_a_broken_certificate_leaves_the_old_one_in_force(daemon: Daemon, master
     daemon.paths.server_cert.write_text("broken")
     assert becomes(lambda: "TLS certificate not read" in daemon.log)
     assert daemon.server_digest(credential) == before
+
+
+def test_after_lost_events_everything_is_read_anew(tmp_path: Path) -> None:
+    where = Paths(tmp_path)
+    where.data.mkdir(parents=True)
+    authority = certs.create_ca("test")
+    certs.write_authority(authority, where.ca_key, where.ca_cert)
+    certs.write(where.server_cert, certs.issue_server(authority, NAME))
+    tls = Identity(where.server_cert, where.ca_cert).server_context()
+    trust: list[str] = []
+
+    class Trust(Authoriser):
+        def reload(self) -> None:
+            trust.append("read")
+
+    changed = node_daemon._on_change(
+        tls, Trust(where), (where.server_cert, where.ca_cert), where
+    )
+    before = tls.current()
+    trust.clear()
+    changed("unrelated")
+    assert (tls.current() is before, trust) == (True, [])
+    certs.write(where.server_cert, certs.issue_server(authority, NAME))
+    trust.clear()
+    changed(ANY_NAME)
+    assert (tls.current() is before, trust) == (False, ["read"])
 
 
 # starting and stopping

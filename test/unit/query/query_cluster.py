@@ -143,7 +143,12 @@ def large(count: int, nodes: int = 20, seed: int = 1) -> Config:
     """A cluster with ``count`` instances of all sorts."""
     rng = random.Random(seed)
     node_list = [
-        node(number, offline=rng.random() < 0.05, drained=rng.random() < 0.1, group=f"g{number % 3}")
+        node(
+            number,
+            offline=rng.random() < 0.05,
+            drained=rng.random() < 0.1,
+            group=f"g{number % 3}",
+        )
         for number in range(1, nodes + 1)
     ]
     instances, disks = [], []

@@ -1,0 +1,216 @@
+"""The options ``--disk`` and ``--net`` as parameters of opcodes; pure functions.
+
+All of them raise OpPrereqError (wrong_input) with one sentence that names the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.base import units
+from ganeti.base.text import nearest
+from ganeti.cli.values import IdentKeyVals, KeyVals, index_list
+
+_INVAL = errors.ErrorCode.INVAL
+
+#: Words that add or take away a device, as an identifier or as a key after an index.
+_MOVES = ("add", "attach", "remove", "detach")
+_ACTIONS = (*_MOVES, "modify")
+_MOST = {"disk": constants.MAX_DISKS, "network card": constants.MAX_NICS}
+_OPTION = {"disk": "--disk", "network card": "--net"}
+_NIC_KEYS = ("bridge", "ip", "link", "mac", "mode", "name", "network", "vlan")
+_LAST = -1
+
+
+def _bad(text: str) -> errors.OpPrereqError:
+    return errors.OpPrereqError(text, _INVAL)
+
+
+# a new instance ------------------------------------------------------------------------------
+
+
+def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
+    """Disks of a new instance from ``--disk``, ``-s`` and the template."""
+    if opts.disk_template == "diskless":
+        if opts.disks or opts.sd_size is not None:
+            raise _bad("A diskless instance has no disks: leave --disk and --os-size away")
+        return []
+    if opts.sd_size is not None:
+        if opts.disks:
+            raise _bad("Give either --disk or --os-size, not both")
+        return [{"size": opts.sd_size}]
+    if not opts.disks:
+        raise _bad("No disk was given: use --disk 0:size=10G, --os-size 10G or -t diskless")
+    disks = _listed(opts.disks, "disk")
+    return [_new_disk(index, keys) for index, keys in enumerate(disks)]
+
+
+def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
+    if "adopt" in keys:
+        for other in ("size", "spindles"):
+            if other in keys:
+                raise _bad(f"Disk {index}: an adopted disk keeps its {other}; leave it away")
+        return {**_disk_keys(index, keys), "size": 0}
+    if "size" not in keys:
+        given = f", not only {', '.join(keys)}" if keys else ""
+        raise _bad(
+            f"Disk {index} needs a size or something to adopt, as in {index}:size=10G{given}"
+        )
+    return _disk_keys(index, keys)
+
+
+def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
+    """Network cards of a new instance: those of ``--net``, none, or one with default values."""
+    if opts.no_nics:
+        if opts.nics:
+            raise _bad("Give either --net or --no-nics, not both")
+        return []
+    if not opts.nics:
+        return [{}]
+    cards = _listed(opts.nics, "network card")
+    return [_nic_keys(index, keys) for index, keys in enumerate(cards)]
+
+
+def _listed(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
+    for ident, _keys in given:
+        _index(ident, what)
+    return index_list(list(given), what)
+
+
+def _index(ident: str, what: str) -> int:
+    """The place of a device; also limits how long a list with gaps can get."""
+    if not (ident.isascii() and ident.isdigit()):
+        raise _bad(f"{_OPTION[what]}: '{ident}' is no {what} index, as in 0:key=value")
+    if len(ident) > 3 or int(ident) >= _MOST[what]:
+        raise _bad(
+            f"{_OPTION[what]}: there is no {what} {ident}: an instance has at most"
+            f" {_MOST[what]}, counted from 0"
+        )
+    return int(ident)
+
+
+# changes of an instance ----------------------------------------------------------------------
+
+
+def changes(given: Sequence[IdentKeyVals], what: str) -> list[list[Any]]:
+    """``[action, index or name, parameters]`` for each option; ``what`` as in error texts.
+
+    Forms: ``add:...`` and ``remove`` act on the end of the list, ``N:add,...`` and ``N:remove``
+    on a place, ``N:key=value`` modifies; instead of N a name or uuid can be given.
+    """
+    return [_change(ident, keys, what) for ident, keys in given]
+
+
+def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
+    if not isinstance(keys, dict):
+        raise _bad(f"{_OPTION[what]}: to take away {what} {ident} write {ident}:remove")
+    item: int | str = _LAST
+    if ident in _MOVES:
+        action, rest = ident, dict(keys)
+    else:
+        item = _place(ident, what)
+        action, rest = _split_action(ident, keys, what)
+    if action in ("remove", "detach"):
+        if rest:
+            raise _bad(
+                f"{_OPTION[what]} {ident}: '{action}' takes no other keys, such as"
+                f" '{next(iter(rest))}'"
+            )
+        return [action, item, {}]
+    if action == "modify" and not rest:
+        raise _bad(f"{_OPTION[what]} {ident}: nothing to change, as in {ident}:key=value")
+    if what == "disk":
+        if action == "add" and "size" not in rest:
+            raise _bad(f"--disk {ident}: a new disk needs a size, as in add:size=10G")
+        return [action, item, _disk_keys(ident, rest)]
+    return [action, item, _nic_keys(ident, rest)]
+
+
+def _place(ident: str, what: str) -> int | str:
+    if not ident:
+        raise _bad(f"{_OPTION[what]}: an index, a name, 'add' or 'remove' is missing at the front")
+    digits = ident.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        return ident
+    if ident == "-1":
+        return _LAST
+    return _index(ident, what)
+
+
+def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, dict[str, Any]]:
+    """Action among the keys (``modify`` if there is none), and the other keys."""
+    found = [key for key in keys if key in _ACTIONS]
+    for key in found:
+        if keys[key] is not True:
+            raise _bad(f"{_OPTION[what]} {ident}: '{key}' takes no value")
+    if len(found) > 1:
+        raise _bad(f"{_OPTION[what]} {ident}: only one of {' and '.join(found)} can be done")
+    rest = {key: text for key, text in keys.items() if key not in _ACTIONS}
+    return (found[0] if found else "modify"), rest
+
+
+# recreating ----------------------------------------------------------------------------------
+
+
+def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
+    """``[index, parameters]`` of the disks to make again, by index; empty for all of them."""
+    result: dict[int, dict[str, Any]] = {}
+    for ident, keys in given:
+        place = _index(ident, "disk")
+        if place in result:
+            raise _bad(f"--disk: disk {place} is given twice")
+        if not isinstance(keys, dict):
+            raise _bad(f"--disk: write {place} to make disk {place} again")
+        result[place] = _disk_keys(place, keys)
+    return [[place, keys] for place, keys in sorted(result.items())]
+
+
+# keys ----------------------------------------------------------------------------------------
+
+
+def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
+    """Keys of a disk with numbers where numbers are wanted; unknown ones are left to the master,
+    which has to know them for external storage."""
+    result: dict[str, Any] = {}
+    for key, found in keys.items():
+        text = _text(f"Disk {ident}", key, found)
+        if key == "size":
+            result[key] = size(text, f"Disk {ident}")
+        elif key == "spindles":
+            result[key] = _number(text, f"Disk {ident}: spindles")
+        else:
+            result[key] = text
+    return result
+
+
+def _nic_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
+    for key in keys:
+        if key not in _NIC_KEYS:
+            raise _bad(
+                f"Network card {ident}: unknown key '{key}'{nearest(key, _NIC_KEYS)};"
+                f" known are {', '.join(_NIC_KEYS)}"
+            )
+    return {key: _text(f"Network card {ident}", key, found) for key, found in keys.items()}
+
+
+def _text(device: str, key: str, found: str | bool | None) -> str:
+    if not isinstance(found, str):
+        raise _bad(f"{device}: '{key}' needs a value, as in {key}=...")
+    return found
+
+
+def size(text: str, what: str) -> int:
+    """MiB of a size; the error names what it was for."""
+    try:
+        return units.parse_size(text)
+    except errors.UnitParseError as err:
+        raise _bad(f"{what}: {errors.text(err)}") from None
+
+
+def _number(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise _bad(f"{what} must be a number, not '{text}'")
+    return int(text)

@@ -1,0 +1,109 @@
+"""Options of instances as parameters of opcodes, and the question before a risky step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.cli import notices, selection
+from ganeti.cli.command import Call
+from ganeti.cli.failures import Exit
+from ganeti.cli.values import KeyVals
+from ganeti.model import params
+from ganeti.model.params import VALUE_DEFAULT, BackendParams
+
+_INVAL = errors.ErrorCode.INVAL
+_BACKEND_TYPES = {info.name: info.type for info in msgspec.structs.fields(BackendParams)}
+_SIZES = ("maxmem", "minmem")
+
+
+def backend(given: KeyVals, *, reset: str | None) -> dict[str, Any]:
+    """Back-end parameters as numbers; ``memory`` is spelled out as ``minmem`` and ``maxmem``.
+
+    A key taken back (``-maxmem`` or the value ``default``) has the value ``reset``, or is left
+    out when that is None.
+
+    Raises:
+        ParameterError: an unknown name or a value that cannot be used.
+    """
+    kept: dict[str, Any] = {}
+    for key, found in given.items():
+        if found is None or found == VALUE_DEFAULT:
+            _backend_value(key, "1")
+            if reset is not None:
+                kept[key] = reset
+        else:
+            kept[key] = _backend_value(key, found)
+    return params.expand_backend(kept)
+
+
+def _backend_value(key: str, found: str | bool) -> Any:
+    """One back-end parameter as a number or truth value; the error names it as it was given."""
+    name = "maxmem" if key == "memory" else key
+    kind = _BACKEND_TYPES.get(name)
+    if kind is not None and kind is not bool and isinstance(found, bool):
+        raise errors.ParameterError(f"backend parameter '{key}' needs a value, as in {key}=1")
+    try:
+        return params.check(BackendParams, {name: found}, "backend")[name]
+    except (errors.UnitParseError, errors.ParameterError):
+        if kind is None or kind is bool:
+            raise
+        wanted = "a size such as 2G" if name in _SIZES else "a number"
+        raise errors.ParameterError(
+            f"backend parameter '{key}' cannot be '{found}': expected {wanted}"
+        ) from None
+
+
+def for_once(given: KeyVals, what: str) -> dict[str, Any]:
+    """Parameters that hold for one start: nothing can be taken back to a default."""
+    for key, found in given.items():
+        if found is None:
+            raise errors.OpPrereqError(
+                f"{what} parameter '{key}' cannot be taken back for one start only; give a value,"
+                " or use gnt-instance modify",
+                _INVAL,
+            )
+    return dict(given)
+
+
+def hypervisor(given: Any) -> tuple[str | None, dict[str, Any]]:
+    """Name and parameters of ``-H <hypervisor>:<key>=<value>,...``.
+
+    Raises:
+        OpPrereqError: no name at the front, or a name with a prefix that removes.
+    """
+    if given is None:
+        return None, {}
+    name, keys = given
+    if not isinstance(keys, dict) or not name or "=" in name:
+        raise errors.OpPrereqError(
+            f"-H takes <hypervisor>:<key>=<value>,..., as in kvm:acpi=true, not '{name}'", _INVAL
+        )
+    return name, {key: found for key, found in keys.items() if found is not None}
+
+
+def only_one(**given: bool) -> None:
+    """Refuse options that exclude each other; keywords are their names with underscores.
+
+    Raises:
+        OpPrereqError: more than one was given.
+    """
+    found = [f"--{name.replace('_', '-')}" for name, is_given in given.items() if is_given]
+    if len(found) > 1:
+        raise errors.OpPrereqError(f"Give only one of {' and '.join(found)}", _INVAL)
+
+
+def ask_first(call: Call, name: str, question: str) -> None:
+    """Unless ``-f`` was given, ask whether to go on with an instance, which must exist.
+
+    Raises:
+        Exit: the answer is no, or there is nobody to ask.
+        OpPrereqError: there is no such instance.
+    """
+    if call.opts.force:
+        return
+    selection.existing(call.client, [name])
+    if not notices.confirmed(question):
+        raise Exit(1)

@@ -1,0 +1,211 @@
+"""gnt-instance: what instances there are and how they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import units
+from ganeti.base.text import natural_sorted
+from ganeti.cli import info, jobs, listing, output, tags
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many
+from ganeti.cli.option import switch
+from ganeti.cli.programs import INSTANCE
+
+_LIST_FIELDS = ("name", "hypervisor", "os", "pnode", "status", "oper_ram")
+#: Fields whose lists are shown with commas; all others keep their brackets.
+_LISTS = (
+    "tags", "disk.sizes", "nic.macs", "nic.ips", "nic.modes", "nic.links", "nic.bridges",
+    "nic.networks", "snodes", "snodes.group", "snodes.group.uuid",
+)  # fmt: skip
+_STATIC = switch(
+    "-s", "--static", dest="static", help="Ask no node: show only what is configured"
+)
+
+tags.add_commands(INSTANCE, "instance", "instance")
+
+
+@INSTANCE.command(
+    "list", many("instance"), options=o.LIST_OPTIONS, default_args="GNT_INSTANCE_LIST"
+)
+def list_instances(call: Call) -> int:
+    """List instances.
+
+    Arguments are names, patterns such as 'web*', or one filter such as 'pnode == "node1"'.
+    """
+    return listing.show_list(
+        call, "instance", _LIST_FIELDS, formats=dict.fromkeys(_LISTS, output.joined)
+    )
+
+
+@INSTANCE.command("list-fields", many("field"), options=o.TABLE_OPTIONS)
+def list_fields(call: Call) -> int:
+    """List the fields that gnt-instance list can show."""
+    return listing.show_fields(call, "instance")
+
+
+@INSTANCE.command(
+    "info",
+    many("instance"),
+    aliases=("show",),
+    options=(_STATIC, o.ALL, o.ROMAN, o.PRIORITY),
+    usage="{--all | <instance>...}",
+)
+def show_info(call: Call) -> None:
+    """Show everything about instances: state, nodes, parameters, network cards and disks."""
+    names, opts = call.args, call.opts
+    if bool(names) == opts.show_all:
+        raise errors.OpPrereqError(
+            "Name the instances to show, or use --all for all of them", errors.ErrorCode.INVAL
+        )
+    found = jobs.run_op(
+        call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static
+    )
+    order = list(found) if names else natural_sorted(found)
+    if order:
+        print(info.dump([_instance(found[name]) for name in order]), end="")
+
+
+def _instance(item: Mapping[str, Any]) -> list[info.Pair]:
+    state = f"configured to be {item['config_state']}"
+    if item["run_state"]:
+        state += f", actual state is {item['run_state']}"
+    result: list[info.Pair] = [
+        ("Instance name", item["name"]),
+        ("UUID", item["uuid"]),
+        ("Serial number", item["serial_no"]),
+        ("Creation time", output.timestamp(item["ctime"])),
+        ("Modification time", output.timestamp(item["mtime"])),
+        ("State", state),
+        ("Nodes", _nodes(item)),
+        ("Operating system", item["os"]),
+        ("Operating system parameters", info.filled(item["os_actual"], item["os_instance"])),
+    ]
+    if "network_port" in item:
+        result.append(("Allocated network port", item["network_port"]))
+    result.append(("Hypervisor", item["hypervisor"]))
+    address = _vnc_address(item)
+    if address:
+        result.append(("console connection", address))
+    return [
+        *result,
+        ("Hypervisor parameters", info.filled(item["hv_actual"], item["hv_instance"])),
+        ("Back-end parameters", _backend(item["be_actual"], item["be_instance"])),
+        ("NICs", [_nic(index, nic) for index, nic in enumerate(item["nics"])]),
+        ("Disk template", item["disk_template"]),
+        ("Disks", [_disk(disk, f"disk {index}") for index, disk in enumerate(item["disks"])]),
+    ]
+
+
+def _nodes(item: Mapping[str, Any]) -> list[list[info.Pair]]:
+    secondaries = zip(
+        item["snodes"], item["snodes_group_names"], item["snodes_group_uuids"], strict=True
+    )
+    group = f"{item['pnode_group_name']} (UUID {item['pnode_group_uuid']})"
+    return [
+        [("primary", item["pnode"]), ("group", group)],
+        [
+            (
+                "secondaries",
+                [f"{name} (group {where}, group UUID {uuid})" for name, where, uuid in secondaries],
+            )
+        ],
+    ]
+
+
+def _backend(actual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Back-end parameters, with ``memory`` as the old name of ``maxmem``."""
+    shown, set_here = dict(actual), dict(own)
+    if "maxmem" in shown:
+        shown.setdefault("memory", shown["maxmem"])
+    if "maxmem" in set_here:
+        set_here.setdefault("memory", set_here["maxmem"])
+    return info.filled(shown, set_here)
+
+
+def _vnc_address(item: Mapping[str, Any]) -> str:
+    """Where the VNC display is; empty if there is none."""
+    bound = item["hv_actual"].get("vnc_bind_address")
+    port = item.get("network_port")
+    if not bound:
+        return ""
+    if str(bound).startswith("/"):
+        return f"vnc to {item['pnode']}:{bound}/{item['name']}.vnc"
+    host = item["pnode"] if bound in ("0.0.0.0", "::") else bound
+    on_node = f" on node {item['pnode']}" if bound in ("127.0.0.1", "::1") else ""
+    display = f" (display {port - 5900})" if isinstance(port, int) else ""
+    return f"vnc to {host}:{port}{display}{on_node}"
+
+
+def _nic(index: int, nic: Sequence[Any]) -> list[info.Pair]:
+    name, uuid, ip, mac, mode, link, vlan, network_uuid, network = nic
+    shown = network["name"] if isinstance(network, Mapping) else network_uuid
+    return [
+        (f"nic/{index}", ""),
+        ("MAC", mac),
+        ("IP", ip),
+        ("mode", mode),
+        ("link", link),
+        ("vlan", vlan),
+        ("network", shown),
+        ("UUID", uuid),
+        ("name", name),
+    ]
+
+
+def _disk(disk: Mapping[str, Any], otherwise: str, *, child: bool = False) -> list[info.Pair]:
+    size = disk["size"]
+    shown = units.format_size(size, "h") if isinstance(size, int) else size
+    result: list[info.Pair] = [
+        (disk["iv_name"] or otherwise, f"{disk['dev_type']}, size {shown}")
+    ]
+    if not child:
+        if disk["spindles"] is not None:
+            result.append(("spindles", disk["spindles"]))
+        result.append(("access mode", disk["mode"]))
+    result += _place(disk)
+    for title, status in (("on primary", disk["pstatus"]), ("on secondary", disk["sstatus"])):
+        if status:
+            result.append((title, _status(disk["dev_type"], status)))
+    result += [("name", disk["name"]), ("UUID", disk["uuid"])]
+    if disk["children"]:
+        parts = enumerate(disk["children"])
+        result.append(
+            ("child devices", [_disk(part, f"child {i}", child=True) for i, part in parts])
+        )
+    return result
+
+
+def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
+    """Where a disk is; the key that its nodes share stays out of it."""
+    drbd = disk["drbd_info"]
+    if drbd:
+        return [
+            ("nodeA", f"{drbd['primary_node']}, minor={drbd['primary_minor']}"),
+            ("nodeB", f"{drbd['secondary_node']}, minor={drbd['secondary_minor']}"),
+            ("port", drbd["port"]),
+        ]
+    if not disk["logical_id"] or disk["dev_type"] == "drbd":
+        return []
+    return [("logical_id", "/".join(str(part) for part in disk["logical_id"]))]
+
+
+def _status(kind: str, status: Sequence[Any]) -> str:
+    """State of a disk on a node: device, and how far a mirror is in sync."""
+    path, major, minor, percent, left, degraded, local = status
+    numbers = ":".join("N/A" if number is None else str(number) for number in (major, minor))
+    text = f"{path} ({numbers})"
+    if kind != "drbd":
+        return text
+    if percent is not None:
+        rest = "unknown" if left is None else f"{left} seconds"
+        text += f", *RECOVERING* {percent:5.2f}%, time left {rest}"
+    elif not degraded:
+        text += " in sync"
+    if degraded:
+        text += ", status *DEGRADED*" + (" *MISSING DISK*" if local == 3 else "")
+    elif percent is None:
+        text += ", status ok"
+    return text

@@ -1,0 +1,193 @@
+"""Preparing a node: what is refused before anything is touched, and starting daemons by name."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganeti import constants, errors
+from ganeti.base import jsonio
+from ganeti.bootstrap import daemons, init, node_setup
+from ganeti.net import certs
+from ganeti.paths import Paths
+
+REPOSITORY = Path(__file__).parents[3]
+NAME = "node2.example.com"
+
+
+@pytest.fixture
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
+    monkeypatch.setenv("GANETI_HOSTNAME", NAME)
+    return Paths(tmp_path)
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    authority = certs.create_ca("cluster.example.com")
+    pem = {
+        "server_pem": certs.issue_server(authority, NAME, ["192.0.2.2"]),
+        "client_pem": certs.issue_client(authority, NAME),
+    }
+    return {
+        "cluster_name": "cluster.example.com",
+        "node_name": NAME,
+        "ca_pem": authority.cert.decode(),
+        **{key: (made.key + made.cert).decode() for key, made in pem.items()},
+        "ssconf": {"cluster_name": "cluster.example.com", "master_node": "node1", "uid_pool": ""},
+        "start": False,
+        **changes,
+    }
+
+
+def run(value: Any, monkeypatch: pytest.MonkeyPatch) -> int:
+    data = value if isinstance(value, bytes) else jsonio.dumps_bytes(value)
+    stdin = io.TextIOWrapper(io.BytesIO(data))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    return node_setup.main([])
+
+
+def content(where: Paths) -> list[str]:
+    """Files below the root."""
+    return sorted(str(p.relative_to(where.root)) for p in where.root.rglob("*") if p.is_file())
+
+
+def test_a_prepared_node_has_its_certificates_and_facts(
+    where: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(request(), monkeypatch) == 0
+    assert certs.inspect(where.server_cert)
+    modes = {path: path.stat().st_mode & 0o777 for path in (
+        where.server_cert, where.client_cert, where.ca_cert, where.ssconf("cluster_name"),
+    )}
+    assert list(modes.values()) == [0o400, 0o400, 0o444, 0o444]
+    assert where.ssconf("cluster_name").read_text() == "cluster.example.com\n"
+    assert where.ssconf("uid_pool").read_text() == ""
+    assert not where.config_file.exists()
+    assert not where.ca_key.exists()
+
+
+def test_it_can_be_repeated_by_the_same_cluster(
+    where: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(request(), monkeypatch) == 0
+    first = content(where)
+    assert run(request(), monkeypatch) == 0
+    assert content(where) == first
+
+
+def test_a_node_of_another_cluster_is_not_taken_without_force(
+    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(request(), monkeypatch) == 0
+    before = where.server_cert.read_bytes()
+    other = request(cluster_name="other", ssconf={"cluster_name": "other"})
+    assert run(other, monkeypatch) == 1
+    assert "belongs to the cluster cluster.example.com (--force-join" in capsys.readouterr().err
+    assert where.server_cert.read_bytes() == before
+    assert run({**other, "force_join": True}, monkeypatch) == 0
+    assert where.ssconf("cluster_name").read_text() == "other\n"
+
+
+def test_a_node_that_is_called_otherwise_is_refused(
+    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(request(node_name="node3.example.com"), monkeypatch) == 1
+    assert capsys.readouterr().err == (
+        f"ganeti-node-setup: this server is called {NAME}, but the cluster wants to add"
+        " node3.example.com\n"
+    )
+    assert content(where) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"", "invalid JSON at line 1"),
+        (b"\xff", "not UTF-8"),
+        ([], "is no set-up request"),
+        ({}, "is no set-up request"),
+        ({**request(), "surprise": 1}, "surprise"),
+        ({**request(), "ssconf": {"x": 1}}, "ssconf"),
+    ],
+)
+def test_rubbish_is_refused_and_no_secret_is_shown(
+    where: Paths,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    value: Any,
+    words: str,
+) -> None:
+    assert run(value, monkeypatch) == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("ganeti-node-setup: ")
+    assert words in shown
+    assert "PRIVATE" not in shown
+    assert len(shown.splitlines()) == 1
+    assert content(where) == []
+
+
+# a first cluster
+
+
+def test_a_node_of_a_cluster_does_not_begin_another(where: Paths) -> None:
+    init._check_new(where)
+    init.make_directories(where)
+    where.server_cert.write_text("x")
+    with pytest.raises(errors.OpPrereqError, match="was prepared for a cluster"):
+        init._check_new(where)
+    where.config_file.write_text("{}")
+    with pytest.raises(errors.OpPrereqError, match="belongs to a cluster already") as caught:
+        init._check_new(where)
+    assert caught.value.args[1] == errors.ErrorCode.STATE
+
+
+def test_removing_the_cluster_leaves_what_is_not_its_own(where: Paths) -> None:
+    init.make_directories(where)
+    for path in (where.config_file, where.client_cert, where.ssconf("node_list")):
+        path.write_text("x")
+    where.file_storage.mkdir(parents=True)
+    disk = where.file_storage / "disk"
+    disk.write_text("precious")
+    init.remove_files(where)
+    init.remove_files(where)
+    assert content(where) == [str(disk.relative_to(where.root))]
+
+
+def test_a_name_without_address_is_refused(where: Paths) -> None:
+    with pytest.raises(errors.OpPrereqError, match="has no address: put it into DNS"):
+        init._address("no..such..name", "the cluster")
+
+
+# daemons
+
+
+@pytest.mark.parametrize("name", [constants.NODED, constants.MASTERD])
+def test_the_command_line_of_a_daemon_runs_that_daemon(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*daemons.argv(name), "--help"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {name} ")
+
+
+def test_a_daemon_that_cannot_start_says_why(where: Paths) -> None:
+    with pytest.raises(errors.OpExecError, match="this node is not part of a cluster"):
+        daemons.start(constants.NODED, where)
+
+
+def test_stopping_what_does_not_run_is_no_error(where: Paths) -> None:
+    assert daemons.stop(constants.NODED, where) is False
+    init.make_directories(where)
+    where.pid_file(constants.NODED).write_text(f"{os.getpid()}\n")
+    assert daemons.stop(constants.NODED, where) is False

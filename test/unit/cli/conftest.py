@@ -1,0 +1,113 @@
+"""A master to talk to, and a way to run gnt-instance as it is run from a shell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from recording_master import RecordingMaster
+
+from ganeti.cli import program, programs
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+def _descriptors() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            target = os.readlink(f"/proc/self/fd/{name}")
+            if target.startswith(("socket:", "pipe:", "anon_inode:")):
+                found.add(target)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """Fail a test that leaves a thread, socket or pipe behind."""
+    threads, before = set(threading.enumerate()), _descriptors()
+    yield
+    assert set(threading.enumerate()) <= threads
+    assert _descriptors() <= before
+
+
+@pytest.fixture
+def master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingMaster]:
+    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
+    monkeypatch.setenv("GANETI_HOSTNAME", "node1.example.com")
+    monkeypatch.setenv("TZ", "UTC")
+    for name in ("GNT_INSTANCE_LIST", "GANETI_REMOTE_SHELL"):
+        monkeypatch.delenv(name, raising=False)
+    made = RecordingMaster(tmp_path)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def gnt_instance(master: RecordingMaster, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run gnt-instance in this process; the words are given one by one, or as one text."""
+
+    def run(*words: str) -> Ran:
+        argv = words[0].split() if len(words) == 1 else list(words)
+        code = program.main(programs.INSTANCE, argv)
+        said = capsys.readouterr()
+        return Ran(code, said.out, said.err)
+
+    return run
+
+
+_OWN_TERMINAL = """
+import fcntl, sys, termios
+if sys.stdin.isatty():
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from ganeti.cli.instance import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def start_gnt_instance(master: RecordingMaster) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start gnt-instance as a process that has the given terminal, or none at all."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str, terminal: int | None = None) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, "-c", _OWN_TERMINAL, *words],
+            stdin=subprocess.DEVNULL if terminal is None else terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.wait(10)
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()

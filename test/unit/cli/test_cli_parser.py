@@ -1,0 +1,131 @@
+"""Command line words to options and arguments."""
+
+from __future__ import annotations
+
+import pytest
+
+from ganeti.cli import options as o
+from ganeti.cli.option import ignored, select, switch, value, values_of
+from ganeti.cli.parser import HelpWanted, UsageError, parse
+
+OPTIONS = (
+    o.BACKEND,
+    o.DISK,
+    o.DEBUG,
+    o.FORCE,
+    o.SHUTDOWN_TIMEOUT,
+    o.DISK_TEMPLATE,
+    switch("--node-tags", dest="node_tags", help=""),
+    value("--node", dest="node", help=""),
+    value("--units", dest="units", help="", choices=("h", "m")),
+    select("--on", dest="state", const="on", help=""),
+    select("--off", dest="state", const="off", help=""),
+    ignored("--no-ip-check", help=""),
+)
+
+
+def test_defaults_when_nothing_is_given() -> None:
+    opts, args = parse(OPTIONS, [])
+    assert (opts.force, opts.debug, opts.disks, opts.beparams, opts.state) == (
+        False, 0, [], {}, None,
+    )  # fmt: skip
+    assert opts.shutdown_timeout == 120
+    assert args == []
+
+
+def test_two_runs_do_not_share_lists() -> None:
+    parse(OPTIONS, ["--disk", "0:size=1"])
+    assert parse(OPTIONS, [])[0].disks == []
+
+
+def test_options_end_at_the_first_argument() -> None:
+    opts, args = parse(OPTIONS, ["-f", "web1", "--node", "n1"])
+    assert opts.force
+    assert opts.node is None
+    assert args == ["web1", "--node", "n1"]
+
+
+def test_two_dashes_end_the_options() -> None:
+    opts, args = parse(OPTIONS, ["--", "-f"])
+    assert not opts.force
+    assert args == ["-f"]
+
+
+def test_a_single_dash_is_an_argument() -> None:
+    assert parse(OPTIONS, ["-", "-f"])[1] == ["-", "-f"]
+
+
+@pytest.mark.parametrize("words", [["--shutdown-timeout=5"], ["--shutdown", "5"], ["--sh=5"]])
+def test_long_options_may_be_shortened(words: list[str]) -> None:
+    assert parse(OPTIONS, words)[0].shutdown_timeout == 5
+
+
+def test_a_complete_name_wins_over_a_longer_one() -> None:
+    opts, _ = parse(OPTIONS, ["--node", "n1"])
+    assert opts.node == "n1"
+    assert not opts.node_tags
+
+
+def test_an_ambiguous_abbreviation_is_refused_with_its_meanings() -> None:
+    with pytest.raises(UsageError, match=r"--o is ambiguous: --off, --on"):
+        parse(OPTIONS, ["--o"])
+
+
+def test_an_unknown_option_is_refused_with_a_near_one() -> None:
+    with pytest.raises(UsageError, match=r"no such option: --forze \(did you mean --force\?\)"):
+        parse(OPTIONS, ["--forze"])
+    with pytest.raises(UsageError, match="no such option: -x"):
+        parse(OPTIONS, ["-x"])
+
+
+@pytest.mark.parametrize("words", [["-B", "-maxmem"], ["-B-maxmem"]])
+def test_a_value_may_begin_with_a_dash(words: list[str]) -> None:
+    assert parse(OPTIONS, words)[0].beparams == {"maxmem": None}
+
+
+def test_short_options_can_be_joined() -> None:
+    opts, _ = parse(OPTIONS, ["-dfdt", "plain"])
+    assert (opts.debug, opts.force, opts.disk_template) == (2, True, "plain")
+
+
+@pytest.mark.parametrize("words", [["-B"], ["--disk"], ["--node"]])
+def test_a_missing_value_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=f"option {words[0]} needs a value"):
+        parse(OPTIONS, words)
+
+
+def test_a_switch_takes_no_value() -> None:
+    with pytest.raises(UsageError, match="option --force takes no value"):
+        parse(OPTIONS, ["--force=yes"])
+
+
+def test_an_empty_value_is_a_value() -> None:
+    assert parse(OPTIONS, ["--node="])[0].node == ""
+
+
+def test_a_word_outside_the_choices_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"-t: 'plian' is none of .*did you mean plain"):
+        parse(OPTIONS, ["-t", "plian"])
+
+
+def test_an_unusable_value_names_the_option() -> None:
+    with pytest.raises(UsageError, match="--shutdown-timeout: 'soon' is no whole number"):
+        parse(OPTIONS, ["--shutdown-timeout", "soon"])
+
+
+def test_the_last_one_counts_or_all_do() -> None:
+    opts, _ = parse(
+        (values_of("--to", dest="to", help=""), *OPTIONS),
+        ["--on", "--off", "--node", "a", "--node", "b", "--to", "x", "--to", "y"],
+    )
+    assert (opts.state, opts.node, opts.to) == ("off", "b", ["x", "y"])
+
+
+def test_options_without_effect_are_accepted() -> None:
+    assert parse(OPTIONS, ["--no-ip-check", "web1"])[1] == ["web1"]
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "--he"])
+def test_help_wins(word: str) -> None:
+    with pytest.raises(HelpWanted):
+        parse(OPTIONS, ["-f", word, "--nonsense"])
