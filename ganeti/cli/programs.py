@@ -41,6 +41,9 @@ INSTANCE = Program(
     ),
 )
 JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
+FILTER = Program(
+    "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)
+)
 OS = Program("gnt-os", "Look at OS definitions and their settings.", ("ganeti.cli.os_commands",))
 DEBUG = Program(
     "gnt-debug", "Test and inspect the cluster manager.", ("ganeti.cli.debug_commands",)

@@ -81,11 +81,11 @@ def action_of(raw: Any) -> Action:
     if isinstance(raw, list | tuple) and len(raw) == 2 and raw[0] == RATE_LIMIT:
         limit = raw[1]
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= HIGHEST:
-            raise _wrong(f"{RATE_LIMIT} needs a whole number from 1 on, not {raw[1]!r:.40}")
+            raise _wrong(f"{RATE_LIMIT} needs a whole number from 1 on, not {shown(raw[1])}")
         return Action(RATE_LIMIT, limit)
     hint = nearest(raw, WORDS) if isinstance(raw, str) else ""
     raise _wrong(
-        f"{raw!r:.60} is no action of a filter rule{hint}: expected {', '.join(WORDS)}"
+        f"{shown(raw)} is no action of a filter rule{hint}: expected {', '.join(WORDS)}"
         f' or ["{RATE_LIMIT}", <number>]'
     )
 
@@ -95,7 +95,7 @@ def check_priority(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= HIGHEST:
         raise _wrong(
             f"the priority of a filter rule must be a whole number from 0 to {HIGHEST},"
-            f" not {raw!r:.40}"
+            f" not {shown(raw)}"
         )
     return raw
 
@@ -110,7 +110,7 @@ class Predicates:
             OpPrereqError: what is wrong with which predicate.
         """
         if not isinstance(raw, list | tuple):
-            raise _wrong(f"the predicates of a filter rule must be a list, not {raw!r:.60}")
+            raise _wrong(f"the predicates of a filter rule must be a list, not {shown(raw)}")
         self._budget = Budget(MATCH_LIMIT)
         self._tests: list[Callable[[JobFacts], bool]] = []
         for number, item in enumerate(raw, 1):
@@ -124,7 +124,7 @@ class Predicates:
         if not (isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)):
             raise errors.ParameterError(
                 f"expected [kind, filter] with one of the kinds {', '.join(KINDS)},"
-                f" not {item!r:.60}"
+                f" not {shown(item)}"
             )
         kind, raw = item
         if kind == "jobid":
@@ -284,6 +284,20 @@ def _reason_getter(name: str) -> Get:
 
 def _trail(op: Op) -> Sequence[Sequence[Any]]:
     return op.get("reason") or ()
+
+
+def shown(value: Any) -> str:
+    """A JSON value in a message: short, and whatever is nested only as a list or an object."""
+    if isinstance(value, list | tuple):
+        parts = ["[...]" if isinstance(part, list | tuple) else shown(part) for part in value[:4]]
+        return f"[{', '.join(parts + ['...'] * (len(value) > 4))}]"
+    if isinstance(value, dict):
+        return "an object"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int) and value.bit_length() > 100:
+        return "a huge number"
+    return repr(value) if len(str(value)) <= 60 else f"{str(value)[:60]!r}..."
 
 
 def _wrong(text: str) -> errors.OpPrereqError:

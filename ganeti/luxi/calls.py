@@ -16,7 +16,6 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import jsonio, text
 
-
 _PARSE_FAILURE = "Failed to parse request: "
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import files
 from ganeti.luxi.server import Reply
-from ganeti.master import facts
+from ganeti.master import facts, job_filters
 from ganeti.master.core import Core
 from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.job import JobRecord, Submitter
@@ -53,6 +53,8 @@ class Service:
             "ChangeJobPriority": self._change_priority,
             "SetDrainFlag": self._set_drain,
             "SetWatcherPause": self._set_watcher_pause,
+            "ReplaceFilter": self._replace_filter,
+            "DeleteFilter": self._delete_filter,
         }
 
     def __call__(self, method: str, args: Args, peer: Credentials, reply: Reply) -> None:
@@ -142,6 +144,17 @@ class Service:
             raise errors.GenericError("the watcher cannot be paused until a time in the past")
         files.write_atomic(path, f"{value!r}\n", mode=0o644)
         return until
+
+    # job filters -------------------------------------------------------------------------
+
+    def _replace_filter(self, args: Args, peer: Credentials) -> str:
+        core = self._core
+        return job_filters.replace_rule(
+            core.store, core.clock, _user_name(peer.uid), args, last_job=core.queue.last_id
+        )
+
+    def _delete_filter(self, args: Args, peer: Credentials) -> None:
+        job_filters.delete_rule(self._core.store, _user_name(peer.uid), args["uuid"])
 
     # waiting -----------------------------------------------------------------------------
 

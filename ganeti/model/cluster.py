@@ -7,6 +7,11 @@ from typing import Any
 from ganeti.model.base import Tagged
 from ganeti.model.names import NodeUuid
 
+#: Names of the data collectors of the monitoring daemon.
+DATA_COLLECTORS = (
+    "cpu-avg-load", "diskstats", "drbd", "inst-status-xen", "lv", "xen-cpu-avg-load",
+)  # fmt: skip
+
 
 class Cluster(Tagged, frozen=True, kw_only=True):
     rsahostkeypub: str = ""

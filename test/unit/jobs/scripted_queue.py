@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from ganeti import errors
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
-from ganeti.locking.manager import LockManager
+from ganeti.locking.manager import LockManager, Request
 from ganeti.model.job import JobRecord, Submitter
 from ganeti.model.names import JobStatus
 from ganeti.opcodes.base import OpCode
@@ -139,13 +140,28 @@ class Crew:
             )
 
 
+class WatchedLocks(LockManager):
+    """Tells that a request was made."""
+
+    def __init__(self, clock: SetClock, tell: Callable[[], None]) -> None:
+        super().__init__(("cluster", "instance", "node"), clock)
+        self._tell = tell
+
+    def request(self, *args: Any, **options: Any) -> Request:
+        request = super().request(*args, **options)
+        self._tell()
+        return request
+
+
 class Office:
     """A queue with everything around it, in one directory."""
 
     def __init__(self, directory: Path, workers: int) -> None:
         self.directory = directory
         self.clock = SetClock()
-        self.locks = LockManager(("cluster", "instance", "node"), self.clock)
+        self._changed = threading.Condition()
+        self._changes = 0
+        self.locks = WatchedLocks(self.clock, self._something_happened)
         self.locks.create(INSTANCE, NAMES)
         self.locks.create(INSTANCE + 1, ["node1"])
         self.crew = Crew(self.locks)
@@ -153,21 +169,34 @@ class Office:
         self.files.open()
         self.queue = JobQueue(self.files, self.locks, self.crew, workers=workers, clock=self.clock)
         self.told: list[int] = []
-        self._changed = threading.Condition()
         self.queue.add_listener(self._tell)
         self.queue.start()
 
     def _tell(self, job_id: int) -> None:
+        self.told.append(job_id)
+        self._something_happened()
+
+    def _something_happened(self) -> None:
         with self._changed:
-            self.told.append(job_id)
+            self._changes += 1
             self._changed.notify_all()
 
     def submit(self, *ops: OpCode) -> int:
         return self.queue.submit([list(ops)], Submitter(uid=1000, name="alice"))[0]
 
     def until(self, condition: Callable[[], bool], what: str) -> None:
-        with self._changed:
-            assert self._changed.wait_for(condition, PATIENCE), f"never came: {what}"
+        """Wait for a condition; it is looked at after each change of a job or a lock."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            with self._changed:
+                seen = self._changes
+            if condition():
+                return
+            with self._changed:
+                left = end - time.monotonic()
+                assert self._changed.wait_for(lambda: self._changes != seen, left), (  # noqa: B023
+                    f"never came: {what}"
+                )
 
     def status(self, job_id: int) -> JobStatus:
         return self.queue.view(lambda record: record.status, job_id)

@@ -539,7 +539,7 @@ def test_archiving_stops_when_its_time_is_over(office):
     assert office.queue.auto_archive(-1, -1) == (0, 3)
 
 
-def test_a_job_is_archived_with_its_end_even_while_that_is_being_written(office, crash):
+def test_a_job_is_archived_with_its_end_even_while_that_is_being_written(office):
     """Otherwise its last write would bring it back after a restart."""
     archived: list[list[int]] = []
     done = threading.Event()
