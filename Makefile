@@ -56,6 +56,7 @@ install: ## install programs and OS definitions below PREFIX (DESTDIR is honoure
 	@$(PYTHON) -m pip install --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
 	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
 	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
+	@install -D -m 755 tools/master-ip-setup "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/master-ip-setup"
 
 dist: $(VENV)/run.stamp ## source archive and wheel in dist/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build

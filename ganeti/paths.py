@@ -163,6 +163,16 @@ class Paths:
         return self.conf / "file-storage-paths"
 
     @property
+    def master_ip_script(self) -> Path:
+        """The administrator's own script that sets the address of the cluster."""
+        return self.conf / "scripts" / "master-ip-setup"
+
+    @property
+    def master_ip_state(self) -> Path:
+        """In a rooted cluster: the address that this node would carry, as the script wrote it."""
+        return self.run / "master-ip"
+
+    @property
     def hosts(self) -> Path:
         return self.under("/etc/hosts")
 

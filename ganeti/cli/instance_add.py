@@ -13,7 +13,6 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.option import switch, switch_off
 from ganeti.cli.programs import INSTANCE
-from ganeti.opcodes import registry, wire
 
 _INVAL = errors.ErrorCode.INVAL
 _CREATE = "OP_INSTANCE_CREATE"
@@ -108,6 +107,8 @@ def _read(path: str) -> list[jobs.WireOp]:
 
 
 def _instance(path: str, number: int, raw: Any) -> jobs.WireOp:
+    from ganeti.opcodes import registry, wire
+
     where = f"'{path}', instance {number}"
     if not isinstance(raw, dict):
         raise errors.OpPrereqError(f"{where}: expected an object", _INVAL)

@@ -8,7 +8,6 @@ import sys
 from typing import Any
 
 from ganeti import errors
-from ganeti.base import remote_shell
 from ganeti.cli import options as o
 from ganeti.cli import selection, ssconf
 from ganeti.cli.command import Call, one
@@ -70,6 +69,8 @@ def _console(call: Call, name: str) -> dict[str, Any]:
 
 def _terminal(call: Call, found: dict[str, Any]) -> None:
     """Become the program that shows the console, so nothing of ours stays while it is open."""
+    from ganeti.base import remote_shell
+
     node = str(found["host"])
     words = remote_shell.argv(
         node,

@@ -60,7 +60,7 @@ def fields(name: str, opts: SimpleNamespace) -> dict[str, Any]:
         "disk_template": opts.disk_template,
         "disks": instance_devices.new_disks(opts),
         "nics": instance_devices.new_nics(opts),
-        "beparams": instance_params.backend(opts.beparams, reset=None),
+        "beparams": instance_params.backend(opts.beparams, keep_resets=False),
         "hypervisor": hypervisor,
         "hvparams": hvparams,
         "pnode": primary,

@@ -12,7 +12,6 @@ from ganeti.cli.command import Call, one
 from ganeti.cli.option import switch, switch_off, value
 from ganeti.cli.programs import INSTANCE
 from ganeti.cli.values import resets_as_default
-from ganeti.model.params import VALUE_DEFAULT
 
 _OFFLINE = switch("--offline", dest="offline_inst", help="Take a stopped instance out of use")
 _ONLINE = switch("--online", dest="online_inst", help="Take it into use again, stopped")
@@ -98,7 +97,7 @@ def _changes(opts: SimpleNamespace) -> dict[str, Any]:
     instance_params.only_one(online=opts.online_inst, offline=opts.offline_inst)
     offline = True if opts.offline_inst else (False if opts.online_inst else None)
     return {
-        "beparams": instance_params.backend(opts.beparams, reset=VALUE_DEFAULT),
+        "beparams": instance_params.backend(opts.beparams, keep_resets=True),
         "hvparams": resets_as_default(opts.hvparams),
         "disks": instance_devices.changes(opts.disks, "disk"),
         "nics": instance_devices.changes(opts.nics, "network card"),

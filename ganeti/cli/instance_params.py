@@ -4,36 +4,34 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from ganeti import errors
 from ganeti.cli import notices, selection
 from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
 from ganeti.cli.values import KeyVals
-from ganeti.model import params
-from ganeti.model.params import VALUE_DEFAULT, BackendParams
 
 _INVAL = errors.ErrorCode.INVAL
-_BACKEND_TYPES = {info.name: info.type for info in msgspec.structs.fields(BackendParams)}
-_SIZES = ("maxmem", "minmem")
 
 
-def backend(given: KeyVals, *, reset: str | None) -> dict[str, Any]:
+def backend(given: KeyVals, *, keep_resets: bool) -> dict[str, Any]:
     """Back-end parameters as numbers; ``memory`` is spelled out as ``minmem`` and ``maxmem``.
 
-    A key taken back (``-maxmem`` or the value ``default``) has the value ``reset``, or is left
-    out when that is None.
+    A key taken back (``-maxmem`` or the value ``default``) has the value ``default``, or is left
+    out without ``keep_resets``.
 
     Raises:
         ParameterError: an unknown name or a value that cannot be used.
     """
+    if not given:
+        return {}
+    from ganeti.model import params
+
     kept: dict[str, Any] = {}
     for key, found in given.items():
-        if found is None or found == VALUE_DEFAULT:
+        if found is None or found == params.VALUE_DEFAULT:
             _backend_value(key, "1")
-            if reset is not None:
-                kept[key] = reset
+            if keep_resets:
+                kept[key] = params.VALUE_DEFAULT
         else:
             kept[key] = _backend_value(key, found)
     return params.expand_backend(kept)
@@ -41,16 +39,21 @@ def backend(given: KeyVals, *, reset: str | None) -> dict[str, Any]:
 
 def _backend_value(key: str, found: str | bool) -> Any:
     """One back-end parameter as a number or truth value; the error names it as it was given."""
+    import msgspec
+
+    from ganeti.model import params
+
     name = "maxmem" if key == "memory" else key
-    kind = _BACKEND_TYPES.get(name)
-    if kind is not None and kind is not bool and isinstance(found, bool):
+    kinds = {info.name: info.type for info in msgspec.structs.fields(params.BackendParams)}
+    is_number = kinds.get(name, bool) is not bool
+    if is_number and isinstance(found, bool):
         raise errors.ParameterError(f"backend parameter '{key}' needs a value, as in {key}=1")
     try:
-        return params.check(BackendParams, {name: found}, "backend")[name]
-    except (errors.UnitParseError, errors.ParameterError):
-        if kind is None or kind is bool:
+        return params.check(params.BackendParams, {name: found}, "backend")[name]
+    except errors.ParameterError:
+        if not is_number:
             raise
-        wanted = "a size such as 2G" if name in _SIZES else "a number"
+        wanted = "a size such as 2G" if name in ("maxmem", "minmem") else "a number"
         raise errors.ParameterError(
             f"backend parameter '{key}' cannot be '{found}': expected {wanted}"
         ) from None

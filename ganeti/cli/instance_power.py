@@ -40,7 +40,7 @@ def startup(call: Call) -> int:
     opts = call.opts
     hvparams = instance_params.for_once(opts.hvparams, "hypervisor")
     beparams = instance_params.backend(
-        instance_params.for_once(opts.beparams, "backend"), reset=None
+        instance_params.for_once(opts.beparams, "backend"), keep_resets=False
     )
     return selection.act(
         call,

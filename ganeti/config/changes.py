@@ -59,10 +59,9 @@ class Draft:
         """
         container = container_of(obj)
         uuid: str = getattr(obj, "uuid")  # noqa: B009
-        current = self._puts.get((container, uuid)) or getattr(self.config.data, container).get(
-            uuid
-        )
-        if current is None:
+        key = (container, uuid)
+        current = self._puts.get(key) or getattr(self.config.data, container).get(uuid)
+        if current is None or key in self._deletes:
             raise errors.ConfigurationError(f"{container} {uuid} was removed meanwhile")
         self.put(base.replace(current, **values))
 
@@ -159,8 +158,8 @@ def replay(config: Config, value: dict[str, Any], *, mtime: float) -> Config:
     """The state after a change read from the journal; ConfigurationError if it is damaged."""
     puts: list[tuple[str, str, ConfigObject]] = []
     for container, objects in value.get("put", {}).items():
+        cls = _class_of(container)
         for uuid, raw in objects.items():
-            cls = CONTAINERS[container]
             puts.append((container, uuid, base.from_wire(cls, raw, f"{container} {uuid}")))
     cluster = None
     if "cluster" in value:
@@ -168,7 +167,18 @@ def replay(config: Config, value: dict[str, Any], *, mtime: float) -> Config:
     return config.apply(puts, _deleted(value), cluster, mtime=mtime)
 
 
+def _class_of(container: str) -> type[ConfigObject]:
+    found = CONTAINERS.get(container)
+    if found is None:
+        raise errors.ConfigurationError(
+            f"the journal changes '{container}', which this version does not know: it was written"
+            " by a newer version"
+        )
+    return found
+
+
 def _deleted(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for container, uuids in value.get("delete", {}).items():
+        _class_of(container)
         for uuid in uuids:
             yield container, uuid

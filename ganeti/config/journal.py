@@ -1,7 +1,8 @@
 """The journal: one line for each change, durable before the change is reported.
 
 A line is ``<crc32 of the rest, 8 hex digits> <JSON>``. A last line without its end was never
-acknowledged and is dropped; damage anywhere else is an error, as a change would be lost.
+acknowledged and is dropped, and so is one with zero bytes: blocks that never reached the disk
+before a power cut. Damage anywhere else is an error, as a change would be lost.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _read(path: Path) -> Iterator[tuple[Record, int]]:
     for number, line in enumerate(lines, 1):
         record = _decode(line)
         if record is None:
-            if number == len(lines) and not rest:
+            if number == len(lines) and not rest and b"\0" in line:
                 return
             raise errors.ConfigurationError(
                 f"{path} is damaged at line {number}; nothing was changed. Restore the file from"

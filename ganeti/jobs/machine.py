@@ -211,7 +211,6 @@ def _priority(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, PriorityChanged)
     for op in machine.job.ops[_current(machine.job) :]:
         op.priority = event.priority
-        op.input = {**op.input, "priority": event.priority}
     return Effect.PERSIST | Effect.NOTIFY
 
 

@@ -14,6 +14,7 @@ from ganeti.node.files import Files
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.instances import Instances
+from ganeti.node.master_ip import MasterIp
 from ganeti.node.system import System
 from ganeti.node.verify import Verifier
 from ganeti.rpc.calls import Json, NodeCalls
@@ -21,6 +22,7 @@ from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
     InstanceInfo,
+    MasterNetwork,
     NodeDisk,
     NodeInstance,
     OsInfo,
@@ -34,6 +36,7 @@ class Node(NodeCalls):
         self._system = System(context)
         self._files = Files(context)
         self._hooks = Hooks(context)
+        self._master_ip = MasterIp(context, self._hooks)
         self._disks = Disks(context)
         self._instances = Instances(context, self._disks)
         self._guest_os = GuestOs(context, self._disks)
@@ -67,6 +70,24 @@ class Node(NodeCalls):
 
     def node_stop_master(self) -> None:
         self._system.stop_master()
+
+    def node_demote_from_mc(self) -> None:
+        self._system.demote()
+
+    def node_activate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
+        self._master_ip.activate(master_params, external=use_external_mip_script)
+
+    def node_deactivate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
+        self._master_ip.deactivate(master_params, external=use_external_mip_script)
+
+    def node_change_master_netmask(
+        self, old_netmask: int, netmask: int, master_ip: str, master_netdev: str
+    ) -> None:
+        self._master_ip.change_netmask(old_netmask, netmask, master_ip, master_netdev)
 
     def test_delay(self, duration: float) -> None:
         self._system.delay(duration)

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -102,6 +102,23 @@ class System:
                 f"the master daemon (pid {pid}) did not stop within {self._master_stop_wait:g} s"
             )
 
+    def demote(self) -> None:
+        """Remove what only master candidates have: configuration, authority's key, job files.
+
+        Raises:
+            GenericError: this node is the master, its master daemon runs, or a file stays.
+        """
+        paths = self._context.paths
+        if self._context.ssconf(ssconf_keys.MASTER_NODE) == self._context.name:
+            raise errors.GenericError("this node is the master and stays a master candidate")
+        pid = daemon.running_pid(paths.pid_file(constants.MASTERD))
+        if pid is not None:
+            raise errors.GenericError(
+                f"the master daemon runs here (pid {pid}), so the configuration is not removed"
+            )
+        log.warning("this node is no master candidate any more")
+        _remove(_candidate_files(paths))
+
     def delay(self, seconds: float) -> None:
         """Wait; the stop of the daemon ends it with an error."""
         if not math.isfinite(seconds) or seconds < 0:
@@ -124,30 +141,38 @@ class System:
             GenericError: a file cannot be removed.
         """
         log.warning("this node leaves the cluster")
-        try:
-            for path in _cluster_files(self._context.paths):
-                if files.remove(path):
-                    log.info("removed %s", path)
-        except OSError as err:
-            raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
+        _remove(_cluster_files(self._context.paths))
         self._context.on_leave()
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    try:
+        for path in paths:
+            if files.remove(path):
+                log.info("removed %s", path)
+    except OSError as err:
+        raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
+
+
+def _candidate_files(paths: Paths) -> Iterator[Path]:
+    """What a node needs to become master."""
+    yield from (paths.config_file, paths.journal_file, paths.ca_key)
+    yield from (paths.data / "rapi.pem", paths.data / "rapi" / "users")
+    for pattern in ("job-*", "archive/*/job-*"):
+        yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
+    yield from (paths.queue / name for name in ("serial", "version", "drain"))
 
 
 def _cluster_files(paths: Paths) -> Iterator[Path]:
     """What makes this host a member of a cluster; nothing of any instance."""
     data = paths.data
-    yield from (paths.config_file, paths.journal_file, paths.ca_key)
-    for pattern in ("job-*", "archive/*/job-*"):
-        yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
-    yield from (paths.queue / name for name in ("serial", "version", "drain"))
+    yield from _candidate_files(paths)
     yield from (paths.domain_secret, paths.hmac_key, paths.watcher_pause)
     yield from data.glob("watcher.*.data")
     yield from data.glob("watcher.*.instance-status")
     for name in (
         "known_hosts",
         "ganeti_pub_keys",
-        "rapi.pem",
-        "rapi/users",
         "spice.pem",
         "spice-ca.pem",
     ):

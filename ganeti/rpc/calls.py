@@ -23,6 +23,7 @@ from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
     InstanceInfo,
+    MasterNetwork,
     NodeDisk,
     NodeInstance,
     OsInfo,
@@ -129,6 +130,32 @@ class NodeCalls(ABC):
     @call(timeout=FAST)
     def node_stop_master(self) -> None:
         """Stop the master daemon on this node."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_demote_from_mc(self) -> None:
+        """Forget what only master candidates have; refused on the master."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_activate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
+        """Put the address of the cluster on this node; no error when it is there."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_deactivate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
+        """Take the address of the cluster off this node; no error when it is not there."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_change_master_netmask(
+        self, old_netmask: int, netmask: int, master_ip: str, master_netdev: str
+    ) -> None:
+        """Change the prefix length of the address of the cluster, if this node has it."""
 
     @abstractmethod
     @call(timeout=ONE_DAY)

@@ -123,3 +123,16 @@ class OsInfo(msgspec.Struct, kw_only=True):
     parameters: list[tuple[str, str]]
     api_versions: list[int]
     trusted: bool = True
+
+
+class MasterNetwork(msgspec.Struct, kw_only=True, frozen=True):
+    """The address of the cluster, as the master node carries it."""
+
+    #: uuid of the master node
+    uuid: str
+    ip: str
+    #: prefix length
+    netmask: int
+    netdev: str
+    #: 2 (IPv4) or 10 (IPv6)
+    ip_family: int = 2

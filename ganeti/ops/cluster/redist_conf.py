@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRedistConf
-from ganeti.ops.operation import Operation
+from ganeti.ops import shared_files
+from ganeti.ops.operation import Needs, Operation
 
 
 class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
+    def locks(self) -> Needs:
+        """All nodes, shared: none may be drained or removed while it is being served."""
+        yield Need(LockLevel.NODE, None, shared=True)
+
     def run(self) -> None:
-        for failure in self.ctx.services.distribute_ssconf():
-            self.ctx.warn(failure)
+        ctx = self.ctx
+        config = ctx.config
+        failures = ctx.services.distribute_ssconf()
+        failures += shared_files.send(
+            ctx, config.online_nodes(), shared_files.for_all(ctx.paths)
+        )
+        failures += shared_files.send(
+            ctx, config.candidates(), shared_files.for_candidates(ctx.paths)
+        )
+        failures += shared_files.send_config(ctx, config.candidates())
+        for failure in failures:
+            ctx.warn(failure)

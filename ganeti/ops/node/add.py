@@ -13,7 +13,7 @@ from ganeti.model.node import Node
 from ganeti.model.params import NodeParams
 from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
-from ganeti.ops import checks
+from ganeti.ops import candidates, checks, shared_files
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -117,7 +117,19 @@ class NodeAdd(Operation[OpNodeAdd, None]):
         ctx.store.change("node-add", ctx.author, edit)
         for level in (LockLevel.NODE, LockLevel.NODE_RES):
             ctx.locks.create(level, [node.uuid])
-        for failure in ctx.services.distribute_ssconf():
+        self._distribute(node)
+
+    def _distribute(self, node: Node) -> None:
+        """Give the node what all nodes have, and if it is a candidate the configuration."""
+        ctx = self.ctx
+        files = shared_files.for_all(ctx.paths)
+        if node.master_candidate:
+            files += shared_files.for_candidates(ctx.paths)
+        failures = shared_files.send(ctx, [node], files)
+        if node.master_candidate:
+            failures += shared_files.send_config(ctx, [node])
+        candidates.fill_up(ctx)
+        for failure in [*failures, *ctx.services.distribute_ssconf()]:
             ctx.warn(failure)
 
     def _node(self, config: Config) -> Node:

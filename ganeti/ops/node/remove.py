@@ -6,6 +6,7 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.node import OpNodeRemove
+from ganeti.ops import candidates
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -53,5 +54,6 @@ class NodeRemove(Operation[OpNodeRemove, None]):
                 f"node {node.name} did not clean up after itself: {errors.text(err)}; remove its"
                 f" {ctx.paths.data} by hand"
             )
+        candidates.fill_up(ctx)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)

@@ -200,11 +200,13 @@ def test_a_flood_of_signals_is_survived() -> None:
 
 
 _ASK = """
-import threading
+import os, threading
 from ganeti.base import daemon
+waiting, read = threading.Event(), os.read
+os.read = lambda fd, size: (waiting.set(), read(fd, size))[1]
 stop = daemon.StopSignal()
 stop.install()
-threading.Thread(target=stop.ask).start()
+threading.Thread(target=lambda: waiting.wait(10) and stop.ask()).start()
 stop.wait()
 stop.wait()
 print("stops", stop.event.is_set(), flush=True)

@@ -8,27 +8,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from recording_master import RecordingMaster
+from recording_master import Ran, RecordingMaster, Run
 
 from ganeti.cli import program, programs
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-@dataclass(frozen=True)
-class Ran:
-    """What a command left."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
 
 
 def _descriptors() -> set[str]:

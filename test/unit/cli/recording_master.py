@@ -6,6 +6,8 @@ Jobs end at once; what they end with can be set. Objects are rows of a table, as
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,18 @@ from ganeti.luxi.server import LuxiServer, Reply
 from ganeti.net.unix_socket import Credentials
 
 Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
 
 
 class RecordingMaster:
@@ -101,7 +115,8 @@ class RecordingMaster:
         return self.jobs[job_id - 1]
 
     def _status(self, job_id: int) -> str:
-        return "error" if any(op["OP_ID"] in self.failures for op in self._job(job_id)) else "success"
+        failed = any(op["OP_ID"] in self.failures for op in self._job(job_id))
+        return "error" if failed else "success"
 
     def _on_WaitForJobChange(self, args: Fields) -> list[Any]:
         texts = [text for op in self._job(args["job"]) for text in self.logs.get(op["OP_ID"], [])]
@@ -141,7 +156,8 @@ class RecordingMaster:
         return self._rows(self.nodes, args)
 
     def _on_QueryTags(self, args: Fields) -> list[str]:
-        return [tag for item in self.instances if item["name"] == args["name"] for tag in item["tags"]]
+        (found,) = (item for item in self.instances if item["name"] == args["name"])
+        return list(found["tags"])
 
     def _on_Query(self, _args: Fields) -> Fields:
         return self.query_answer

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from conftest import Run
-from recording_master import RecordingMaster
+from recording_master import RecordingMaster, Run
 
 from ganeti import errors
 from ganeti.base import jsonio

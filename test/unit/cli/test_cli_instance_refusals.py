@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from recording_master import RecordingMaster
+from recording_master import RecordingMaster, Run
 
 ADD = "add -t plain -n node1"
 

@@ -93,8 +93,9 @@ class ScriptedExecution:
 class Crew:
     """Executor of the scripted opcodes; knows what ran, in which order."""
 
-    def __init__(self, locks: LockManager) -> None:
+    def __init__(self, locks: LockManager, tell: Callable[[], None]) -> None:
         self.locks = locks
+        self._tell = tell
         self.order: list[int] = []
         self.traps: dict[str, Callable[[JobHandle], None]] = {}
         self._gates: dict[str, threading.Event] = {}
@@ -132,6 +133,7 @@ class Crew:
         with self._changed:
             self.order.append(job.job_id)
             self._changed.notify_all()
+        self._tell()
 
     def wait_for_start(self, job_id: int) -> None:
         with self._changed:
@@ -164,7 +166,7 @@ class Office:
         self.locks = WatchedLocks(self.clock, self._something_happened)
         self.locks.create(INSTANCE, NAMES)
         self.locks.create(INSTANCE + 1, ["node1"])
-        self.crew = Crew(self.locks)
+        self.crew = Crew(self.locks, self._something_happened)
         self.files = JobFiles(directory)
         self.files.open()
         self.queue = JobQueue(self.files, self.locks, self.crew, workers=workers, clock=self.clock)

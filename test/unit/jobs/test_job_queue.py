@@ -366,7 +366,7 @@ def test_the_priority_of_a_queued_job_can_change(hire):
     office.finish(one, two, three)
     assert office.crew.order[:2] == [blocker, three]
     assert sorted(office.crew.order) == [blocker, one, two, three]
-    assert office.record(three).ops[0].input["priority"] == -15
+    assert office.record(three).ops[0].priority == -15
 
 
 def test_the_priority_of_a_waiting_job_moves_it_in_the_line(office):

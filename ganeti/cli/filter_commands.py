@@ -1,0 +1,174 @@
+"""gnt-filter: rules that let queued jobs run, hold them back or cancel them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.base import jsonio
+from ganeti.base.text import nearest
+from ganeti.cli import jobs, listing, notices, usage
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many, one
+from ganeti.cli.failures import Exit
+from ganeti.cli.option import value
+from ganeti.cli.programs import FILTER
+from ganeti.filters import shape, tree
+
+_FIELDS = ("uuid", "watermark", "priority", "predicates", "action", "reason_trail")
+_ACTIONS = ("ACCEPT", "CONTINUE", "PAUSE", "REJECT")
+_RATE_LIMIT = "RATE_LIMIT"
+#: Kinds of predicates in which the master takes all but comparisons as false.
+_COMPARING_KINDS = ("jobid", "reason")
+
+_PRIORITY = value(
+    "--priority", dest="priority", kind="int", default=0,
+    help="Rules with low numbers are tried first; 0 is the lowest",
+)  # fmt: skip
+_PREDICATES = value(
+    "--predicates", dest="predicates", default="[]", metavar="<json>",
+    help="Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with"
+    " the kinds jobid, opcode and reason. Without one, the rule fits every job",
+)  # fmt: skip
+_ACTION = value(
+    "--action", dest="action", default="CONTINUE", metavar="<action>",
+    help="What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
+    " at a time), or CONTINUE (the rule has no effect)",
+)  # fmt: skip
+_RULE_OPTIONS = (_PRIORITY, _PREDICATES, _ACTION)
+
+
+@FILTER.command("add", options=_RULE_OPTIONS)
+def add(call: Call) -> None:
+    """Add a filter rule and print its uuid.
+
+    Of the rules that fit a job, the first one by priority, watermark and uuid decides, CONTINUE
+    left out. The watermark of a rule is the highest job id at the time when it was made. To
+    take no jobs any more but finish those in the queue:
+
+      gnt-filter add --predicates '[["jobid", [">", "id", "watermark"]]]' --action REJECT
+    """
+    _put(call, None)
+
+
+@FILTER.command("replace", one("filter"), usage="<filter-uuid>", options=_RULE_OPTIONS)
+def replace(call: Call) -> None:
+    """Replace a filter rule by another one and print its uuid.
+
+    A rule that does not exist is made. What is not given has its default, not the value of the
+    old rule; the watermark is a new one.
+    """
+    _put(call, call.args[0])
+
+
+def _put(call: Call, uuid: str | None) -> None:
+    predicates = _read_predicates(call)
+    action = _read_action(call)
+    _warn_of_useless(predicates)
+    reason = jobs.reason_trail(call)
+    print(call.client.replace_filter(uuid, call.opts.priority, predicates, action, reason))
+
+
+def _read_predicates(call: Call) -> list[Any]:
+    text = call.opts.predicates
+    try:
+        read = jsonio.loads(text)
+    except errors.ParseError as err:
+        raise _refused(call, f"option --predicates: no JSON: {errors.text(err)}") from None
+    if not isinstance(read, list):
+        raise _refused(call, "option --predicates: expected a list of [<kind>, <filter>]")
+    return read
+
+
+def _read_action(call: Call) -> str | list[Any]:
+    text: str = call.opts.action
+    if text in _ACTIONS:
+        return text
+    word, _, number = text.partition(" ")
+    if word == _RATE_LIMIT:
+        limit = number.strip()
+        if limit.isascii() and limit.isdigit() and len(limit) <= 18:
+            return [_RATE_LIMIT, int(limit)]
+        raise _refused(
+            call, f"option --action: {_RATE_LIMIT} needs a number, as in '{_RATE_LIMIT} 4'"
+        )
+    hint = nearest(text, (*_ACTIONS, _RATE_LIMIT))
+    known = ", ".join(_ACTIONS)
+    raise _refused(
+        call, f"option --action: '{text}' is none of {known} and '{_RATE_LIMIT} <number>'{hint}"
+    )
+
+
+def _refused(call: Call, problem: str) -> Exit:
+    """Say what is wrong with the value of an option, in the usual form; ends the command."""
+    notices.say(f"{usage.usage_line(FILTER, FILTER.commands[call.command])}\n")
+    notices.say(f"{call.program} {call.command}: error: {problem}")
+    return Exit(constants.EXIT_USAGE)
+
+
+def _warn_of_useless(predicates: list[Any]) -> None:
+    """Say which conditions can never hold; what is malformed is left to the master."""
+    for item in predicates:
+        if not (isinstance(item, list) and len(item) == 2 and item[0] in _COMPARING_KINDS):
+            continue
+        try:
+            conditions = list(shape.conditions(tree.from_wire(item[1])))
+        except errors.QueryFilterParseError:
+            continue  # the master refuses it, with the number of the predicate
+        for condition in conditions:
+            if not isinstance(condition, tree.Compare):
+                notices.warn(
+                    f"{jsonio.dumps(tree.to_wire(condition))} never holds: {item[0]} predicates"
+                    " can only compare (== != < <= > >=)"
+                )
+
+
+@FILTER.command("delete", one("filter"), usage="<filter-uuid>")
+def delete(call: Call) -> None:
+    """Delete a filter rule; jobs that it held back go on."""
+    call.client.delete_filter(call.args[0])
+
+
+@FILTER.command(
+    "list",
+    many("filter"),
+    usage="[<filter-uuid>...]",
+    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE),
+)
+def list_filters(call: Call) -> int:
+    """List filter rules.
+
+    Arguments are uuids, patterns such as '3f2c*', or one filter such as 'priority > 5'.
+    """
+    call.opts.force_filter = False
+    return listing.show_list(call, "filter", _FIELDS, name_field="uuid")
+
+
+@FILTER.command(
+    "list-fields", many("field"), usage="[<fields>...]", options=o.TABLE_OPTIONS
+)
+def list_fields(call: Call) -> int:
+    """List the fields that gnt-filter list can show."""
+    return listing.show_fields(call, "filter")
+
+
+@FILTER.command("info", many("filter"), usage="[<filter-uuid>...]")
+def show_info(call: Call) -> None:
+    """Show filter rules in detail.
+
+    Without arguments all are shown, in the order in which they are tried. Predicates and
+    actions are written as the options of add and replace take them.
+    """
+    rows = call.client.query_filters(call.args or None, _FIELDS)
+    missing = [name for name in call.args if name not in {row[0] for row in rows}]
+    for uuid, watermark, priority, predicates, action, trail in sorted(
+        rows, key=lambda row: (row[2], row[1], row[0])
+    ):
+        print(f"UUID: {uuid}")
+        print(f"  Watermark: {watermark}")
+        print(f"  Priority: {priority}")
+        print(f"  Predicates: {jsonio.dumps(predicates)}")
+        print(f"  Action: {action if isinstance(action, str) else ' '.join(map(str, action))}")
+        print(f"  Reason trail: {jsonio.dumps(trail)}")
+    for name in missing:
+        notices.say(f"Filter rule '{name}' not found")

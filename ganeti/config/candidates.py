@@ -1,0 +1,48 @@
+"""Which nodes keep a copy of the configuration: promotion, demotion, what is lacking. Pure.
+
+The master is always a candidate. Drained and offline nodes and those that may not become master
+never are. Among several nodes the first in the natural order of names is taken, so that the same
+configuration always gives the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ganeti.base.text import natural_key
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+
+
+def may_be_candidate(node: Node) -> bool:
+    return node.master_capable and not node.offline and not node.drained
+
+
+def _sorted(nodes: list[Node]) -> list[Node]:
+    return sorted(nodes, key=lambda node: natural_key(node.name))
+
+
+def lacking(config: Config, *, size: int | None = None, without: Collection[str] = ()) -> int:
+    """How many candidates are missing that could be made, if the nodes ``without`` (uuids) were
+    neither candidates nor could become one.
+
+    ``size`` is the wanted number of candidates, by default that of the cluster.
+    """
+    return len(to_promote(config, size=size, without=without))
+
+
+def to_promote(
+    config: Config, *, size: int | None = None, without: Collection[str] = ()
+) -> list[Node]:
+    """The nodes to promote so that there are as many candidates as wanted, or as possible."""
+    wanted = config.cluster.candidate_pool_size if size is None else size
+    others = [node for node in config.nodes.values() if node.uuid not in without]
+    have = sum(node.master_candidate for node in others)
+    free = [node for node in others if not node.master_candidate and may_be_candidate(node)]
+    return _sorted(free)[: max(0, wanted - have)]
+
+
+def to_demote(config: Config, *, size: int) -> list[Node]:
+    """The nodes to demote so that no more than ``size`` candidates are left; never the master."""
+    others = [n for n in config.candidates() if n.uuid != config.cluster.master_node]
+    return _sorted(others)[max(0, size - 1) :]

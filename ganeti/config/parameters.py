@@ -1,0 +1,397 @@
+"""Checks of the parameter sets of a cluster, its groups and its nodes. Pure.
+
+Used when a cluster is made and when it is changed, so that both accept the same. A *change* is
+what a user gives: only the parameters that differ, text where it comes from a command line, and
+``default`` for "what is inherited".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base.text import nearest
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import ipolicy, params
+from ganeti.model.names import DiskTemplate, NicMode
+from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
+from ganeti.storage.registry import TEMPLATES
+
+#: Disk templates whose disks are logical volumes.
+LVM_TEMPLATES = frozenset({"plain", "drbd"})
+#: Keys of the state of a hypervisor on a node: memory in MiB, processors.
+HV_STATE_KEYS = ("cpu_node", "cpu_total", "mem_hv", "mem_node", "mem_total")
+#: Keys of the state of a storage unit, in MiB.
+DISK_STATE_KEYS = ("disk_overhead", "disk_reserved", "disk_total")
+
+_POLICY_KEYS = ("minmax", "std", "disk-templates", "vcpu-ratio", "spindle-ratio")
+_Natural = Annotated[int, msgspec.Meta(ge=0)]
+_MAC_PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
+_VLAN = re.compile(r"\.?\d+(:\d+)*|(:\d+)+")
+
+
+def refuse(text: str) -> errors.OpPrereqError:
+    """The error for a value that cannot be used."""
+    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+
+
+# lists of names ------------------------------------------------------------------------------
+
+
+def templates(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Disk templates to enable, each once; OpPrereqError for unknown ones or without driver."""
+    if not chosen:
+        raise refuse("at least one disk template must be enabled")
+    for name in chosen:
+        if name not in set(DiskTemplate):
+            raise refuse(f"unknown disk template '{name}'; known are {', '.join(DiskTemplate)}")
+        if name != DiskTemplate.DISKLESS and name not in TEMPLATES:
+            raise refuse(
+                f"disk template '{name}' has no driver in this version; built are"
+                f" diskless, {', '.join(TEMPLATES.names())}"
+            )
+    return tuple(dict.fromkeys(str(name) for name in chosen))
+
+
+def hypervisors(chosen: Sequence[str]) -> tuple[str, ...]:
+    """Hypervisors to enable, each once.
+
+    Raises:
+        OpPrereqError: there is none.
+        ParameterError: one has no driver.
+    """
+    if not chosen:
+        raise refuse("at least one hypervisor must be enabled")
+    for name in chosen:
+        HYPERVISORS.get(name)
+    return tuple(dict.fromkeys(str(name) for name in chosen))
+
+
+def mac_prefix(text: str) -> str:
+    """Three bytes in lower case; OpPrereqError for anything else or a multicast address."""
+    lowered = text.lower()
+    if not _MAC_PREFIX.fullmatch(lowered):
+        raise refuse(f"'{text}' is no prefix of MAC addresses: expected three bytes as in aa:00:00")
+    if int(lowered[:2], 16) & 1:
+        raise refuse(f"'{text}' is a prefix of multicast addresses, which no network card has")
+    return lowered
+
+
+# parameter sets ------------------------------------------------------------------------------
+
+
+def merge(current: Mapping[str, Any], change: Mapping[str, Any], own: Mapping[str, Any]) -> Params:
+    """``current`` without the parameters that ``change`` resets, and with the checked ``own``."""
+    kept = {
+        key: value for key, value in current.items() if change.get(key) != params.VALUE_DEFAULT
+    }
+    return {**kept, **own}
+
+
+def _changed(
+    schema: type[msgspec.Struct], current: Mapping[str, Any], change: Mapping[str, Any], what: str
+) -> Params:
+    """A partial set after a change: a parameter that is reset is left out."""
+    known = [info.name for info in msgspec.structs.fields(schema)]
+    for key in change:
+        if key not in known:
+            raise errors.ParameterError(
+                f"unknown {what} parameter '{key}'{nearest(key, known)};"
+                f" known are {', '.join(known)}"
+            )
+    own = params.check(schema, params.without_defaults(change), what)
+    return merge(current, change, own)
+
+
+def backend(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Complete backend parameters; reset ones have their builtin value.
+
+    Raises:
+        ParameterError, OpPrereqError: a wrong name or value, or minmem above maxmem.
+    """
+    partial = _changed(BackendParams, current, params.expand_backend(change), "backend")
+    full = params.check(BackendParams, partial, "backend", partial=False)
+    if full["minmem"] > full["maxmem"]:
+        raise refuse(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
+    return full
+
+
+def nic(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Complete parameters of network cards; OpPrereqError, ParameterError."""
+    partial = _changed(NicParams, current, change, "NIC")
+    full = params.check(NicParams, partial, "NIC", partial=False)
+    if full["mode"] not in set(NicMode):
+        raise refuse(f"unknown NIC mode '{full['mode']}'; known are {', '.join(NicMode)}")
+    if full["mode"] in ("bridged", "openvswitch") and not full["link"]:
+        raise refuse(f"NIC mode {full['mode']} needs a link: the name of a bridge or switch")
+    if full["vlan"] and not _VLAN.fullmatch(full["vlan"]):
+        raise refuse(f"'{full['vlan']}' is no VLAN: expected a form like 10, .10, :10:20 or .10:20")
+    return full
+
+
+def node(current: Mapping[str, Any], change: Mapping[str, Any], *, single: bool = False) -> Params:
+    """Own node parameters of a group or (``single``) of a node after a change.
+
+    Raises:
+        ParameterError: an unknown name or a wrong value.
+        OpPrereqError: a parameter that is the same for a whole group, given for one node.
+    """
+    wrong = sorted(set(change) & params.GLOBAL_NODE_PARAMS) if single else []
+    if wrong:
+        raise refuse(
+            f"node parameters of a whole group or cluster, not of a node: {', '.join(wrong)}"
+        )
+    return _changed(NodeParams, current, change, "node")
+
+
+def cluster_node(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Complete node parameters of the cluster."""
+    return params.check(NodeParams, node(current, change), "node", partial=False)
+
+
+def hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Complete parameters of one hypervisor; ParameterError."""
+    driver = HYPERVISORS.get(name)
+    what = f"hypervisor {name}"
+    return params.check(
+        driver.params, _changed(driver.params, current, change, what), what, partial=False
+    )
+
+
+def os_hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Own hypervisor parameters of an OS; those of the whole cluster are refused."""
+    driver = HYPERVISORS.get(name)
+    wrong = sorted(set(change) & driver.traits.global_params)
+    if wrong:
+        raise refuse(f"parameters of the whole cluster, not of an OS: {', '.join(wrong)}")
+    return _changed(driver.params, current, change, f"hypervisor {name}")
+
+
+def disk(
+    current: Mapping[str, Mapping[str, Any]], change: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Params]:
+    """Own disk parameters by template after a change; templates that have none are left out.
+
+    Raises:
+        OpPrereqError: an unknown template. ParameterError: an unknown name or a wrong value.
+    """
+    result = {str(name): dict(values) for name, values in current.items()}
+    for name, given in change.items():
+        known = params.DISK_PARAM_DEFAULTS.get(str(name))
+        if known is None:
+            raise refuse(f"unknown disk template '{name}' in disk parameters")
+        for key in given:
+            if key not in known:
+                raise errors.ParameterError(
+                    f"unknown parameter '{key}' of disk template {name}; known are"
+                    f" {', '.join(known) or 'none'}"
+                )
+        own = {
+            key: _typed(value, type(known[key]), f"'{key}' of disk template {name}")
+            for key, value in given.items()
+            if value != params.VALUE_DEFAULT
+        }
+        result[str(name)] = merge(result.get(str(name), {}), given, own)
+    return {name: values for name, values in result.items() if values}
+
+
+def cluster_disk(
+    current: Mapping[str, Mapping[str, Any]], change: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Params]:
+    """Complete disk parameters of every template."""
+    own = disk(current, change)
+    return {
+        name: {**values, **own.get(name, {})}
+        for name, values in params.DISK_PARAM_DEFAULTS.items()
+    }
+
+
+def _typed(value: Any, wanted: type, what: str) -> Any:
+    if wanted is bool and isinstance(value, str):
+        lowered = value.lower()
+        if lowered not in ("true", "yes", "1", "false", "no", "0"):
+            raise errors.ParameterError(f"parameter {what} must be true or false, not '{value}'")
+        return lowered in ("true", "yes", "1")
+    try:
+        return msgspec.convert(value, wanted, strict=False)
+    except msgspec.ValidationError as err:
+        raise errors.ParameterError(f"parameter {what}: {err}") from err
+
+
+# instance policy -----------------------------------------------------------------------------
+
+
+def cluster_policy(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """A complete policy after a change; a key that is reset gets its builtin value.
+
+    Raises:
+        OpPrereqError: an unknown key, a value of the wrong form, or one that makes no sense.
+    """
+    own = _policy(change)
+    builtin = ipolicy.defaults()
+    start = {key: builtin[key] if change.get(key) == "default" else current[key] for key in builtin}
+    return _sound(ipolicy.fill(start, own))
+
+
+def group_policy(
+    cluster: Mapping[str, Any], current: Mapping[str, Any], change: Mapping[str, Any]
+) -> Params:
+    """Own keys of a group's policy after a change; checked together with the cluster's.
+
+    Raises:
+        OpPrereqError: as :func:`cluster_policy`, or the standard size, which only a cluster has.
+    """
+    if "std" in change:
+        raise refuse("the standard size of instances is set for the cluster, not for a group")
+    own = _policy(change)
+    if "minmax" in own:
+        own["minmax"] = ipolicy.fill(cluster, {"minmax": own["minmax"]})["minmax"]
+    result = merge(current, change, own)
+    # The standard size only has to fit where no group has bounds of its own.
+    _sound({**ipolicy.fill(cluster, result)}, standard="minmax" not in result)
+    return result
+
+
+def _sound(policy: Params, *, standard: bool = True) -> Params:
+    checked = policy if standard else {**policy, "std": dict(policy["minmax"][0]["min"])}
+    problems = ipolicy.problems(checked)
+    if problems:
+        raise refuse(f"instance policy: {'; '.join(problems)}")
+    return policy
+
+
+def _policy(change: Mapping[str, Any]) -> Params:
+    """The keys of a change that are not resets, with checked forms."""
+    for key in change:
+        if key not in _POLICY_KEYS:
+            raise refuse(
+                f"the instance policy has no key '{key}'{nearest(key, _POLICY_KEYS)};"
+                f" known are {', '.join(_POLICY_KEYS)}"
+            )
+    result: Params = {}
+    for key, value in change.items():
+        if value == params.VALUE_DEFAULT:
+            continue
+        if key == "minmax":
+            result[key] = _bounds(value)
+        elif key == "std":
+            result[key] = _sizes(value, "std")
+        elif key == "disk-templates":
+            result[key] = _allowed(value)
+        else:
+            result[key] = _ratio(key, value)
+    return result
+
+
+def _bounds(value: Any) -> list[dict[str, Params]]:
+    if not isinstance(value, list) or not value:
+        raise refuse("minmax of the instance policy is a list of at least one pair of min and max")
+    for pair in value:
+        if not isinstance(pair, Mapping) or not set(pair) <= {"min", "max"}:
+            raise refuse("each item in minmax of the instance policy has the keys min and max")
+    return [{limit: _sizes(sizes, limit) for limit, sizes in pair.items()} for pair in value]
+
+
+def _sizes(value: Any, what: str) -> Params:
+    if not isinstance(value, Mapping):
+        raise refuse(f"{what} of the instance policy is a mapping of sizes")
+    for key in value:
+        if key not in ipolicy.SPEC_KEYS:
+            raise refuse(
+                f"the instance policy has no size '{key}'{nearest(key, ipolicy.SPEC_KEYS)};"
+                f" known are {', '.join(ipolicy.SPEC_KEYS)}"
+            )
+    return {key: _count(f"{what} {key}", size) for key, size in value.items()}
+
+
+def _count(what: str, value: Any) -> int:
+    try:
+        return msgspec.convert(value, _Natural, strict=False)
+    except msgspec.ValidationError:
+        raise refuse(f"{what} must be a whole number that is not negative, not '{value}'") from None
+
+
+def _allowed(value: Any) -> list[str]:
+    if not isinstance(value, list) or not value:
+        raise refuse("the instance policy must allow at least one disk template")
+    unknown = [str(name) for name in value if name not in ipolicy.ALL_TEMPLATES]
+    if unknown:
+        raise refuse(
+            f"there is no disk template {', '.join(unknown)};"
+            f" known are {', '.join(ipolicy.ALL_TEMPLATES)}"
+        )
+    return list(dict.fromkeys(str(name) for name in value))
+
+
+def _ratio(key: str, value: Any) -> float:
+    try:
+        ratio = float(value)
+    except (TypeError, ValueError):
+        ratio = 0.0
+    if not 0 < ratio < 1e9:
+        raise refuse(f"{key} of the instance policy must be a positive number, not '{value}'")
+    return ratio
+
+
+# static state --------------------------------------------------------------------------------
+
+
+def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Params:
+    """State of hypervisors ``{hypervisor: {key: number}}`` after a change.
+
+    Raises:
+        ParameterError: an unknown hypervisor or key, or no whole number.
+    """
+    result: Params = {name: dict(values) for name, values in (current or {}).items()}
+    for name, given in change.items():
+        HYPERVISORS.get(name)
+        result[name] = _state(result.get(name, {}), given, HV_STATE_KEYS, f"state of {name}")
+    return {name: values for name, values in result.items() if values}
+
+
+def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Params:
+    """State of storage ``{template: {unit: {key: MiB}}}`` after a change.
+
+    Raises:
+        ParameterError: a kind of storage that is none, an unknown key, or no whole number.
+    """
+    result: Params = {
+        kind: {unit: dict(values) for unit, values in units.items()}
+        for kind, units in (current or {}).items()
+    }
+    for kind, units in change.items():
+        if kind not in set(DiskTemplate):
+            raise errors.ParameterError(
+                f"storage state: unknown disk template '{kind}'; known are"
+                f" {', '.join(DiskTemplate)}"
+            )
+        if not isinstance(units, Mapping):
+            raise errors.ParameterError(f"storage state of {kind} must name storage units")
+        table = result.setdefault(kind, {})
+        for unit, given in units.items():
+            what = f"state of {kind}/{unit}"
+            table[unit] = _state(table.get(unit, {}), given, DISK_STATE_KEYS, what)
+    return result
+
+
+def _state(
+    current: Mapping[str, Any], given: Any, known: Iterable[str], what: str
+) -> Params:
+    if not isinstance(given, Mapping):
+        raise errors.ParameterError(f"{what} must be a mapping of parameters")
+    for key in given:
+        if key not in known:
+            raise errors.ParameterError(
+                f"unknown parameter '{key}' in {what}{nearest(key, known)};"
+                f" known are {', '.join(known)}"
+            )
+    own = {
+        key: _typed(value, int, f"'{key}' in {what}")
+        for key, value in given.items()
+        if value != params.VALUE_DEFAULT
+    }
+    return merge(current, given, own)

@@ -1,0 +1,203 @@
+"""Change the role, the addresses or the parameters of a node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.base.text import join_names
+from ganeti.config import candidates as pool
+from ganeti.config import parameters
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.config import Config
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.node import OpNodeSetParams
+from ganeti.ops import candidates
+from ganeti.ops.node import roles, secondary_ip
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+Result = list[tuple[str, Any]]
+
+
+class NodeSetParams(Operation[OpNodeSetParams, Result]):
+    """Gives ``(name, new value)`` of what changed; flags as the texts True and False."""
+
+    dry_run_result = []
+
+    def locks(self) -> Needs:
+        """The node, and with ``auto_promote`` those that may have to take its place."""
+        op, config = self.op, self.ctx.config
+        node = config.node(op.node_uuid or op.node_name)
+        wanted = [node.uuid]
+        if op.auto_promote:
+            wanted += [other.uuid for other in pool.to_promote(config, without={node.uuid})]
+        yield Need(LockLevel.NODE, wanted)
+        self.locked = frozenset(wanted)
+        if node.uuid not in self.ctx.config.nodes:
+            raise errors.OpPrereqError(
+                f"node {node.name} was removed while this job waited", errors.ErrorCode.NOENT
+            )
+        self.uuid = node.uuid
+
+    # check -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        op, config = self.op, self.ctx.config
+        self.node = node = config.nodes[self.uuid]
+        if all(getattr(op, name) is None for name in _CHANGES):
+            raise errors.OpPrereqError(
+                "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
+            )
+        self.decision = roles.decide(config, node, op, self.locked)
+        self._check_power(config)
+        self._check_vm_capable(config)
+        self.values = self._parameters(config)
+        if node.offline and not self.decision.offline:
+            self._check_answers()
+        if op.secondary_ip is not None and op.secondary_ip != node.secondary_ip:
+            offline = self.decision.offline
+            secondary_ip.check(self.ctx, node, op.secondary_ip, offline=offline, force=op.force)
+            self.values["secondary_ip"] = op.secondary_ip
+        self.promoted = [config.nodes[uuid] for uuid in self.decision.instead]
+        if self.decision.master_candidate and not node.master_candidate:
+            self.promoted.append(node)
+        self.digests = {other.uuid: candidates.digest(self.ctx, other) for other in self.promoted}
+
+    def _check_power(self, config: Config) -> None:
+        op, node = self.op, self.node
+        if config.ndparams(node).get("oob_program"):
+            powered = node.powered if op.powered is None else op.powered
+            if op.offline is False and node.offline and not powered:
+                raise errors.OpPrereqError(
+                    f"node {node.name} is recorded as switched off; switch it on first"
+                    " (gnt-node power on), or correct the record with --node-powered=yes",
+                    errors.ErrorCode.STATE,
+                )
+        elif op.powered is not None:
+            raise errors.OpPrereqError(
+                f"node {node.name} has no out-of-band helper (node parameter oob_program), so"
+                " whether it is switched on cannot be recorded",
+                errors.ErrorCode.STATE,
+            )
+
+    def _check_vm_capable(self, config: Config) -> None:
+        if self.op.vm_capable is not False:
+            return
+        used = [*config.primaries[self.uuid], *config.secondaries[self.uuid]]
+        if used:
+            raise errors.OpPrereqError(
+                f"node {self.node.name} has {len(used)} instances"
+                f" ({join_names(item.name for item in used)}); move or remove them first",
+                errors.ErrorCode.STATE,
+            )
+
+    def _parameters(self, config: Config) -> dict[str, Any]:
+        """New values of the node's fields that are no flags of its role."""
+        op, node = self.op, self.node
+        values: dict[str, Any] = {}
+        if op.ndparams is not None:
+            values["ndparams"] = parameters.node(node.ndparams, op.ndparams, single=True)
+        if op.hv_state is not None:
+            values["hv_state_static"] = parameters.hv_state(node.hv_state_static, op.hv_state)
+        if op.disk_state is not None:
+            values["disk_state_static"] = parameters.disk_state(
+                node.disk_state_static, op.disk_state
+            )
+        if op.powered is not None:
+            values["powered"] = op.powered
+        if op.vm_capable is not None:
+            values["vm_capable"] = op.vm_capable
+        return values
+
+    def _check_answers(self) -> None:
+        node = self.node
+        try:
+            self.ctx.rpc.one(candidates.online(node), NodeCalls.version)
+        except errors.GanetiError as err:
+            raise errors.OpPrereqError(
+                f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}",
+                errors.ErrorCode.ENVIRON,
+            ) from err
+        self.ctx.warn(
+            f"node {node.name} comes back without being set up anew; if it was lost for long,"
+            " use gnt-node add --readd"
+        )
+
+    def hooks(self) -> Hooks:
+        op = self.op
+        env = {
+            "OP_TARGET": self.node.name,
+            "MASTER_CANDIDATE": str(op.master_candidate),
+            "OFFLINE": str(op.offline),
+            "DRAINED": str(op.drained),
+            "MASTER_CAPABLE": str(op.master_capable),
+            "VM_CAPABLE": str(op.vm_capable),
+        }
+        nodes = list(dict.fromkeys([self.ctx.config.cluster.master_node, self.uuid]))
+        return Hooks("node-modify", "NODE", env, nodes, nodes)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> Result:
+        ctx = self.ctx
+        for note in self.decision.notes:
+            ctx.log(note)
+        if self.promoted:
+            candidates.send_secrets(ctx, self.promoted)
+        ctx.store.change("node-modify", ctx.author, self._edit)
+        after = ctx.config.nodes[self.uuid]
+        if self.node.master_candidate and not after.master_candidate:
+            candidates.demoted(ctx, [after])
+        candidates.send_config(ctx, self.promoted)
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
+        return _differences(self.node, after)
+
+    def _edit(self, draft: Draft) -> None:
+        node = draft.config.nodes[self.uuid]
+        if roles.decide(draft.config, node, self.op, self.locked) != self.decision:
+            raise errors.OpPrereqError(
+                "another job changed the master candidates meanwhile; try again",
+                errors.ErrorCode.STATE,
+            )
+        decision = self.decision
+        draft.update(
+            node,
+            **self.values,
+            master_candidate=decision.master_candidate,
+            drained=decision.drained,
+            offline=decision.offline,
+            master_capable=decision.master_capable,
+        )
+        if decision.instead:
+            candidates.record(draft, {uuid: self.digests[uuid] for uuid in decision.instead})
+        if decision.master_candidate:
+            certs = {**draft.cluster.candidate_certs, **self.digests}
+            if certs != draft.cluster.candidate_certs:
+                draft.update_cluster(candidate_certs=certs)
+        else:
+            candidates.forget(draft, [self.uuid])
+
+
+_CHANGES = (
+    *roles.FLAGS, "master_capable", "vm_capable", "secondary_ip", "ndparams", "hv_state",
+    "disk_state", "powered",
+)  # fmt: skip
+_SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
+
+
+def _differences(before: Node, after: Node) -> Result:
+    fields = (
+        "master_candidate", "drained", "offline", "master_capable", "vm_capable", "powered",
+        "secondary_ip", "ndparams", "hv_state_static", "disk_state_static",
+    )  # fmt: skip
+    result: Result = []
+    for name in fields:
+        old, new = getattr(before, name), getattr(after, name)
+        if old != new:
+            shown = str(new) if isinstance(new, bool) else new
+            result.append((_SHOWN.get(name, name), shown))
+    return result
