@@ -1,0 +1,14 @@
+"""Take the address of the cluster off the master node."""
+
+from __future__ import annotations
+
+from ganeti.opcodes.cluster import OpClusterDeactivateMasterIp
+from ganeti.ops.cluster import master_ip
+from ganeti.ops.operation import Operation
+
+
+class ClusterDeactivateMasterIp(Operation[OpClusterDeactivateMasterIp, None]):
+    """No error when it is not there."""
+
+    def run(self) -> None:
+        master_ip.deactivate(self.ctx, self.ctx.config)
