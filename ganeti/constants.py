@@ -56,3 +56,6 @@ LUXI_MAX_MESSAGE: Final = 64 * 1024 * 1024
 #: Seconds a client waits for an answer; the server caps waits for job changes below it.
 LUXI_READ_TIMEOUT: Final = 180
 WAIT_FOR_JOB_CHANGE_CAP: Final = 89
+
+#: Job files in one directory of the archive.
+JOBS_PER_ARCHIVE_DIR: Final = 10_000

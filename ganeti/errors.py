@@ -103,6 +103,14 @@ class RpcError(GenericError):
     """A node could not be reached or refused the call; the text names node and reason."""
 
 
+class QuorumError(GenericError):
+    """Too few master candidates can be reached to keep something safely; nothing was done."""
+
+
+class DeposedError(RpcError):
+    """A newer master has taken over; this one must stop and changes nothing any more."""
+
+
 class SignatureError(GenericError):
     """A signed message does not carry a valid signature."""
 

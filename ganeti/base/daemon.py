@@ -19,6 +19,7 @@ from ganeti.base import files, process, retry
 
 #: Seconds in which a lock that nobody living holds must become free.
 PROBE_WAIT = 0.5
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PID = re.compile("[1-9][0-9]{0,9}")
 
 
@@ -85,44 +86,51 @@ def running_pid(path: Path) -> int | None:
 class StopSignal:
     """SIGTERM and SIGINT end :meth:`wait`; SIGHUP calls ``on_hup``. For the main thread only.
 
-    A signal handler may interrupt anything, so it takes no lock: it writes into a pipe.
+    The interpreter itself writes each signal into a pipe when it arrives. A handler in Python
+    could not: one that comes just before ``read`` begins would only run after ``read`` ended.
     """
 
     def __init__(self, on_hup: Callable[[], None] | None = None) -> None:
         #: set once a stop was asked for (after a signal by the thread in :meth:`wait`)
         self.event = threading.Event()
+        self._asked = False
         self._on_hup = on_hup
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._writer, False)
 
     def install(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        """Catch the signals from now on."""
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in (*_STOP_SIGNALS, signal.SIGHUP):
             signal.signal(number, self._caught)
 
     def _caught(self, number: int, _frame: FrameType | None) -> None:
-        # A full pipe holds enough to be told.
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._writer, bytes([number]))
+        # May interrupt anything, so it takes no lock. Needed only when the pipe was full.
+        if number in _STOP_SIGNALS:
+            self._asked = True
 
     def ask(self) -> None:
         """Ask for the stop as SIGTERM does; from any thread."""
+        self._asked = True
         self.event.set()
-        self._caught(signal.SIGTERM, None)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writer, bytes([signal.SIGTERM]))
 
     def wait(self) -> None:
         """Block until a stop signal came or :meth:`ask` was called; handles SIGHUP meanwhile.
 
         An error of ``on_hup`` is logged and does not end the daemon.
         """
-        while not self.event.is_set():
+        while not self._asked:
             number = os.read(self._reader, 1)[0]
-            if number != signal.SIGHUP:
-                self.event.set()
-            elif self._on_hup is not None:
+            if number in _STOP_SIGNALS:
+                self._asked = True
+            elif number == signal.SIGHUP and self._on_hup is not None:
                 try:
                     self._on_hup()
                 except Exception:  # a log that cannot be opened must not end the daemon
                     logging.exception("SIGHUP could not be handled")
+        self.event.set()
 
 
 class Background:

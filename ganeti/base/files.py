@@ -7,10 +7,13 @@ import errno
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ganeti import errors
+
+#: Begin of the names under which :func:`write_many` writes; rests of a crash can be removed.
+NEW_PREFIX = ".new-"
 
 
 def fsync_dir(path: Path) -> None:
@@ -22,16 +25,44 @@ def fsync_dir(path: Path) -> None:
         os.close(fd)
 
 
-def write_synced(path: Path, data: bytes, *, mode: int = 0o640) -> None:
+def write_synced(path: Path, data: bytes, *, mode: int = 0o640, fsync: bool = True) -> None:
     """Write a new file and flush its content; the directory entry is not flushed yet."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        if fsync:
+            os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def write_many(
+    directory: Path, contents: Mapping[str, bytes], *, unflushed: Iterable[str] = ()
+) -> None:
+    """Replace several files below a directory, each in one step, with one flush of directories.
+
+    ``unflushed`` names those whose content need not survive a power cut (old or new does).
+
+    Raises:
+        OSError: disk full, no permission. Each file is the old or the new one; no rest is left.
+    """
+    written: list[tuple[Path, Path]] = []
+    try:
+        for name, data in contents.items():
+            tmp = directory / f"{NEW_PREFIX}{name.replace('/', '-')}"
+            written.append((tmp, directory / name))
+            write_synced(tmp, data, fsync=name not in unflushed)
+        for tmp, final in written:
+            tmp.rename(final)
+        for parent in {final.parent for _tmp, final in written}:
+            fsync_dir(parent)
+    except OSError:
+        for tmp, _final in written:
+            with contextlib.suppress(OSError):
+                tmp.unlink()
+        raise
 
 
 def write_atomic(

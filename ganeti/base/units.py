@@ -80,3 +80,15 @@ def parse_timespec(text: str) -> int:
             f"'{text[:30]}' is no time: expected a number with an optional unit s, m, h, d or w"
         )
     return int(match[1]) * _TIME_UNITS[match[2]]
+
+
+def format_duration(seconds: float) -> str:
+    """A span of time for people: ``0.4 s``, ``41 s``, ``3 min 5 s``, ``2 h 7 min``, ``3 d 4 h``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    left = round(seconds)
+    for large, small, size in (("d", "h", 86400), ("h", "min", 3600), ("min", "s", 60)):
+        if left >= size:
+            part = {"h": 3600, "min": 60, "s": 1}[small]
+            return f"{left // size} {large} {left % size // part} {small}"
+    return f"{left} s"

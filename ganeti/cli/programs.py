@@ -40,6 +40,11 @@ INSTANCE = Program(
         "ganeti.cli.instance_console",
     ),
 )
+GROUP = Program(
+    "gnt-group",
+    "Look after node groups: nodes that share a network.",
+    ("ganeti.cli.group_show", "ganeti.cli.group_change"),
+)
 JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
 FILTER = Program(
     "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)

@@ -1,8 +1,8 @@
 """The store: readers take the current snapshot without a lock, one writer makes the next one.
 
 ``config.data`` is the checkpoint in the documented form, the journal holds what came after it.
-A change costs what it touches, not what the cluster holds. Sending the journal to the master
-candidates belongs into :meth:`Store._flush`, in the same round as the local flush.
+A change costs what it touches, not what the cluster holds. It counts when it is on the local disk
+and on enough of the copies; both happen in one round for all changes that wait.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ganeti import constants, errors
-from ganeti.base import files, jsonio
+from ganeti.base import files, journal, jsonio
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
-from ganeti.config import changes, journal
+from ganeti.config import changes
 from ganeti.config.changes import Author, Draft
 from ganeti.model import base
 from ganeti.model.config import Config, ConfigData
@@ -76,8 +77,11 @@ def write_checkpoint(config: Config, paths: Paths) -> None:
 class Store:
     """The configuration of the running master. Thread-safe."""
 
-    def __init__(self, paths: Paths, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self, paths: Paths, clock: Clock = SYSTEM, copies: Copies | None = None
+    ) -> None:
         self._paths = paths
+        self._copies: Copies = copies or NoCopies()
         self._clock = clock
         self._mutex = threading.Lock()
         self._journal = journal.Journal(paths.journal_file)
@@ -105,6 +109,7 @@ class Store:
 
         Raises:
             ConfigurationError: the change cannot be written; nothing is changed.
+            QuorumError: too few copies have it; nothing is changed.
         """
         with self._mutex:
             draft = Draft(self._head, self._clock.now())
@@ -139,15 +144,33 @@ class Store:
         try:
             if batch[0][1].data.serial_no != self._current.data.serial_no + 1:
                 raise errors.ConfigurationError("the change was not made: one before it failed")
-            self._journal.append([record for record, _config in batch])
-        except errors.ConfigurationError:
+            self._write(batch)
+        except errors.GanetiError:
             with self._mutex:
                 # changes that were built on the lost ones come later and fail by their serial
                 self._head = self._current
             raise
         before, self._current = self._current, batch[-1][1]
         for listener in self._listeners:
-            listener(before, self._current)
+            try:
+                listener(before, self._current)
+            except Exception:  # noqa: BLE001 - the change is made, whatever a listener thinks
+                _LOG.exception("a change of the configuration was not followed up")
+
+    def _write(self, batch: list[tuple[journal.Record, Config]]) -> None:
+        """To disk and to the copies, at the same time; all of it or nothing."""
+        lines = b"".join(journal.encode(record) for record, _config in batch)
+        size = self._journal.size
+        sent = self._copies.change(
+            self._current.data.serial_no, batch[-1][1].data.serial_no, lines
+        )
+        try:
+            self._journal.append_lines(lines)
+            sent.wait()
+        except errors.GanetiError:
+            self._journal.cut(size)
+            self._copies.take_back()
+            raise
 
     # checkpoints -------------------------------------------------------------------------
 
@@ -167,6 +190,7 @@ class Store:
         with self._mutex:
             if self._head is config:
                 self._journal.restart()
+        self._copies.checkpoint()
 
     def close(self) -> None:
         """Write a last checkpoint and close the journal."""

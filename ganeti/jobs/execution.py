@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -42,12 +43,20 @@ class JobHandle(Protocol):
     def submit(self, jobs: list[list[OpCode]]) -> list[int]:
         """Hand in further jobs, from the same submitter; gives their ids."""
 
+    @property
+    def cancel_asked(self) -> threading.Event:
+        """Set when the user wants a running operation to end early."""
+
     def stop_requested(self) -> bool:
         """Whether the daemon is stopping and the operation should end early if it can."""
 
 
 class Execution(Protocol):
     """One opcode on its way through a worker. Every method may be called from another thread."""
+
+    @property
+    def cancelable(self) -> bool:
+        """Whether it watches ``cancel_asked`` while it runs."""
 
     def advance(self) -> Need | None:
         """Go on until locks are needed (then they are held at the next call), or None.

@@ -1,7 +1,7 @@
 """The queue directory: one JSON file a job, replaced atomically; ids never used twice.
 
 Layout: ``job-<id>``, ``serial`` (last id), ``version``, ``lock``, ``drain`` (its presence drains),
-``archive/<id div 10000>/job-<id>``.
+``archive/<id div 10000>/job-<id>``, ``keys/<hash>``.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import constants, errors
 from ganeti.base import files, jsonio
+from ganeti.base.copies import Copies, NoCopies, Round
 from ganeti.base.group_commit import GroupCommit, Ticket
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord
 
 _JOB_FILE = re.compile(r"^job-([1-9][0-9]*)$")
-_TMP_PREFIX = ".new-"
-JOBS_PER_ARCHIVE_DIR = 10_000
 SERIAL = "serial"
+#: Directory of files that remember clients' keys: ``keys/<SHA-256 of the key>`` holds a job id.
+KEYS = "keys"
 
 _LOG = logging.getLogger(__name__)
 
@@ -35,11 +37,21 @@ def encode(job: JobRecord) -> bytes:
     return jsonio.dumps_bytes(job_model.to_wire(job))
 
 
+@dataclass(frozen=True)
+class Written:
+    """Files on their way to this disk and to the copies."""
+
+    ticket: Ticket
+    round: Round
+
+
 class JobFiles:
     """Reads and writes the queue directory; holds its lock while open."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, copies: Copies | None = None) -> None:
         self.directory = directory
+        self._copies: Copies = copies or NoCopies()
+        self._flushed_serial = 0
         self._lock = files.FileLock(directory / "lock")
         self._commit: GroupCommit[Mapping[str, bytes]] = GroupCommit(self._flush)
 
@@ -54,6 +66,7 @@ class JobFiles:
         """
         files.ensure_dir(self.directory, 0o750)
         files.ensure_dir(self.directory / "archive", 0o750)
+        files.ensure_dir(self.directory / KEYS, 0o750)
         self._lock.acquire()
         version = self.directory / "version"
         expected = str(constants.JOB_QUEUE_VERSION)
@@ -68,7 +81,7 @@ class JobFiles:
                 f"job queue {self.directory} has format {found}, this version needs {expected}"
             )
         for entry in os.scandir(self.directory):
-            if entry.name.startswith(_TMP_PREFIX):
+            if entry.name.startswith(files.NEW_PREFIX):
                 os.unlink(entry.path)
 
     def close(self) -> None:
@@ -96,6 +109,14 @@ class JobFiles:
             jobs.append(job)
         return jobs, last
 
+    def last_id(self) -> int:
+        """The highest id ever used.
+
+        Raises:
+            JobQueueError: the serial file holds no number.
+        """
+        return max([self._read_serial(), *self._ids(self.directory)])
+
     def _read_serial(self) -> int:
         try:
             text = files.read_text(self.directory / SERIAL).strip()
@@ -114,38 +135,61 @@ class JobFiles:
 
     # writing -----------------------------------------------------------------------------
 
-    def add(self, contents: Mapping[str, bytes]) -> Ticket:
-        """Put files in line for the next round; later contents of a file win."""
-        return self._commit.add(contents)
+    def add(self, contents: Mapping[str, bytes]) -> Written:
+        """Put files in line for the next round; later contents of a file win.
 
-    def wait(self, ticket: Ticket) -> None:
+        Call it in the order in which the contents were made.
+        """
+        return Written(self._commit.add(contents), self._copies.write_jobs(contents))
+
+    def wait(self, written: Written, *, copies: bool = False) -> None:
         """Block until the files are on disk (one flush for all that wait).
+
+        With ``copies`` they are also on enough master candidates.
 
         Raises:
             JobQueueError: they could not be written; the old ones are untouched.
+            QuorumError: they are on this disk, but on too few others.
         """
-        self._commit.wait(ticket)
+        self._commit.wait(written.ticket)
+        if copies:
+            written.round.wait()
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove files of jobs that nobody was told of."""
+        gone = list(names)
+        self._copies.remove_jobs(gone)
+        for name in gone:
+            files.remove(self.directory / name)
+
+    def key(self, name: str) -> int | None:
+        """The id of the job that a key stands for; None for a new key."""
+        try:
+            text = files.read_text(self.directory / name).strip()
+        except FileNotFoundError:
+            return None
+        return int(text) if text.isdigit() else None
 
     def _flush(self, batch: list[Mapping[str, bytes]]) -> None:
         contents: dict[str, bytes] = {}
         for item in batch:
             contents.update(item)
-        written: list[tuple[Path, Path]] = []
         try:
-            for name, data in contents.items():
-                tmp = self.directory / f"{_TMP_PREFIX}{name}"
-                written.append((tmp, self.directory / name))
-                files.write_synced(tmp, data)
-            for tmp, final in written:
-                tmp.rename(final)
-            files.fsync_dir(self.directory)
+            files.write_many(self.directory, contents, unflushed=(SERIAL,))
         except OSError as err:
-            for tmp, _final in written:
-                with contextlib.suppress(OSError):
-                    tmp.unlink()
             raise errors.JobQueueError(
                 f"cannot write the job queue in {self.directory}: {err.strerror or err}"
             ) from err
+
+    def contents(self) -> dict[str, bytes]:
+        """Every live job file, the serial and the keys, as they are on disk."""
+        found: dict[str, bytes] = {}
+        names = [SERIAL, *(name_of(job_id) for job_id in self._ids(self.directory))]
+        names += [f"{KEYS}/{entry.name}" for entry in os.scandir(self.directory / KEYS)]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # archived meanwhile, or the first start
+                found[name] = (self.directory / name).read_bytes()
+        return found
 
     # drain flag --------------------------------------------------------------------------
 
@@ -159,15 +203,19 @@ class JobFiles:
             files.write_atomic(path, b"", mode=0o644)
         else:
             files.remove(path)
+        self._copies.drain(flag)
 
     # archive -----------------------------------------------------------------------------
 
     def _archive_path(self, job_id: int) -> Path:
-        part = str(job_id // JOBS_PER_ARCHIVE_DIR)
+        part = str(job_id // constants.JOBS_PER_ARCHIVE_DIR)
         return self.directory / "archive" / part / name_of(job_id)
 
     def archive(self, job_ids: Iterable[int]) -> None:
         """Move files of finished jobs to the archive."""
+        job_ids = list(job_ids)
+        if job_ids:
+            self._keep_serial(max(job_ids))
         touched: set[Path] = {self.directory}
         for job_id in job_ids:
             target = self._archive_path(job_id)
@@ -176,6 +224,16 @@ class JobFiles:
             touched.add(target.parent)
         for directory in touched:
             files.fsync_dir(directory)
+        self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
+
+    def _keep_serial(self, job_id: int) -> None:
+        """Make sure that an id is not used twice once its file is not in the queue any more.
+
+        The serial is written without a flush, as the live job files prove its value.
+        """
+        if job_id > self._flushed_serial:
+            self._flushed_serial = self.last_id()
+            files.write_atomic(self.directory / SERIAL, f"{self._flushed_serial}\n")
 
     def archived(self, job_id: int) -> JobRecord | None:
         """A job from the archive, None when it is not there or damaged."""

@@ -25,6 +25,8 @@ class Effect(Flag):
     NONE = 0
     #: write the job file, and go on only when it is durable
     PERSIST = auto()
+    #: go on only when enough master candidates have the file too
+    COPY = auto()
     #: tell whoever waits for changes of the job
     NOTIFY = auto()
     #: put the job in line for a worker
@@ -89,6 +91,13 @@ class CancelDone(Event):
 
 
 @dataclass(frozen=True)
+class Rejected(Event):
+    """A filter rule does not let the job begin, ever; ``error`` is encoded."""
+
+    error: list[Any]
+
+
+@dataclass(frozen=True)
 class PriorityChanged(Event):
     priority: int
 
@@ -134,8 +143,8 @@ def _submitted(machine: Machine, event: Event) -> Effect:
     machine.job.received_timestamp = event.at
     if not machine.job.ops:
         machine.job.end_timestamp = event.at
-        return Effect.PERSIST | Effect.FINALIZED
-    return Effect.PERSIST | Effect.ENQUEUE
+        return Effect.PERSIST | Effect.COPY | Effect.FINALIZED
+    return Effect.PERSIST | Effect.COPY | Effect.ENQUEUE
 
 
 def _picked(machine: Machine, event: Event) -> Effect:
@@ -152,7 +161,7 @@ def _locks_held(machine: Machine, event: Event) -> Effect:
     op = machine.job.ops[_current(machine.job)]
     op.status = JobStatus.RUNNING
     op.exec_timestamp = event.at
-    return Effect.PERSIST | Effect.NOTIFY
+    return Effect.PERSIST | Effect.COPY | Effect.NOTIFY
 
 
 def _done(machine: Machine, event: Event) -> Effect:
@@ -205,6 +214,19 @@ def _canceled(machine: Machine, event: Event) -> Effect:
         op.status = JobStatus.CANCELED
         op.end_timestamp = event.at
     return _finish(machine, event)
+
+
+def _rejected(machine: Machine, event: Event) -> Effect:
+    assert isinstance(event, Rejected)
+    for op in machine.job.ops[_current(machine.job) :]:
+        op.result = event.error
+    return _canceled(machine, event)
+
+
+def _cancel_running(machine: Machine, event: Event) -> Effect:
+    """The operation is asked to end; what it then does decides."""
+    machine.job.ops[_current(machine.job)].status = JobStatus.CANCELING
+    return Effect.NOTIFY
 
 
 def _priority(machine: Machine, event: Event) -> Effect:
@@ -265,7 +287,10 @@ TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
     (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as wished
     (_S.CANCELING, OpFailed): _canceled,
     (_S.QUEUED, CancelAsked): _cancel_queued,
+    (_S.QUEUED, Rejected): _rejected,
     (_S.WAITING, CancelAsked): _cancel_waiting,
+    (_S.RUNNING, CancelAsked): _cancel_running,
+    (_S.CANCELING, OpDone): _done,  # it was quicker
     (_S.CANCELING, CancelAsked): _ignore,
     (_S.CANCELING, CancelDone): _canceled,
     (_S.QUEUED, PriorityChanged): _priority,

@@ -38,19 +38,35 @@ class WorkerPool(Generic[T]):
             if self._idle >= len(self._heap):
                 self._cond.notify()
             elif len(self._threads) < self._size:
-                thread = threading.Thread(
-                    target=self._loop, name=f"{self._name}-{len(self._threads)}", daemon=True
-                )
-                self._threads.append(thread)
-                thread.start()
+                self._start()
+
+    def resize(self, size: int) -> None:
+        """Work with so many threads from now on; what runs is not disturbed."""
+        with self._cond:
+            self._size = size
+            for _ in range(min(len(self._heap), size - len(self._threads))):
+                self._start()
+            self._cond.notify_all()
+
+    def _start(self) -> None:
+        thread = threading.Thread(
+            target=self._loop, name=f"{self._name}-{len(self._threads)}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
 
     def _loop(self) -> None:
         while True:
             with self._cond:
                 while not self._heap and not self._stopping:
+                    if len(self._threads) > self._size:
+                        break
                     self._idle += 1
                     self._cond.wait()
                     self._idle -= 1
+                if len(self._threads) > self._size and not self._stopping:
+                    self._threads.remove(threading.current_thread())
+                    return
                 if self._stopping:
                     return
                 _priority, _seq, item = heapq.heappop(self._heap)
@@ -63,10 +79,24 @@ class WorkerPool(Generic[T]):
                 self._busy -= 1
                 self._cond.notify_all()
 
+    def ahead_of(self, item: T) -> int | None:
+        """How many items go to a thread before this one; None when it is not in line."""
+        with self._cond:
+            places = [entry for entry in self._heap if entry[2] is item]
+            if not places:
+                return None
+            first = min(entry[:2] for entry in places)
+            return sum(entry[:2] < first for entry in self._heap)
+
     @property
     def waiting(self) -> int:
         """Items that wait for a thread."""
         return len(self._heap)
+
+    @property
+    def size(self) -> int:
+        """Threads there may be."""
+        return self._size
 
     @property
     def busy(self) -> int:

@@ -15,7 +15,7 @@ from itertools import count
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.locking.shared_lock import Mode, SharedLock
+from ganeti.locking.shared_lock import CONFLICTS, Mode, SharedLock
 
 #: Who holds or wants locks: a job id, or the name of a part of the daemon.
 Owner = int | str
@@ -91,6 +91,32 @@ class LockView:
     owners: tuple[Owner, ...]
     #: (mode, owner), in the order in which they will be served
     pending: tuple[tuple[str, Owner], ...]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """One lock that a waiting request cannot have yet."""
+
+    #: ``level/name``
+    lock: str
+    #: mode in which it is wanted
+    mode: str
+    #: owners that hold it in a way that excludes the request, and how
+    holders: tuple[tuple[Owner, str], ...]
+    #: owners of earlier requests that exclude it, in their order
+    ahead: tuple[Owner, ...]
+
+
+@dataclass(frozen=True)
+class WaitView:
+    """What one owner waits for."""
+
+    level: str
+    names: tuple[str, ...] | None
+    mode: str
+    #: seconds
+    age: float
+    obstacles: tuple[Obstacle, ...]
 
 
 class LockManager:
@@ -357,6 +383,42 @@ class LockManager:
                     rows.append(self._view(f"{lev.label}/{name}", lock))
                 rows.append(self._view(f"{lev.label}/{SET_NAME}", lev.whole))
             return rows
+
+    def explain(self, owner: Owner) -> WaitView | None:
+        """Why an owner does not have its locks yet; None when it waits for none."""
+        with self._mutex:
+            request = self._waiting.get(owner)
+            if request is None:
+                return None
+            lev = self._levels[request.level]
+            labels = [SET_NAME, *(request.names or ())]
+            parts = zip(labels, self._parts(request), strict=True)
+            found = [
+                self._obstacle(f"{lev.label}/{name}", lock, request, mode)
+                for name, (lock, mode) in parts
+            ]
+            age = self._clock.monotonic() - request.since
+            obstacles = tuple(item for item in found if item.holders or item.ahead)
+            return WaitView(lev.label, request.names, request.mode, age, obstacles)
+
+    @staticmethod
+    def _obstacle(
+        name: str, lock: SharedLock[Request], request: Request, mode: Mode
+    ) -> Obstacle:
+        bad = CONFLICTS[mode]
+        holders = [(owner, held) for owner, held in lock.holders.items() if held in bad]
+        ahead = [
+            waiter.owner
+            for waiter, wanted in lock.waiters()
+            if wanted in bad and waiter is not request and waiter.key < request.key
+        ]
+        words = {Mode.SHARED: "shared", Mode.EXCLUSIVE: "exclusive"}
+        return Obstacle(
+            name,
+            request.mode,
+            tuple((owner, words.get(held, "parts of it")) for owner, held in holders),  # type: ignore[misc]
+            tuple(ahead),
+        )
 
     @staticmethod
     def _view(name: str, lock: SharedLock[Request]) -> LockView:

@@ -270,9 +270,17 @@ class Client:
 
     # jobs
 
-    def submit_job(self, ops: Sequence[Mapping[str, Any]]) -> int:
-        """Hand in one job of opcodes in wire form; its id, which is safe on disk."""
-        return int(self.call("SubmitJob", list(ops)))
+    def submit_job(self, ops: Sequence[Mapping[str, Any]], key: str | None = None) -> int:
+        """Hand in one job of opcodes in wire form; its id, which is safe on disk.
+
+        With a key of your choice the call can be repeated: the same key never makes a second job.
+        """
+        more = [] if key is None else [key]
+        return int(self.call("SubmitJob", list(ops), *more))
+
+    def explain_job(self, job_id: int) -> dict[str, Any]:
+        """Why a job does not go on; see ``jobs/explain.py`` for the keys."""
+        return dict(self.call("ExplainJob", job_id))
 
     def submit_job_to_drained_queue(self, ops: Sequence[Mapping[str, Any]]) -> int:
         """Like :meth:`submit_job`, also while the queue takes no other jobs."""

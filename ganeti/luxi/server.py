@@ -144,7 +144,11 @@ class LuxiServer:
 
     def start(self) -> None:
         """Listen and serve; LuxiError when the socket is taken or cannot be made."""
-        self._listener = unix_socket.listen(self._path, self._mode, self._gid, backlog=1024)
+        try:
+            self._listener = unix_socket.listen(self._path, self._mode, self._gid, backlog=1024)
+        except BaseException:
+            self._free()
+            raise
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake_r, selectors.EVENT_READ, self._awake)
@@ -154,12 +158,15 @@ class LuxiServer:
         """Close the socket and all connections, end all threads; requests in work get no answer."""
         self._post(self._begin_stop)
         self._thread.join()
+        self._free()
+        with contextlib.suppress(FileNotFoundError):
+            self._path.unlink()
+
+    def _free(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._selector.close()
         os.close(self._wake_r)
         os.close(self._wake_w)
-        with contextlib.suppress(FileNotFoundError):
-            self._path.unlink()
 
     def _begin_stop(self) -> None:
         self._stopping = True

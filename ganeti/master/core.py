@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
+from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.config import vote
 from ganeti.config.reservations import Reservations
 from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle
@@ -14,7 +17,10 @@ from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts
 from ganeti.master.distribution import Distribution
+from ganeti.master.replication import Replication, Snapshot
 from ganeti.master.sources import MasterSources
+from ganeti.model import base
+from ganeti.model.config import Config
 from ganeti.model.names import BGL, LockLevel
 from ganeti.net.tls import Identity
 from ganeti.ops.operation import Context
@@ -23,14 +29,18 @@ from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.rpc.client import NodeRpc
 
-#: Operations that run at the same time.
-WORKERS = 25
+_LOG = logging.getLogger(__name__)
+
+#: Seconds the master candidates get at the end to take the last state.
+FAREWELL = 5.0
+#: Threads for jobs that only begin, beside those that the cluster's max_running_jobs allows.
+SPARE_WORKERS = 5
 
 
 class Core:
     """Configuration, locks, queue and node calls of the master daemon."""
 
-    def __init__(self, paths: Paths, *, workers: int = WORKERS, clock: Clock = SYSTEM) -> None:
+    def __init__(self, paths: Paths, clock: Clock = SYSTEM) -> None:
         """Open everything; nothing runs before :meth:`start`.
 
         Raises:
@@ -38,16 +48,21 @@ class Core:
         """
         self.paths = paths
         self.clock = clock
-        self.job_files = JobFiles(paths.queue)
+        identity = Identity(paths.client_cert, paths.ca_cert)
+        self.rpc = NodeRpc(identity.client_context())
+        self.replication = Replication(self.rpc)
+        self.job_files = JobFiles(paths.queue, self.replication)
         self.job_files.open()
-        self.store = Store(paths, clock)
+        self.store = Store(paths, clock, self.replication)
         self.facts = facts.Facts(paths)
         self.locks = LockManager([level.label for level in LockLevel], clock)
         self.reservations = Reservations()
-        identity = Identity(paths.client_cert, paths.ca_cert)
-        self.rpc = NodeRpc(identity.client_context())
         self.queue = JobQueue(
-            self.job_files, self.locks, Runner(self._context), workers=workers, clock=clock
+            self.job_files,
+            self.locks,
+            Runner(self._context),
+            workers=self.store.current.cluster.max_running_jobs + SPARE_WORKERS,
+            clock=clock,
         )
         self.distribution = Distribution(self.store, self.rpc)
 
@@ -60,15 +75,56 @@ class Core:
         self.locks.create(LockLevel.NODE, config.nodes)
         self.locks.create(LockLevel.NODE_RES, config.nodes)
         self.locks.create(LockLevel.NETWORK, config.networks)
+        self.replication.start(self._state, config)
+        self.store.add_listener(self._changed)
+        self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
         self.queue.start()
+
+    def vote(self, *, alone: bool, patience: float) -> None:
+        """Become the master in the eyes of the nodes, before anything is changed.
+
+        ``alone`` skips the vote: the administrator knows that no other node can be the master.
+        What is acknowledged then may be on this node only.
+
+        Raises:
+            NoMasterError: this node may not be the master; the text says why.
+        """
+        config = self.store.current
+        own = vote.Own(config.master, config.data.serial_no, self.job_files.last_id())
+        if alone:
+            self.replication.alone = True
+            answers = vote.ask(config, self.rpc)
+        else:
+            answers = vote.hold(config, self.rpc, own, failover=False, patience=patience)
+        number = vote.claim(config, self.rpc, own, answers, alone=alone)
+        _LOG.info("master in term %d", number)
+
+    def _changed(self, before: Config, after: Config) -> None:
+        if before.nodes is not after.nodes or before.cluster is not after.cluster:
+            self.replication.follow(after)
+        if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
+            self.queue.resize(after.cluster.max_running_jobs + SPARE_WORKERS)
+        if before.data.filters is not after.data.filters:
+            self.queue.set_rules(after.data.filters.values())
+
+    def _state(self, files: bool) -> Snapshot:
+        """Everything a master candidate has a copy of."""
+        config = self.store.current
+        return Snapshot(
+            serial=config.data.serial_no,
+            config=jsonio.dumps(base.to_wire(config.data)),
+            files=self.job_files.contents() if files else {},
+            drained=self.job_files.drained,
+        )
 
     def stop(self, timeout: float) -> bool:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
         done = self.queue.stop(timeout)
         self.distribution.stop()
-        self.rpc.stop()
         self.store.close()
+        self.replication.stop(FAREWELL)
+        self.rpc.stop()
         return done
 
     def sources(self) -> MasterSources:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, log
 from ganeti.luxi.server import LuxiServer
-from ganeti.master.core import WORKERS, Core
+from ganeti.master.core import Core
 from ganeti.master.service import Service
 from ganeti.master.waiting import Waiting
 from ganeti.paths import Paths
@@ -22,6 +22,8 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds that running operations get when the daemon is told to stop.
 STOP_TIMEOUT = 60.0
+#: Seconds to wait for enough nodes to vote.
+VOTE_PATIENCE = 10.0
 #: Seconds of waiting that make a lock request more urgent by one.
 AGE_AFTER = 60.0
 #: Seconds a thread may keep the interpreter to itself; short, as many wait for few cores.
@@ -36,20 +38,33 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("-f", "--foreground", action="store_true", help="stay attached")
     parser.add_argument("-d", "--debug", action="store_true", help="log more")
     parser.add_argument(
-        "--max-workers",
-        type=int,
-        default=WORKERS,
-        metavar="N",
-        help="operations that run at the same time (default: %(default)s)",
-    )
-    parser.add_argument(
         "--stop-timeout",
         type=float,
         default=STOP_TIMEOUT,
         metavar="SECONDS",
         help="time for running operations when told to stop (default: %(default)s)",
     )
-    return parser.parse_args(argv)
+    parser.add_argument(
+        "--no-voting",
+        action="store_true",
+        help="become the master without asking the nodes, and acknowledge what only this node"
+        " has; needs --yes-do-it, as two masters are possible",
+    )
+    parser.add_argument("--yes-do-it", action="store_true", help="confirm --no-voting")
+    parser.add_argument(
+        "--vote-patience",
+        type=float,
+        default=VOTE_PATIENCE,
+        metavar="SECONDS",
+        help="time to wait for enough nodes to answer (default: %(default)s)",
+    )
+    options = parser.parse_args(argv)
+    if options.no_voting and not options.yes_do_it:
+        parser.error(
+            "--no-voting can make two masters; add --yes-do-it when you are sure that no other"
+            " node is the master"
+        )
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,11 +105,14 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     sys.setswitchinterval(SWITCH_INTERVAL)
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
-    core = Core(where, workers=options.max_workers)
-    master = core.store.current.master.name
-    if master != paths.hostname():
+    core = Core(where)
+    deposed = threading.Event()
+    core.rpc.on_deposed = lambda text: _step_down(text, deposed, stop)
+    try:
+        _check_role(core, options)
+    except errors.GanetiError:
         core.rpc.stop()
-        raise errors.NoMasterError(f"the master is {master}, this node is {paths.hostname()}")
+        raise
     waiting = Waiting()
     server = LuxiServer(where.luxi_socket, Service(core, waiting))
     core.start()
@@ -110,13 +128,29 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     _LOG.info("stopping")
     server.stop()
     waiting.stop()
-    if not core.stop(options.stop_timeout):
+    # What a deposed master still has to do, it may not do any more.
+    if not core.stop(0.0 if deposed.is_set() else options.stop_timeout):
         _LOG.error("operations still run; they become errors at the next start")
     pid_file.release()
     _LOG.info("stopped")
     logging.shutdown()
     # threads of operations that did not end must not keep the process alive
-    os._exit(constants.EXIT_SUCCESS)
+    os._exit(constants.EXIT_NOTMASTER if deposed.is_set() else constants.EXIT_SUCCESS)
+
+
+def _check_role(core: Core, options: argparse.Namespace) -> None:
+    master = core.store.current.master.name
+    if master != paths.hostname():
+        raise errors.NoMasterError(f"the master is {master}, this node is {paths.hostname()}")
+    core.vote(alone=options.no_voting, patience=options.vote_patience)
+
+
+def _step_down(text: str, deposed: threading.Event, stop: daemon.StopSignal) -> None:
+    """Another node is the master now: stop at once. Called by any thread, more than once."""
+    if not deposed.is_set():
+        deposed.set()
+        _LOG.critical("stepping down: %s", text)
+        stop.ask()
 
 
 def _age_locks(core: Core, stop: threading.Event) -> None:

@@ -44,6 +44,7 @@ class Service:
             "QueryConfigValues": self._config_values,
             "QueryClusterInfo": lambda _a, _p: facts.cluster_info(core.store.current, core.facts),
             "QueryTags": self._query_tags,
+            "ExplainJob": lambda a, _p: core.queue.explain(_job_id(a["job"])),
             "SubmitJob": self._submit,
             "SubmitJobToDrainedQueue": self._submit_to_drained,
             "SubmitManyJobs": self._submit_many,
@@ -103,8 +104,10 @@ class Service:
     # jobs --------------------------------------------------------------------------------
 
     def _submit(self, args: Args, peer: Credentials) -> int:
-        jobs = [_opcodes(args["ops"])]
-        return self._core.queue.submit(jobs, _submitter(peer))[0]
+        jobs, key = [_opcodes(args["ops"])], args.get("key")
+        if key is not None and not isinstance(key, str):
+            raise errors.RequestError(f"the key of a job must be a text, not {key!r:.60}")
+        return self._core.queue.submit(jobs, _submitter(peer), key=key)[0]
 
     def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
         jobs = [_opcodes(args["ops"])]

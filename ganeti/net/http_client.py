@@ -49,6 +49,8 @@ class Call:
     timeout: float = 60.0
     connect_timeout: float = CONNECT_TIMEOUT
     expected_cn: str | None = None
+    #: further header lines
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,11 +393,13 @@ def _head(call: Call) -> bytes:
     if not call.path.startswith("/") or any(not "!" <= char <= "~" for char in text):
         raise errors.ProgrammerError(f"cannot send a request for {call.path!r} to {call.host!r}")
     host = f"[{call.host}]" if ":" in call.host else call.host
+    more = "".join(f"{name}: {value}\r\n" for name, value in call.headers)
     return (
         f"POST {call.path} HTTP/1.1\r\n"
         f"Host: {host}:{call.port}\r\n"
         "Accept-Encoding: identity\r\n"
         "Content-Type: application/json\r\n"
+        f"{more}"
         f"Content-Length: {len(call.body)}\r\n\r\n"
     ).encode("ascii")
 

@@ -12,6 +12,7 @@ from ganeti.base import files
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.hypervisor.interface import Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.node.term import Term
 from ganeti.paths import Paths
 
 #: Seconds a call waits for another call on the same instance.
@@ -80,6 +81,8 @@ class NodeContext:
         self.on_ssconf: Callable[[], None] = lambda: None
         #: Called when this node has left its cluster and the daemon shall end.
         self.on_leave: Callable[[], None] = self.stopping.set
+        #: The master terms this node has seen.
+        self.term = Term(paths)
         self._locks = NamedLocks(clock)
         self._hypervisors: dict[str, Hypervisor] = {}
         self._hypervisors_lock = threading.Lock()

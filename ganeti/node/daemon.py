@@ -196,7 +196,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     context.on_ssconf = authoriser.reload
     context.on_leave = stop.ask
     tls = Identity(options.certificate, where.ca_cert).server_context()
-    app = RpcApp(Node(context), authoriser)
+    app = RpcApp(Node(context), authoriser, check_term=context.term.check)
     server = HttpServer(
         (options.address, options.port),
         app,

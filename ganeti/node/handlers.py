@@ -15,6 +15,7 @@ from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.instances import Instances
 from ganeti.node.master_ip import MasterIp
+from ganeti.node.replica import Replica
 from ganeti.node.system import System
 from ganeti.node.verify import Verifier
 from ganeti.rpc.calls import Json, NodeCalls
@@ -23,9 +24,11 @@ from ganeti.rpc.objects import (
     Console,
     InstanceInfo,
     MasterNetwork,
+    MasterView,
     NodeDisk,
     NodeInstance,
     OsInfo,
+    ReplicaUpdate,
 )
 
 
@@ -35,6 +38,7 @@ class Node(NodeCalls):
     def __init__(self, context: NodeContext) -> None:
         self._system = System(context)
         self._files = Files(context)
+        self._replica = Replica(context, context.term)
         self._hooks = Hooks(context)
         self._master_ip = MasterIp(context, self._hooks)
         self._disks = Disks(context)
@@ -67,6 +71,18 @@ class Node(NodeCalls):
 
     def master_node_name(self) -> str:
         return self._system.master_name()
+
+    def master_view(self) -> MasterView:
+        return self._replica.view(self._system.told_master())
+
+    def master_claim(self, epoch: int, master: str) -> MasterView:
+        return self._replica.claim(epoch, master, self._system.told_master())
+
+    def replica_update(self, update: ReplicaUpdate) -> bool:
+        return self._replica.update(update)
+
+    def replica_differing(self, manifest: dict[str, int]) -> list[str]:
+        return self._replica.differing(manifest)
 
     def node_stop_master(self) -> None:
         self._system.stop_master()

@@ -61,10 +61,14 @@ class System:
 
     def master_name(self) -> str:
         """The node that this node takes for the master; ConfigurationError without one."""
-        name = self._context.ssconf(ssconf_keys.MASTER_NODE)
+        name = self._context.term.seen()[1] or self.told_master()
         if not name:
             raise errors.ConfigurationError("this node has not been told which node is the master")
         return name
+
+    def told_master(self) -> str:
+        """The master according to ssconf; empty without one."""
+        return self._context.ssconf(ssconf_keys.MASTER_NODE) or ""
 
     def tokens(self, wanted: Sequence[tuple[str, str, Json]]) -> list[list[str]]:
         """``["ssl", digest of this node's client certificate]`` for each ``("ssl", "get", {})``.
@@ -156,7 +160,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 def _candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
-    yield from (paths.config_file, paths.journal_file, paths.ca_key)
+    yield from (paths.config_file, paths.journal_file, paths.epoch_file, paths.ca_key)
     yield from (paths.data / "rapi.pem", paths.data / "rapi" / "users")
     for pattern in ("job-*", "archive/*/job-*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())

@@ -99,6 +99,8 @@ class Operation(ABC, Generic[O, R]):
 
     #: what a dry run gives as result
     dry_run_result: ClassVar[Any] = None
+    #: whether :meth:`run` watches ``ctx.job.cancel_asked`` and then ends with JobCanceled
+    cancelable: ClassVar[bool] = False
 
     def __init__(self, op: O, ctx: Context) -> None:
         self.op = op

@@ -39,6 +39,10 @@ class OpExecution:
         self._ctx = ctx
         self._needs = self._all_needs()
 
+    @property
+    def cancelable(self) -> bool:
+        return self._operation.cancelable
+
     def _all_needs(self) -> Iterator[Need]:
         yield Need(LockLevel.CLUSTER, (BGL,), shared=not self._op.exclusive_bgl)
         yield from self._operation.locks()

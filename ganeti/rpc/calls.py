@@ -2,7 +2,7 @@
 
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
 Encoding, checking and time-outs follow from it; mypy fails when the node side lacks a method.
-Names and shapes are Ganeti's; sizes are MiB, times seconds.
+Names and shapes are Ganeti's, but for ``master_*`` and ``replica_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ from ganeti.rpc.objects import (
     Console,
     InstanceInfo,
     MasterNetwork,
+    MasterView,
     NodeDisk,
     NodeInstance,
     OsInfo,
+    ReplicaUpdate,
 )
 
 #: Time-out classes in seconds.
+REPLICA = 30.0
 URGENT = 60.0
 FAST = 300.0
 NORMAL = 900.0
@@ -125,6 +128,26 @@ class NodeCalls(ABC):
     @call(timeout=URGENT)
     def master_node_name(self) -> str:
         """Name of the node that this node takes for the master."""
+
+    @abstractmethod
+    @call(timeout=REPLICA)
+    def master_view(self) -> MasterView:
+        """Whom this node follows, and how new its copy of the state is."""
+
+    @abstractmethod
+    @call(timeout=REPLICA)
+    def master_claim(self, epoch: int, master: str) -> MasterView:
+        """Follow a new master; DeposedError when another one has the term or a higher one."""
+
+    @abstractmethod
+    @call(timeout=REPLICA)
+    def replica_update(self, update: ReplicaUpdate) -> bool:
+        """Write a part of the master's state durably; False when records do not follow ours."""
+
+    @abstractmethod
+    @call(timeout=REPLICA)
+    def replica_differing(self, manifest: dict[str, int]) -> list[str]:
+        """Names of queue files whose content is not the one with this CRC-32."""
 
     @abstractmethod
     @call(timeout=FAST)

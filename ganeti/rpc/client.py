@@ -21,6 +21,9 @@ from ganeti.net.tls import ReloadableContext
 from ganeti.rpc import calls
 from ganeti.rpc.calls import CallSpec, NodeCalls
 
+#: HTTP status with which a node refuses the calls of a master that was replaced.
+DEPOSED = 409
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -58,6 +61,10 @@ class NodeRpc:
     def __init__(self, context: ReloadableContext) -> None:
         self._client = Client(context)
         self._port = resolve.port(constants.NODED)
+        #: number of the master term that calls carry; 0: none
+        self.epoch = 0
+        #: called when a node says that this master was replaced
+        self.on_deposed: Callable[[str], None] = lambda _text: None
 
     def one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call one node and wait for its answer; blocks up to the call's time-out."""
@@ -89,6 +96,7 @@ class NodeRpc:
         self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
     ) -> dict[str, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
+        headers = (("X-Ganeti-Epoch", str(self.epoch)),) if self.epoch else ()
         requests = [
             Call(
                 host=node.primary_ip,
@@ -96,6 +104,7 @@ class NodeRpc:
                 path=f"/{spec.name}",
                 body=body,
                 timeout=spec.timeout,
+                headers=headers,
             )
             for node, body in asked.values()
         ]
@@ -107,6 +116,9 @@ class NodeRpc:
             uuid: _answer(spec, node, reply)
             for (uuid, (node, _body)), reply in zip(asked.items(), replies)
         }
+        for answer in result.values():
+            if isinstance(answer.error, errors.DeposedError):
+                self.on_deposed(errors.text(answer.error))
         for uuid, (node, _body) in todo.items():
             if node.offline:
                 error = errors.RpcError(f"node {node.name} is marked offline")
@@ -146,6 +158,8 @@ def _answer(
 def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
     if isinstance(reply, errors.GanetiError):
         raise reply
+    if reply.status == DEPOSED:
+        raise errors.DeposedError(reply.body.decode("utf-8", "replace"))
     if reply.status != 200:
         raise errors.RpcError(f"refused the call with HTTP status {reply.status}")
     try:

@@ -136,3 +136,41 @@ class MasterNetwork(msgspec.Struct, kw_only=True, frozen=True):
     netdev: str
     #: 2 (IPv4) or 10 (IPv6)
     ip_family: int = 2
+
+
+class MasterView(msgspec.Struct, kw_only=True):
+    """What a node knows of the master role; the vote at the start of a master asks for it."""
+
+    #: node that it follows
+    master: str
+    #: highest term it has seen
+    epoch: int
+    #: last change in its copy of the configuration; None: it has no copy
+    config_serial: int | None = None
+    #: highest job id in its copy of the queue
+    last_job: int = 0
+
+
+class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A part of the master's state for a master candidate.
+
+    A checkpoint, when there is one, replaces the configuration (its serial is ``base``) before
+    ``records`` (journal lines, the first one follows ``base``, the last one makes ``serial``).
+    """
+
+    epoch: int
+    base: int = 0
+    serial: int = 0
+    #: ``config.data`` as :func:`~ganeti.rpc.calls.encode_content` makes it
+    checkpoint: list[Any] | None = None
+    records: list[str] = []
+    #: queue file -> content
+    files: dict[str, str] = {}
+    #: job files to move to the archive
+    archive: list[str] = []
+    #: job files to forget: the job was never acknowledged
+    remove: list[str] = []
+    #: ids of all live jobs; files of others are leftovers
+    keep: list[int] | None = None
+    #: new state of the drain flag
+    drained: bool | None = None

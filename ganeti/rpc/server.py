@@ -33,7 +33,7 @@ SLOW_CALL = 5.0
 #: Start of the text of an answer that a bug caused.
 BUG_TEXT = "Error while executing backend function"
 
-_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found"}
+_REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 409: "Conflict"}
 
 
 class _RefusedError(Exception):
@@ -53,12 +53,15 @@ class RpcApp:
         calls: NodeCalls,
         authorise: Authorise,
         *,
+        check_term: Callable[[int], None] = lambda _number: None,
         clock: Clock = SYSTEM,
     ) -> None:
         """``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
-        caller's certificate) and returns why the call is refused, or None."""
+        caller's certificate) and returns why the call is refused, or None. ``check_term`` gets
+        the number of the caller's master term and raises DeposedError for an old one."""
         self._calls = calls
         self._authorise = authorise
+        self._check = check_term
         self._specs = specs()
         self._clock = clock
         self._lock = threading.Lock()
@@ -86,8 +89,7 @@ class RpcApp:
         refusal = self._authorise(environ)
         if refusal is not None:
             raise _RefusedError(403, refusal)
-        # Every check of the caller belongs here: the epoch of the caller's master term (header
-        # X-Ganeti-Epoch) will be compared with the highest one seen, before anything is read.
+        self._check_term(environ.get("HTTP_X_GANETI_EPOCH"))
         if environ.get("REQUEST_METHOD") != "POST":
             raise _RefusedError(400, "node calls are POST requests")
         name = str(environ.get("PATH_INFO", "")).removeprefix("/")
@@ -95,6 +97,17 @@ class RpcApp:
         if spec is None:
             raise _RefusedError(404, f"no node call is named {name[:80]!r}")
         return spec
+
+    def _check_term(self, header: str | None) -> None:
+        """Refuse the call of a master that was replaced; callers without a term pass."""
+        if header is None:
+            return
+        if not (header.isascii() and header.isdigit() and len(header) < 18):
+            raise _RefusedError(400, "the header X-Ganeti-Epoch is no number")
+        try:
+            self._check(int(header))
+        except errors.DeposedError as err:
+            raise _RefusedError(409, errors.text(err)) from err
 
     def _run(self, spec: CallSpec, arguments: list[Any]) -> bytes:
         started = self._clock.monotonic()

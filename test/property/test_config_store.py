@@ -6,7 +6,6 @@ The model is a list of states; the store is cut, copied, damaged and opened agai
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ganeti import constants, errors
-from ganeti.config import journal, store
+from ganeti.base import journal
+from ganeti.config import store
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store
 from ganeti.model import base
@@ -28,7 +28,6 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.paths import Paths
-
 
 #: A file system in memory, where flushing costs nothing; the default place if there is none.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -77,7 +76,6 @@ class Lab:
         #: every acknowledged state, and the length of the journal that ends with it
         self.states = [wire(self.store.current)]
         self.lengths = [0]
-        self.rng = random.Random(5)
 
     def _room(self) -> Paths:
         self.copies += 1

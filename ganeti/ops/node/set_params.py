@@ -149,7 +149,8 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             candidates.send_secrets(ctx, self.promoted)
         ctx.store.change("node-modify", ctx.author, self._edit)
         after = ctx.config.nodes[self.uuid]
-        if self.node.master_candidate and not after.master_candidate:
+        if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
+            # One that comes back may not have heard that it is no candidate any more.
             candidates.demoted(ctx, [after])
         candidates.send_config(ctx, self.promoted)
         for failure in ctx.services.distribute_ssconf():

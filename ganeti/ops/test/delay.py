@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
@@ -16,6 +14,7 @@ from ganeti.rpc.calls import NodeCalls
 class TestDelay(Operation[OpTestDelay, None]):
     """Waits on the master, on nodes, or both at once; once, or ``repeat`` times."""
 
+    cancelable = True
     __test__ = False  # not a test case, whatever its name
 
     def _nodes(self) -> list[Node]:
@@ -43,8 +42,8 @@ class TestDelay(Operation[OpTestDelay, None]):
             self._delay()
 
     def _delay(self) -> None:
-        if self.op.on_master and self.op.duration:
-            threading.Event().wait(self.op.duration)
+        if self.op.on_master and self.ctx.job.cancel_asked.wait(self.op.duration):
+            raise errors.JobCanceled("the delay was canceled while it ran")
         nodes = self._nodes()
         if nodes:
             for answer in self.ctx.rpc.many(

@@ -94,7 +94,7 @@ def test_choices_are_taken() -> None:
         nicparams={"link": "br1"},
         ndparams={"ssh_port": "2222"},
         diskparams={"drbd": {"c-max-rate": "1000", "metavg": "vg"}},
-        mac_prefix="BB:0c:11",
+        mac_prefix="BA:0c:11",
         candidate_pool_size=3,
         primary_ip_version=6,
         master_netdev="eth0",
@@ -114,7 +114,7 @@ def test_choices_are_taken() -> None:
     assert cluster.diskparams["drbd"]["c-max-rate"] == 1000
     assert cluster.diskparams["drbd"]["metavg"] == "vg"
     assert cluster.diskparams["drbd"]["protocol"] == "C"
-    assert cluster.mac_prefix == "bb:0c:11"
+    assert cluster.mac_prefix == "ba:0c:11"
     assert (cluster.candidate_pool_size, cluster.primary_ip_family) == (3, 10)
     assert (cluster.master_netdev, cluster.master_netmask) == ("eth0", 24)
     assert cluster.uid_pool == ((1000, 1100),)
@@ -149,7 +149,8 @@ def test_choices_that_make_no_sense_are_refused_in_words() -> None:
     refused("has no driver in this version", enabled_disk_templates=["gluster"])
     refused("unknown disk template 'floppy' in disk", diskparams={"floppy": {}})
     refused("unknown parameter 'rate' of disk template drbd", diskparams={"drbd": {"rate": 1}})
-    refused("parameter 'stripes' of plain: ", diskparams={"plain": {"stripes": "many"}})
+    refused(r"stripes.* of .*plain: ", diskparams={"plain": {"stripes": "many"}})
+    refused("multicast", mac_prefix="01:00:5e")
     refused("unknown hypervisor 'vmware'", enabled_hypervisors=["vmware"])
     refused("unknown hypervisor 'vmware'", hvparams={"vmware": {}})
     refused("unknown hypervisor fake parameter 'x'", hvparams={"fake": {"x": 1}})

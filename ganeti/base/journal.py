@@ -1,4 +1,4 @@
-"""The journal: one line for each change, durable before the change is reported.
+"""A journal: one line for each change, durable before the change is reported.
 
 A line is ``<crc32 of the rest, 8 hex digits> <JSON>``. A last line without its end was never
 acknowledged and is dropped, and so is one with zero bytes: blocks that never reached the disk
@@ -90,8 +90,11 @@ class Journal:
         Raises:
             ConfigurationError: the disk is full or the file cannot be written.
         """
+        self.append_lines(b"".join(encode(record) for record in records))
+
+    def append_lines(self, data: bytes) -> None:
+        """Like :meth:`append` for lines that are encoded already."""
         assert self._fd is not None
-        data = b"".join(encode(record) for record in records)
         try:
             view = memoryview(data)
             while view:
@@ -104,6 +107,14 @@ class Journal:
                 f"the change was not made: cannot write {self.path}: {err.strerror}"
             ) from err
         self._size += len(data)
+
+    def cut(self, size: int) -> None:
+        """Take back what was appended after the journal had ``size`` bytes; durable at return."""
+        assert self._fd is not None
+        os.ftruncate(self._fd, size)
+        os.lseek(self._fd, size, os.SEEK_SET)
+        os.fsync(self._fd)
+        self._size = size
 
     @property
     def size(self) -> int:

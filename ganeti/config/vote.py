@@ -1,0 +1,160 @@
+"""Who may be the master: the vote at the start of a master and before a failover.
+
+The rules are those of the first design of Ganeti 2.0 ("Master startup/failover"): half plus one of
+the nodes must agree, and nobody may have newer data. Nodes that are marked offline do not count.
+Data is on master candidates only, so half plus one of those must have answered too: then at least
+one of them has whatever the last master acknowledged.
+
+A vote ends with a claim: a term number higher than any the nodes have seen. From then on they
+refuse calls of the last master.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ganeti import errors
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer, NodeRpc
+from ganeti.rpc.objects import MasterView
+
+#: Seconds between two rounds while too few nodes answer.
+PAUSE = 1.0
+
+Answers = Mapping[str, Answer[MasterView]]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What the node that wants to be the master has itself."""
+
+    node: Node
+    config_serial: int
+    last_job: int
+
+
+def majority(count: int) -> int:
+    """Half plus one."""
+    return count // 2 + 1
+
+
+def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
+    """Why too few nodes have answered, None when there are enough; the own node counts. Pure."""
+    for what, nodes in (("nodes", _voters(config)), ("master candidates", _candidates(config))):
+        silent = [
+            node.name
+            for node in nodes
+            if node.uuid != own.node.uuid
+            and not (node.uuid in answers and answers[node.uuid].ok)
+        ]
+        heard = len(nodes) - len(silent)
+        if heard < majority(len(nodes)):
+            return (
+                f"only {heard} of {len(nodes)} {what} answered, {majority(len(nodes))} are needed"
+                f" (silent: {', '.join(sorted(silent))})"
+            )
+    return None
+
+
+def newer_data(config: Config, own: Own, answers: Answers) -> str | None:
+    """Which node has newer data than we, None when none has. Pure."""
+    for node in _candidates(config):
+        answer = answers.get(node.uuid)
+        if node.uuid == own.node.uuid or answer is None or answer.value is None:
+            continue
+        view = answer.value
+        if view.config_serial is not None and view.config_serial > own.config_serial:
+            return (
+                f"{node.name} has a newer configuration (serial {view.config_serial}, here it is"
+                f" {own.config_serial}); make that node the master"
+            )
+        if view.last_job > own.last_job:
+            return (
+                f"{node.name} knows newer jobs (up to {view.last_job}, here up to"
+                f" {own.last_job}); make that node the master"
+            )
+    return None
+
+
+def other_master(config: Config, own: Own, answers: Answers) -> str | None:
+    """Why we are not the master of a majority, None when we are. Pure."""
+    votes: dict[str, int] = {own.node.name: 1}
+    for uuid, answer in answers.items():
+        if uuid != own.node.uuid and answer.value is not None:
+            votes[answer.value.master] = votes.get(answer.value.master, 0) + 1
+    needed = majority(len(_voters(config)))
+    if votes[own.node.name] >= needed:
+        return None
+    del votes[own.node.name]
+    others = ", ".join(
+        f"{count} say that it is {name or 'nobody'}" for name, count in sorted(votes.items())
+    )
+    return f"a majority of the nodes does not take this node for the master ({others})"
+
+
+def _voters(config: Config) -> list[Node]:
+    return [node for node in config.nodes.values() if not node.offline]
+
+
+def _candidates(config: Config) -> list[Node]:
+    return [node for node in _voters(config) if node.master_candidate]
+
+
+def ask(config: Config, rpc: NodeRpc) -> dict[str, Answer[MasterView]]:
+    """The views of all nodes that are not offline; blocks until they answered or failed."""
+    return rpc.many(_voters(config), NodeCalls.master_view)
+
+
+def hold(
+    config: Config, rpc: NodeRpc, own: Own, *, failover: bool, patience: float
+) -> dict[str, Answer[MasterView]]:
+    """Vote; returns the answers when this node may be the master.
+
+    With ``failover`` nobody needs to take this node for the master yet. While too few nodes
+    answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
+
+    Raises:
+        NoMasterError: another node is the master, or has newer data, or too few answered.
+    """
+    end = time.monotonic() + patience
+    while True:
+        answers = ask(config, rpc)
+        missing = missing_answers(config, own, answers)
+        if missing is None or time.monotonic() + PAUSE > end:
+            break
+        time.sleep(PAUSE)
+    problem = newer_data(config, own, answers)
+    if problem is None and not failover:
+        problem = other_master(config, own, answers) if missing is None else None
+    problem = problem or missing
+    if problem is not None:
+        raise errors.NoMasterError(f"the vote on the master failed: {problem}")
+    return answers
+
+
+def claim(
+    config: Config, rpc: NodeRpc, own: Own, answers: Answers, *, alone: bool = False
+) -> int:
+    """Take the next term; gives its number, which ``rpc`` carries from now on.
+
+    Once a majority has accepted it, the last master cannot acknowledge anything any more. What it
+    acknowledged until then is in the answers, and is compared again. With ``alone`` (the word of
+    the administrator) nobody needs to accept it.
+
+    Raises:
+        NoMasterError: somebody else was quicker, or too few nodes accepted.
+    """
+    seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
+    number = max([rpc.epoch, *seen]) + 1
+    rpc.epoch = number
+    accepted = rpc.many(_voters(config), NodeCalls.master_claim, number, own.node.name)
+    problem = newer_data(config, own, accepted)
+    if problem is None and not alone:
+        problem = missing_answers(config, own, accepted)
+    if problem is not None:
+        raise errors.NoMasterError(f"the claim of the master role failed: {problem}")
+    return number

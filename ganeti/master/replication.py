@@ -1,0 +1,407 @@
+"""Sends the master's state to the other master candidates.
+
+Each candidate has a channel: a thread, and what is to be sent next. What came while a call was on
+its way goes out together with the next one, so a slow candidate costs memory for the newest state
+of each file only. A candidate that failed, or is new, is brought up to date as a whole first.
+
+Nobody waits for all candidates: a round is over when enough have it, or when so many failed that
+it cannot succeed any more. A failed channel counts as failed at once until it works again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ganeti import errors
+from ganeti.base.copies import Round
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+from ganeti.rpc.calls import NodeCalls, encode_content
+from ganeti.rpc.client import NodeRpc
+from ganeti.rpc.objects import ReplicaUpdate
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds a round may take before those who did not answer count as failed.
+ROUND_TIMEOUT = 10.0
+#: Seconds between two tries to reach a failed candidate when nothing else happens.
+RETRY_AFTER = 5.0
+#: Seconds that a failed candidate is left alone even if there is news for it.
+SHORTEST_RETRY = 1.0
+#: Journal lines kept for a failed candidate; older ones are in every snapshot by then.
+KEPT_LINES = 1000
+#: Bytes of job files in one call when a candidate is brought up to date.
+PART = 4 * 1024 * 1024
+
+
+def needed_copies(candidates: int) -> int:
+    """How many candidates, the master included, must have something before it is acknowledged.
+
+    A majority; but of two candidates the master alone is enough, else the loss of either would
+    stop the cluster. In return nobody takes over from two candidates without both or the word of
+    the administrator (see ``config/vote.py``).
+    """
+    return 1 if candidates <= 2 else candidates // 2 + 1
+
+
+@dataclass
+class Snapshot:
+    """The whole state, for a candidate that has to be brought up to date."""
+
+    serial: int
+    #: text of ``config.data``
+    config: str
+    #: queue file -> content; empty when only the configuration was asked for
+    files: dict[str, bytes]
+    drained: bool
+
+
+#: Gives the state; with True the files of the queue too. May read the disk.
+TakeSnapshot = Callable[[bool], Snapshot]
+
+
+@dataclass
+class _Pending:
+    """What a channel sends next."""
+
+    base: int = 0
+    lines: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
+    archive: list[str] = field(default_factory=list)
+    remove: list[str] = field(default_factory=list)
+    drained: bool | None = None
+    rounds: list[_Round] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.files or self.archive or self.remove
+                    or self.drained is not None)  # fmt: skip
+
+    def add_lines(self, base: int, lines: Sequence[str]) -> None:
+        """Journal lines that follow serial ``base``; very old ones are in every snapshot."""
+        if base != self.base + len(self.lines):  # the last ones were taken back
+            self.lines = self.lines[: max(0, base - self.base)]
+        if not self.lines:
+            self.base = base
+        self.lines = [*self.lines, *lines]
+        if len(self.lines) > 2 * KEPT_LINES:
+            self.skip_to(self.base + len(self.lines) - KEPT_LINES)
+
+    def skip_to(self, serial: int) -> None:
+        """Forget the lines up to a serial."""
+        self.lines = self.lines[max(0, serial - self.base) :]
+        self.base = max(serial, self.base)
+
+    def before(self, newer: _Pending) -> _Pending:
+        """This and what came after it; the rounds stay where they are."""
+        both = _Pending(
+            base=self.base,
+            lines=list(self.lines),
+            files={**self.files, **newer.files},
+            archive=[*self.archive, *newer.archive],
+            remove=[*self.remove, *newer.remove],
+            drained=self.drained if newer.drained is None else newer.drained,
+            rounds=newer.rounds,
+        )
+        if newer.lines:
+            both.add_lines(newer.base, newer.lines)
+        for name in newer.remove:
+            both.files.pop(name, None)
+        return both
+
+    def update(self, epoch: int) -> ReplicaUpdate:
+        return ReplicaUpdate(
+            epoch=epoch,
+            base=self.base,
+            serial=self.base + len(self.lines),
+            records=self.lines,
+            files=_texts(self.files),
+            archive=self.archive,
+            remove=self.remove,
+            drained=self.drained,
+        )
+
+
+def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
+    return {name: data.decode("utf-8") for name, data in contents.items()}
+
+
+class _Round:
+    """One group of writes on its way; see :class:`~ganeti.base.copies.Round`."""
+
+    def __init__(self, candidates: int, what: str) -> None:
+        self._needed = needed_copies(candidates) - 1
+        self._left = candidates - 1
+        self._what = what
+        self._failures: dict[str, str] = {}
+        self._cond = threading.Condition()
+
+    def succeeded(self) -> None:
+        with self._cond:
+            self._needed -= 1
+            self._left -= 1
+            self._cond.notify_all()
+
+    def failed(self, node: str, why: str) -> None:
+        with self._cond:
+            self._left -= 1
+            self._failures[node] = why
+            self._cond.notify_all()
+
+    def wait(self) -> None:
+        with self._cond:
+            self._cond.wait_for(
+                lambda: self._needed <= 0 or self._left < self._needed, ROUND_TIMEOUT
+            )
+            if self._needed <= 0:
+                return
+            failures = "; ".join(self._failures.values()) or "no answer in time"
+            raise errors.QuorumError(
+                f"{self._what} is not on a majority of the master candidates ({failures})."
+                " Nodes that are gone for good can be marked: start the master daemon with"
+                " --no-voting, then gnt-node modify --offline=yes NODE"
+            )
+
+
+class Channel:
+    """One candidate: a thread that sends what is pending, in order."""
+
+    def __init__(self, node: Node, rpc: NodeRpc, snapshot: TakeSnapshot) -> None:
+        self.node = node
+        self._rpc = rpc
+        self._snapshot = snapshot
+        self._cond = threading.Condition()
+        self._pending = _Pending()
+        #: the candidate must get the configuration, or everything, anew
+        self._renew_config = self._renew_all = True
+        #: why it could not be reached, empty while it can
+        self.trouble = ""
+        self._failed_at = 0.0
+        self._stopping = False
+        self._thread = threading.Thread(target=self._loop, name=f"to-{node.name}", daemon=True)
+        self._thread.start()
+
+    def put(self, fill: Callable[[_Pending], None], round_: _Round | None = None) -> None:
+        """Add to what is sent next; a failed channel tells the round at once."""
+        with self._cond:
+            fill(self._pending)
+            if round_ is not None:
+                if self.trouble:
+                    round_.failed(self.node.name, self.trouble)
+                else:
+                    self._pending.rounds.append(round_)
+            self._cond.notify()
+
+    def renew_config(self) -> None:
+        """What the candidate has of the configuration is not to be built upon."""
+        with self._cond:
+            self._renew_config = True
+            self._cond.notify()
+
+    def stop(self) -> None:
+        """End the thread after what it is doing now. Idempotent."""
+        with self._cond:
+            self._stopping = True
+            self._cond.notify()
+        self._thread.join()
+
+    def flushed(self, timeout: float) -> bool:
+        """Wait until nothing is pending; False when the candidate fails or is too slow."""
+        with self._cond:
+            return self._cond.wait_for(
+                lambda: bool(self.trouble) or not (self._work() or self._pending.rounds), timeout
+            ) and not self.trouble
+
+    def _work(self) -> bool:
+        return bool(self._pending) or self._renew_config or self._renew_all
+
+    def _wanted(self) -> bool:
+        # A failed candidate is tried again with the next update, but not in a busy loop.
+        rested = not self.trouble or time.monotonic() - self._failed_at >= SHORTEST_RETRY
+        return self._stopping or (rested and self._work())
+
+    def _loop(self) -> None:
+        while True:
+            with self._cond:
+                self._cond.wait_for(self._wanted, RETRY_AFTER if self.trouble else None)
+                if self._stopping:
+                    self._fail("the master daemon stops", self._pending.rounds)
+                    return
+                renew_config, self._renew_config = self._renew_config, False
+                renew_all, self._renew_all = self._renew_all, False
+                batch, self._pending = self._pending, _Pending()
+            try:
+                self._send(batch, renew_config=renew_config or renew_all, renew_all=renew_all)
+            except errors.GanetiError as err:
+                with self._cond:
+                    self._renew_config = self._renew_all = True
+                    rounds = [*batch.rounds, *self._pending.rounds]
+                    self._pending = batch.before(self._pending)
+                    self._fail(errors.text(err), rounds)
+                continue
+            with self._cond:
+                if self.trouble:
+                    _LOG.info("%s has a copy of the state again", self.node.name)
+                self.trouble = ""
+                self._cond.notify_all()
+            for round_ in batch.rounds:
+                round_.succeeded()
+
+    def _fail(self, why: str, rounds: Iterable[_Round]) -> None:
+        """Tell everybody who waits; the state will be sent as a whole later."""
+        if not self.trouble and not self._stopping:
+            _LOG.error("%s has no copy of the newest state: %s", self.node.name, why)
+        self.trouble = why
+        self._failed_at = time.monotonic()
+        self._pending.rounds = []
+        for round_ in rounds:
+            round_.failed(self.node.name, why)
+        self._cond.notify_all()
+
+    def _send(self, batch: _Pending, *, renew_config: bool, renew_all: bool) -> None:
+        if renew_config:
+            self._bring_up(batch, files=renew_all)
+        if batch and not self._call(batch.update(self._rpc.epoch)):
+            self._bring_up(batch, files=True)
+            if batch and not self._call(batch.update(self._rpc.epoch)):
+                raise errors.RpcError(f"node {self.node.name} did not take the changes in order")
+
+    def _call(self, update: ReplicaUpdate) -> bool:
+        return self._rpc.one(self.node, NodeCalls.replica_update, update)
+
+    def _bring_up(self, batch: _Pending, *, files: bool) -> None:
+        """Send the configuration, and the job files that differ; ``batch`` comes after it."""
+        epoch = self._rpc.epoch
+        state = self._snapshot(files)
+        config = encode_content(state.config)
+        self._call(ReplicaUpdate(epoch=epoch, base=state.serial, checkpoint=config))
+        batch.skip_to(state.serial)
+        if not files:
+            return
+        manifest = {name: zlib.crc32(data) for name, data in state.files.items()}
+        differing = self._rpc.one(self.node, NodeCalls.replica_differing, manifest)
+        for part in _parts({name: state.files[name] for name in differing}):
+            self._call(ReplicaUpdate(epoch=epoch, files=_texts(part)))
+        known = (*state.files, *batch.files, *batch.archive)
+        live = [int(name[4:]) for name in known if name.startswith("job-")]
+        self._call(ReplicaUpdate(epoch=epoch, keep=live, drained=state.drained))
+
+
+def _parts(contents: Mapping[str, bytes]) -> Iterable[dict[str, bytes]]:
+    part: dict[str, bytes] = {}
+    size = 0
+    for name, data in contents.items():
+        if part and size + len(data) > PART:
+            yield part
+            part, size = {}, 0
+        part[name] = data
+        size += len(data)
+    if part:
+        yield part
+
+
+class Replication:
+    """The copies of a running master; implements :class:`~ganeti.base.copies.Copies`."""
+
+    def __init__(self, rpc: NodeRpc) -> None:
+        self._rpc = rpc
+        self._lock = threading.Lock()
+        self._channels: dict[str, Channel] = {}
+        self._snapshot: TakeSnapshot | None = None
+        #: acknowledge what only this node has (the administrator said so)
+        self.alone = False
+
+    def start(self, snapshot: TakeSnapshot, config: Config) -> None:
+        """Begin to send to the candidates."""
+        self._snapshot = snapshot
+        self.follow(config)
+
+    def follow(self, config: Config) -> None:
+        """Have one channel for each other candidate that is not offline."""
+        if self._snapshot is None:
+            return
+        wanted = {
+            node.uuid: node
+            for node in config.nodes.values()
+            if node.master_candidate and not node.offline and node is not config.master
+        }
+        with self._lock:
+            ended = [
+                self._channels.pop(uuid)
+                for uuid, channel in list(self._channels.items())
+                if uuid not in wanted or wanted[uuid].primary_ip != channel.node.primary_ip
+            ]
+            for uuid, node in wanted.items():
+                if uuid not in self._channels:
+                    self._channels[uuid] = Channel(node, self._rpc, self._snapshot)
+        for channel in ended:
+            threading.Thread(target=channel.stop, daemon=True, name="channel-end").start()
+
+    def stop(self, timeout: float) -> None:
+        """Let the candidates have everything, for at most ``timeout`` seconds, and end."""
+        end = time.monotonic() + timeout
+        with self._lock:
+            channels, self._channels = list(self._channels.values()), {}
+        for channel in channels:
+            channel.flushed(max(0.0, end - time.monotonic()))
+            channel.stop()
+
+    def trouble(self) -> dict[str, str]:
+        """Candidates without the newest state, and why."""
+        with self._lock:
+            return {c.node.name: c.trouble for c in self._channels.values() if c.trouble}
+
+    def _put(self, fill: Callable[[_Pending], None], what: str = "") -> Round:
+        with self._lock:
+            channels = list(self._channels.values())
+        total = 1 if self.alone else len(channels) + 1
+        round_ = _Round(total, what)
+        for channel in channels:
+            channel.put(fill, round_ if what and not self.alone else None)
+        return round_
+
+    # copies --------------------------------------------------------------------------------
+
+    def change(self, base: int, serial: int, lines: bytes) -> Round:
+        texts = [f"{line}\n" for line in lines.decode("utf-8").splitlines()]
+        if len(texts) != serial - base:
+            raise errors.ProgrammerError(f"{len(texts)} journal lines for {base} to {serial}")
+        return self._put(lambda pending: pending.add_lines(base, texts), "the change")
+
+    def take_back(self) -> None:
+        self._renew()
+
+    def checkpoint(self) -> None:
+        self._renew()
+
+    def _renew(self) -> None:
+        with self._lock:
+            for channel in self._channels.values():
+                channel.renew_config()
+
+    def write_jobs(self, contents: Mapping[str, bytes]) -> Round:
+        return self._put(lambda pending: pending.files.update(contents), "the job")
+
+    def archive_jobs(self, names: Iterable[str]) -> None:
+        moved = list(names)
+        self._put(lambda pending: pending.archive.extend(moved))
+
+    def remove_jobs(self, names: Iterable[str]) -> None:
+        gone = list(names)
+
+        def fill(pending: _Pending) -> None:
+            for name in gone:
+                pending.files.pop(name, None)
+            pending.remove.extend(gone)
+
+        self._put(fill)
+
+    def drain(self, flag: bool) -> None:
+        def fill(pending: _Pending) -> None:
+            pending.drained = flag
+
+        self._put(fill)

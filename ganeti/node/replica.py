@@ -1,0 +1,198 @@
+"""The copy of the master's state on this node: configuration, its journal, and job files.
+
+The master sends what changed; everything is on disk when a call returns. The files have the form
+and place that a master daemon reads when this node takes over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from ganeti import constants, errors
+from ganeti.base import files, journal
+from ganeti.node.context import NodeContext
+from ganeti.node.term import Term
+from ganeti.rpc.calls import decode_content
+from ganeti.rpc.objects import MasterView, ReplicaUpdate
+
+_LOG = logging.getLogger(__name__)
+_QUEUE_FILE = re.compile(r"job-[1-9][0-9]{0,17}|serial|keys/[0-9a-f]{64}")
+_JOB_FILE = re.compile(r"job-([1-9][0-9]{0,17})")
+
+
+class _Head(msgspec.Struct):
+    """The part of ``config.data`` that tells how new it is."""
+
+    serial_no: int
+
+
+class Replica:
+    """Writes what the master sends. Thread-safe: one call at a time."""
+
+    def __init__(self, context: NodeContext, term: Term) -> None:
+        self._paths = context.paths
+        self._term = term
+        self._lock = threading.Lock()
+        #: serial of the last change in the copy; None: look into the files
+        self._serial: int | None = None
+        self._journal: journal.Journal | None = None
+
+    # what there is -------------------------------------------------------------------------
+
+    def view(self, master: str) -> MasterView:
+        """What this node knows of the master role; ``master`` is what it was told in ssconf."""
+        number, claimed = self._term.seen()
+        return MasterView(
+            master=claimed or master,
+            epoch=number,
+            config_serial=self._read_serial(),
+            last_job=self._last_job(),
+        )
+
+    def claim(self, number: int, claimant: str, master: str) -> MasterView:
+        """Follow a new master; the answer holds what its predecessor wrote here at most.
+
+        Raises:
+            DeposedError: another node was quicker.
+        """
+        with self._lock:  # no update of the old master may be half done meanwhile
+            self._term.claim(number, claimant)
+            return self.view(master)
+
+    def _read_serial(self) -> int | None:
+        try:
+            data = self._paths.config_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            serial = msgspec.json.decode(data, type=_Head).serial_no
+        except msgspec.DecodeError as err:
+            raise errors.ConfigurationError(f"{self._paths.config_file} is damaged: {err}") from err
+        for record in journal.read(self._paths.journal_file):
+            serial = max(serial, int(record.get("serial", 0)))
+        return serial
+
+    def _last_job(self) -> int:
+        last = 0
+        try:
+            text = files.read_text(self._paths.queue / "serial").strip()
+            last = int(text) if text.isdigit() else 0
+        except FileNotFoundError:
+            pass
+        return max([last, *(int(name[4:]) for name in self._job_names())])
+
+    def _job_names(self) -> list[str]:
+        try:
+            entries = list(os.scandir(self._paths.queue))
+        except FileNotFoundError:
+            return []
+        return [entry.name for entry in entries if _JOB_FILE.fullmatch(entry.name)]
+
+    # what comes ----------------------------------------------------------------------------
+
+    def update(self, update: ReplicaUpdate) -> bool:
+        """Write a part of the master's state; False when the records do not follow ours.
+
+        Raises:
+            DeposedError: the master has been replaced.
+            ParameterError: a name that is no file of the queue.
+            GenericError: the disk does not take it; the master sends everything anew later.
+        """
+        names = [*update.files, *update.archive, *update.remove]
+        for name in names:
+            if not _QUEUE_FILE.fullmatch(name):
+                raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")
+        with self._lock:
+            self._term.check(update.epoch)
+            try:
+                self._write_jobs(update)
+                return self._write_config(update)
+            except OSError as err:
+                self._serial = None
+                raise errors.GenericError(
+                    f"the copy of the cluster's state cannot be written: {err.strerror or err}"
+                ) from err
+
+    def _write_config(self, update: ReplicaUpdate) -> bool:
+        if update.checkpoint is not None:
+            text = decode_content(update.checkpoint)
+            files.write_atomic(self._paths.config_file, text, mode=0o640)
+            self._open_journal().restart()
+            self._serial = update.base
+        if not update.records:
+            return True
+        if self._serial is None:
+            self._serial = self._read_serial()
+        if self._serial != update.base:
+            return False
+        own = self._journal or self._open_journal()
+        own.append_lines("".join(update.records).encode("utf-8"))
+        self._serial = update.serial
+        return True
+
+    def _open_journal(self) -> journal.Journal:
+        """Open it anew: a master that ran here, or a demotion, may have replaced the file."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = journal.Journal(self._paths.journal_file)
+        self._journal.open()
+        return self._journal
+
+    def _write_jobs(self, update: ReplicaUpdate) -> None:
+        queue = self._paths.queue
+        if not (update.files or update.archive or update.remove or update.keep is not None
+                or update.drained is not None):  # fmt: skip
+            return
+        self._prepare(queue)
+        contents = {name: text.encode("utf-8") for name, text in update.files.items()}
+        files.write_many(queue, contents, unflushed=("serial",))
+        touched: set[Path] = set()
+        for name in update.archive:
+            target = queue / "archive" / str(int(name[4:]) // constants.JOBS_PER_ARCHIVE_DIR)
+            files.ensure_dir(target, 0o750)
+            if (queue / name).exists():
+                (queue / name).rename(target / name)
+                touched |= {queue, target}
+        gone = set(update.remove)
+        if update.keep is not None:
+            kept = {f"job-{number}" for number in update.keep}
+            gone |= {name for name in self._job_names() if name not in kept}
+        for name in gone:
+            if files.remove(queue / name):
+                touched.add(queue)
+        for directory in touched:
+            files.fsync_dir(directory)
+        if update.drained is True:
+            files.write_atomic(queue / "drain", b"", mode=0o644)
+        elif update.drained is False:
+            files.remove(queue / "drain")
+
+    @staticmethod
+    def _prepare(queue: Path) -> None:
+        for name in ("archive", "keys"):
+            files.ensure_dir(queue / name, 0o750)
+        version = queue / "version"
+        if not version.exists():
+            files.write_atomic(version, f"{constants.JOB_QUEUE_VERSION}\n")
+
+    def differing(self, manifest: dict[str, int]) -> list[str]:
+        """Names of queue files whose content (CRC-32) is not as in the manifest."""
+        wrong = []
+        with self._lock:
+            for name, crc in manifest.items():
+                if not _QUEUE_FILE.fullmatch(name):
+                    raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")
+                try:
+                    same = zlib.crc32((self._paths.queue / name).read_bytes()) == crc
+                except FileNotFoundError:
+                    same = False
+                if not same:
+                    wrong.append(name)
+        return wrong

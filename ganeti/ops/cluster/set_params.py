@@ -1,0 +1,203 @@
+"""Change settings of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ganeti import errors
+from ganeti.config import candidates as pool
+from ganeti.config import parameters
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.cluster import OpClusterSetParams
+from ganeti.ops import candidates, policy
+from ganeti.ops.cluster import communication, master_ip, settings
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer
+
+
+class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
+    """Gives null, or the jobs that set up the communication network."""
+
+    def locks(self) -> Needs:
+        """Instances when a driver is taken away; nodes when they are asked or change their role."""
+        op, config = self.op, self.ctx.config
+        if _takes_away(config, op):
+            yield Need(LockLevel.INSTANCE, None, shared=True)
+        self.locked: frozenset[str] = frozenset()
+        size = op.candidate_pool_size
+        if size is not None:
+            moved = [*pool.to_promote(config, size=size), *pool.to_demote(config, size=size)]
+            self.locked = frozenset(node.uuid for node in moved)
+        if self.locked:
+            yield Need(LockLevel.NODE, self.locked)
+        elif any(getattr(op, name) is not None for name in _ASKS_NODES):
+            yield Need(LockLevel.NODE, None, shared=True)
+
+    # check -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        op, config = self.op, self.ctx.config
+        self.decision = settings.decide(config, op)
+        cluster = base.replace(config.cluster, **self.decision.values)
+        self.after = config.apply([], [], cluster, mtime=config.data.mtime)
+        self.demoted = self._demoted(config)
+        name = op.instance_communication_network
+        self.jobs = (
+            communication.jobs(config, name, [g.name for g in config.groups.values()], op.priority)
+            if name
+            else []
+        )
+        problems = list(self._node_problems(config))
+        if not problems:
+            return
+        if not op.force:
+            raise errors.OpPrereqError(
+                f"{'; '.join(problems)} (--force changes it anyway)", errors.ErrorCode.ENVIRON
+            )
+        for text in problems:
+            self.ctx.warn(text)
+
+    def _demoted(self, config: Config) -> list[Node]:
+        """Candidates that are too many; all of them are locked."""
+        if self.op.candidate_pool_size is None:
+            return []
+        found = pool.to_demote(config, size=self.op.candidate_pool_size)
+        if not {node.uuid for node in found} <= self.locked:
+            raise errors.OpPrereqError(
+                "another job changed the master candidates meanwhile; try again",
+                errors.ErrorCode.STATE,
+            )
+        return found
+
+    def _node_problems(self, config: Config) -> Iterator[str]:
+        """What nodes have against the new settings."""
+        nodes = [node for node in config.online_nodes() if node.vm_capable]
+        rpc, new = self.ctx.rpc, self.after.cluster
+        for name in new.enabled_hypervisors:
+            known = name in config.cluster.enabled_hypervisors
+            if known and new.hvparams[name] == config.cluster.hvparams.get(name):
+                continue
+            answers = rpc.many(
+                nodes, NodeCalls.hypervisor_validate_params, name, new.hvparams[name]
+            )
+            yield from _failures(answers)
+        for os_name, by_hypervisor in (self.op.os_hvp or {}).items():
+            for name in sorted(set(by_hypervisor) & set(new.enabled_hypervisors)):
+                full = self.after.hvparams_for(name, os_name, {})
+                answers = rpc.many(nodes, NodeCalls.hypervisor_validate_params, name, full)
+                yield from _failures(answers)
+        changed = {*(self.op.osparams or {}), *(self.op.osparams_private_cluster or {})}
+        for os_name in sorted(changed):
+            values = self.after.osparams_for(os_name, {})
+            values.update(new.osparams_private_cluster.get(os_name, {}))
+            yield from _failures(
+                rpc.many(
+                    nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True
+                )
+            )
+        group, lvm = new.volume_group_name, parameters.LVM_TEMPLATES
+        changed_group = "volume_group_name" in self.decision.values and group is not None
+        if changed_group and lvm & set(new.enabled_disk_templates):
+            units = [("lvm-vg", str(group), [False])]
+            yield from _failures(rpc.many(nodes, NodeCalls.node_info, units, []))
+
+    def hooks(self) -> Hooks:
+        cluster = self.ctx.config.cluster
+        env = {"OP_TARGET": cluster.cluster_name, "NEW_VG_NAME": str(self.op.vg_name)}
+        nodes = [cluster.master_node]
+        return Hooks("cluster-modify", "CLUSTER", env, nodes, nodes)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> dict[str, Any] | None:
+        ctx, before = self.ctx, self.ctx.config
+        for note in self.decision.notes:
+            ctx.log(note)
+        changed = self.decision.values
+        moves = "master_netdev" in changed or (
+            "master_netmask" in changed and self.after.cluster.use_external_mip_script
+        )
+        if moves:
+            master_ip.deactivate(ctx, before)
+        ctx.store.change("cluster-modify", ctx.author, self._edit)
+        self._move_address(before, moves=moves)
+        after_nodes = [ctx.config.nodes[node.uuid] for node in self.demoted]
+        if after_nodes:
+            candidates.demoted(ctx, after_nodes)
+        if self.op.candidate_pool_size is not None:
+            candidates.fill_up(ctx, among=self.locked)
+        if "ipolicy" in changed or "beparams" in changed:
+            for text in policy.new_violations(before, ctx.config):
+                ctx.warn(text)
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
+        if not self.jobs:
+            return None
+        return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.jobs)]}
+
+    def _edit(self, draft: Draft) -> None:
+        decision = settings.decide(draft.config, self.op)
+        size = self.op.candidate_pool_size
+        gone = [] if size is None else pool.to_demote(draft.config, size=size)
+        if [node.uuid for node in gone] != [node.uuid for node in self.demoted]:
+            raise errors.OpPrereqError(
+                "another job changed the master candidates meanwhile; try again",
+                errors.ErrorCode.STATE,
+            )
+        if decision.values:
+            draft.update_cluster(**decision.values)
+        for node in gone:
+            draft.update(node, master_candidate=False)
+        candidates.forget(draft, [node.uuid for node in gone])
+
+    def _move_address(self, before: Config, *, moves: bool) -> None:
+        """Bring the address of the cluster to its new device or prefix length."""
+        ctx, after = self.ctx, self.ctx.config
+        try:
+            if moves:
+                master_ip.activate(ctx, after)
+            elif before.cluster.master_netmask != after.cluster.master_netmask:
+                ctx.rpc.one(
+                    after.master,
+                    NodeCalls.node_change_master_netmask,
+                    before.cluster.master_netmask,
+                    after.cluster.master_netmask,
+                    after.cluster.master_ip,
+                    after.cluster.master_netdev,
+                )
+        except errors.GanetiError as err:
+            ctx.warn(
+                f"the address of the cluster is not as it should be: {errors.text(err)}; try"
+                " gnt-cluster activate-master-ip"
+            )
+
+
+#: Parameters whose new values nodes are asked about.
+_ASKS_NODES = (
+    "enabled_hypervisors", "hvparams", "os_hvp", "osparams", "osparams_private_cluster", "vg_name",
+)  # fmt: skip
+
+
+def _takes_away(config: Config, op: OpClusterSetParams) -> bool:
+    """Whether something goes that an instance may be about to use."""
+    cluster = config.cluster
+    for current, wanted in (
+        (cluster.enabled_hypervisors, op.enabled_hypervisors),
+        (cluster.enabled_disk_templates, op.enabled_disk_templates),
+    ):
+        if wanted is not None and set(current) - {str(name) for name in wanted}:
+            return True
+    return op.vg_name == "" or op.drbd_helper == ""
+
+
+def _failures(answers: dict[str, Answer[Any]]) -> Iterator[str]:
+    for answer in answers.values():
+        if answer.error is not None:
+            yield errors.text(answer.error)

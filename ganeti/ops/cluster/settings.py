@@ -1,0 +1,447 @@
+"""What a change of the cluster's settings comes to: new values, refusals, notes. Pure.
+
+Every function takes the state and the opcode and gives the fields of the cluster object that
+change; each raises OpPrereqError or ParameterError for a value that cannot be used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from ganeti import errors
+from ganeti.base.text import join_names, nearest
+from ganeti.config import parameters
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import params, uid_pool
+from ganeti.model.cluster import DATA_COLLECTORS
+from ganeti.model.config import Config
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
+from ganeti.opcodes.enums import DdmSimple
+
+Values = dict[str, Any]
+
+_TOOL = re.compile(r"[a-zA-Z0-9_-]+")
+_PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
+_DEVICE = re.compile(r"[^\s/]{1,15}")
+#: Parameters whose value goes into the cluster object as it is.
+_PLAIN = (
+    "candidate_pool_size", "max_running_jobs", "max_tracked_jobs", "maintain_node_health",
+    "prealloc_wipe_disks", "use_external_mip_script", "modify_etc_hosts",
+    "enabled_user_shutdown", "instance_communication_network",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Fields of the cluster object that change, and what the user should know of it."""
+
+    values: Values
+    notes: tuple[str, ...] = ()
+
+
+def decide(config: Config, op: OpClusterSetParams) -> Decision:
+    """All new values at once.
+
+    Raises:
+        OpPrereqError, ParameterError: the first thing that cannot be used; nothing is changed.
+    """
+    notes: list[str] = []
+    values: Values = {
+        name: value for name in _PLAIN if (value := getattr(op, name)) is not None
+    }
+    for part in (_programs, _users, _network, _parameters, _os_parameters, _collectors):
+        values.update(part(config, op))
+    values.update(_os_lists(config, op, notes))
+    values.update(_drivers(config, op))
+    values.update(_storage(config, op))
+    changed = {
+        name: value for name, value in values.items() if getattr(config.cluster, name) != value
+    }
+    if not changed.keys().isdisjoint(_WHOLE):
+        whole = {name: getattr(config.cluster, name) for name in _WHOLE}
+        _check_whole(config, {**whole, **changed}, notes)
+    return Decision(changed, tuple(notes))
+
+
+_WHOLE = (
+    "enabled_disk_templates", "volume_group_name", "drbd_usermode_helper", "file_storage_dir",
+    "shared_file_storage_dir", "gluster_storage_dir", "ipolicy",
+)  # fmt: skip
+
+
+def _check_whole(config: Config, values: Values, notes: list[str]) -> None:
+    """What must fit together."""
+    enabled = set(values["enabled_disk_templates"])
+    lvm = sorted(enabled & parameters.LVM_TEMPLATES)
+    if lvm and not values["volume_group_name"]:
+        raise parameters.refuse(
+            f"disk templates {', '.join(lvm)} need an LVM volume group; name it with --vg-name"
+        )
+    if "drbd" in enabled and not values["drbd_usermode_helper"]:
+        raise parameters.refuse(
+            "disk template drbd needs a user-mode helper; name it with --drbd-usermode-helper"
+        )
+    for template, field in (
+        (DiskTemplate.FILE, "file_storage_dir"),
+        (DiskTemplate.SHAREDFILE, "shared_file_storage_dir"),
+        (DiskTemplate.GLUSTER, "gluster_storage_dir"),
+    ):
+        if template in enabled and not values[field]:
+            option = f"--{field.replace('_', '-')}"
+            raise parameters.refuse(
+                f"disk template {template} needs a directory; name it with {option}"
+            )
+    for name, policy in (
+        ("of the cluster", values["ipolicy"]),
+        *((f"of node group {group.name}", group.ipolicy) for group in config.groups.values()),
+    ):
+        allowed = policy.get("disk-templates")
+        if allowed is not None and not enabled & set(allowed):
+            notes.append(f"WARNING: the instance policy {name} allows no enabled disk template")
+
+
+# single values -------------------------------------------------------------------------------
+
+
+def _programs(config: Config, op: OpClusterSetParams) -> Values:
+    """Names of programs, files and patterns."""
+    values: Values = {}
+    if op.default_iallocator is not None:
+        if op.default_iallocator and not _PROGRAM.fullmatch(op.default_iallocator):
+            raise parameters.refuse(
+                f"'{op.default_iallocator}' cannot be the name of an allocator: a file name"
+                " without directory is expected"
+            )
+        values["default_iallocator"] = op.default_iallocator
+    if op.default_iallocator_params is not None:
+        given = params.without_defaults(op.default_iallocator_params)
+        values["default_iallocator_params"] = given
+    for name in ("install_image", "zeroing_image"):
+        text = getattr(op, name)
+        if text is None:
+            continue
+        if text and not (text.startswith("/") or _URL.fullmatch(text)):
+            raise parameters.refuse(
+                f"{name.replace('_', ' ')} '{text}' is neither an absolute path nor a URL"
+            )
+        values[name] = text
+    if op.compression_tools is not None:
+        values["compression_tools"] = _tools(op.compression_tools)
+    if op.reserved_lvs is not None:
+        values["reserved_lvs"] = tuple(_pattern(text) for text in op.reserved_lvs)
+    return values
+
+
+def _tools(names: Iterable[str]) -> tuple[str, ...]:
+    tools = tuple(dict.fromkeys(names))
+    for name in tools:
+        if not _TOOL.fullmatch(name):
+            raise parameters.refuse(
+                f"'{name}' cannot be a compression tool: letters, digits, '-' and '_' are allowed"
+            )
+    if "gzip" not in tools:
+        raise parameters.refuse("gzip must be among the compression tools; every node has it")
+    return tools
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as err:
+        raise parameters.refuse(
+            f"reserved volume '{text}' is no regular expression: {err}"
+        ) from err
+    return text
+
+
+def _users(config: Config, op: OpClusterSetParams) -> Values:
+    if op.uid_pool is None and op.add_uids is None and op.remove_uids is None:
+        return {}
+    pool = config.cluster.uid_pool
+    if op.uid_pool is not None:
+        pool = uid_pool.check(op.uid_pool)
+    if op.add_uids is not None:
+        pool = uid_pool.add(pool, op.add_uids)
+    if op.remove_uids is not None:
+        pool = uid_pool.remove(pool, op.remove_uids)
+    return {"uid_pool": pool}
+
+
+def _network(config: Config, op: OpClusterSetParams) -> Values:
+    values: Values = {}
+    if op.mac_prefix is not None:
+        values["mac_prefix"] = parameters.mac_prefix(op.mac_prefix)
+    if op.master_netdev is not None:
+        if not _DEVICE.fullmatch(op.master_netdev):
+            raise parameters.refuse(f"'{op.master_netdev}' cannot be the name of a network device")
+        values["master_netdev"] = op.master_netdev
+    if op.master_netmask is not None:
+        longest = 32 if config.cluster.primary_ip_family == 2 else 128
+        if not 0 < op.master_netmask <= longest:
+            raise parameters.refuse(
+                f"master netmask {op.master_netmask} is not between 1 and {longest}"
+            )
+        values["master_netmask"] = op.master_netmask
+    return values
+
+
+def _collectors(config: Config, op: OpClusterSetParams) -> Values:
+    if op.enabled_data_collectors is None and op.data_collector_interval is None:
+        return {}
+    result = {name: dict(facts) for name, facts in config.cluster.data_collectors.items()}
+    for key, given in (
+        ("active", op.enabled_data_collectors or {}),
+        ("interval", op.data_collector_interval or {}),
+    ):
+        for name, value in given.items():
+            if name not in DATA_COLLECTORS:
+                raise parameters.refuse(
+                    f"there is no data collector '{name}'{nearest(name, DATA_COLLECTORS)};"
+                    f" known are {', '.join(DATA_COLLECTORS)}"
+                )
+            if key == "interval" and value <= 0:
+                raise parameters.refuse(f"the interval of data collector {name} must be positive")
+            result.setdefault(name, {"active": True, "interval": 5_000_000})[key] = value
+    return {"data_collectors": result}
+
+
+# parameter sets ------------------------------------------------------------------------------
+
+
+def _parameters(config: Config, op: OpClusterSetParams) -> Values:
+    cluster = config.cluster
+    values: Values = {}
+    if op.beparams is not None:
+        full = parameters.backend(cluster.beparams.get("default", {}), op.beparams)
+        values["beparams"] = {**cluster.beparams, "default": full}
+    if op.nicparams is not None:
+        values["nicparams"] = {**cluster.nicparams, "default": _nicparams(config, op)}
+    if op.ndparams is not None:
+        values["ndparams"] = parameters.cluster_node(cluster.ndparams, op.ndparams)
+    if op.diskparams is not None:
+        given = {str(name): change for name, change in op.diskparams.items()}
+        values["diskparams"] = parameters.cluster_disk(cluster.diskparams, given)
+    if op.ipolicy is not None:
+        values["ipolicy"] = parameters.cluster_policy(cluster.ipolicy, op.ipolicy)
+    if op.hv_state is not None:
+        values["hv_state_static"] = parameters.hv_state(cluster.hv_state_static, op.hv_state)
+    if op.disk_state is not None:
+        values["disk_state_static"] = parameters.disk_state(
+            cluster.disk_state_static, op.disk_state
+        )
+    return values
+
+
+def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
+    """New defaults of network cards; refused when an existing card would not work with them."""
+    given = op.nicparams
+    assert given is not None
+    for name in ("ip", "mac", "name", "network"):
+        if getattr(given, name) is not None:
+            raise parameters.refuse(
+                f"'{name}' belongs to a single network card, not to the cluster"
+            )
+    change = {
+        "mode": given.mode,
+        "link": given.link if given.link is not None else given.bridge,
+        "vlan": given.vlan,
+    }
+    change = {key: value for key, value in change.items() if value is not None}
+    current = config.cluster.nicparams.get("default", {})
+    full = parameters.nic(current, change)
+    if full["mode"] == "routed" and current.get("mode") != "routed":
+        bad = [
+            instance.name
+            for instance in config.instances.values()
+            if any(
+                nic.ip is None and nic.network is None and "mode" not in nic.nicparams
+                for nic in instance.nics
+            )
+        ]
+        if bad:
+            raise parameters.refuse(
+                "NIC mode routed needs an address on every network card, but instances"
+                f" {join_names(bad)} have cards without one"
+            )
+    return full
+
+
+def _os_parameters(config: Config, op: OpClusterSetParams) -> Values:
+    cluster = config.cluster
+    values: Values = {}
+    if op.os_hvp is not None:
+        values["os_hvp"] = _os_hvp(cluster.os_hvp, op.os_hvp)
+    if op.osparams is not None:
+        values["osparams"] = _by_os(cluster.osparams, op.osparams)
+    if op.osparams_private_cluster is not None:
+        revealed = {
+            name: {key: value.reveal() for key, value in given.items()}
+            for name, given in op.osparams_private_cluster.items()
+        }
+        values["osparams_private_cluster"] = _by_os(cluster.osparams_private_cluster, revealed)
+    public = values.get("osparams", cluster.osparams)
+    for name, private in values.get(
+        "osparams_private_cluster", cluster.osparams_private_cluster
+    ).items():
+        both = sorted(set(private) & set(public.get(name, {})))
+        if both:
+            raise parameters.refuse(
+                f"OS parameters of {name} are public and private at once: {', '.join(both)}"
+            )
+    return values
+
+
+def _by_os(
+    current: dict[str, dict[str, Any]], change: dict[str, dict[str, Any]]
+) -> dict[str, params.Params]:
+    result: dict[str, params.Params] = {name: dict(own) for name, own in current.items()}
+    for name, given in change.items():
+        own = params.without_defaults(given)
+        result[name] = parameters.merge(result.get(name, {}), given, own)
+    return {name: own for name, own in result.items() if own}
+
+
+def _os_hvp(
+    current: dict[str, dict[str, dict[str, Any]]], change: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, params.Params]]:
+    """Overrides by OS and hypervisor; null or false for a hypervisor removes its overrides."""
+    result = {name: {hv: dict(own) for hv, own in by.items()} for name, by in current.items()}
+    for os_name, by_hypervisor in change.items():
+        table = result.setdefault(os_name, {})
+        for hypervisor, given in by_hypervisor.items():
+            HYPERVISORS.get(hypervisor)
+            if given is None or given is False:
+                table.pop(hypervisor, None)
+            elif isinstance(given, dict):
+                table[hypervisor] = parameters.os_hypervisor(
+                    hypervisor, table.get(hypervisor, {}), given
+                )
+            else:
+                raise parameters.refuse(
+                    f"hypervisor parameters of OS {os_name} for {hypervisor} must be a mapping"
+                )
+    pruned = {
+        name: {hv: own for hv, own in by.items() if own} for name, by in result.items()
+    }
+    return {name: by for name, by in pruned.items() if by}
+
+
+def _os_lists(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
+    values: Values = {}
+    for field, change in (("hidden_os", op.hidden_os), ("blacklisted_os", op.blacklisted_os)):
+        if change is not None:
+            word = field.removesuffix("_os")
+            values[field] = _edited(getattr(config.cluster, field), change, word, notes)
+    return values
+
+
+def _edited(
+    current: tuple[str, ...], change: OsListChanges, word: str, notes: list[str]
+) -> tuple[str, ...]:
+    result = list(current)
+    for action, name in change:
+        if action is DdmSimple.ADD:
+            if name in result:
+                notes.append(f"OS {name} is {word} already")
+            else:
+                result.append(name)
+        elif action is DdmSimple.REMOVE:
+            if name in result:
+                result.remove(name)
+            else:
+                notes.append(f"OS {name} is not {word}")
+        else:
+            raise parameters.refuse(f"OS names are added or removed, there is no '{action}'")
+    return tuple(result)
+
+
+# drivers and storage -------------------------------------------------------------------------
+
+
+def _drivers(config: Config, op: OpClusterSetParams) -> Values:
+    """Hypervisors and their parameters, and disk templates."""
+    cluster = config.cluster
+    values: Values = {}
+    enabled = cluster.enabled_hypervisors
+    if op.enabled_hypervisors is not None:
+        enabled = parameters.hypervisors([str(name) for name in op.enabled_hypervisors])
+        values["enabled_hypervisors"] = enabled
+        used = Counter(str(i.hypervisor) for i in config.instances.values() if i.hypervisor)
+        _refuse_removal("hypervisor", cluster.enabled_hypervisors, enabled, used)
+    sets = {name: dict(own) for name, own in cluster.hvparams.items()}
+    for name, change in (op.hvparams or {}).items():
+        sets[name] = parameters.hypervisor(name, sets.get(name, {}), change)
+    for name in enabled:
+        if name not in sets:
+            sets[name] = parameters.hypervisor(name, {}, {})
+    values["hvparams"] = sets
+    if op.enabled_disk_templates is not None:
+        chosen = parameters.templates([str(name) for name in op.enabled_disk_templates])
+        values["enabled_disk_templates"] = chosen
+        _refuse_removal(
+            "disk template", cluster.enabled_disk_templates, chosen, _template_use(config)
+        )
+    return values
+
+
+def _template_use(config: Config) -> Counter[str]:
+    """How many instances use each disk template."""
+    use: Counter[str] = Counter()
+    for instance in config.instances.values():
+        kinds = {config.disks[uuid].dev_type for uuid in instance.disks if uuid in config.disks}
+        use.update(str(kind) for kind in kinds if kind is not None)
+        if not instance.disks:
+            use[str(DiskTemplate.DISKLESS)] += 1
+    return use
+
+
+def _refuse_removal(
+    what: str, before: Iterable[str], after: Iterable[str], use: Counter[str]
+) -> None:
+    for name in before:
+        if name not in set(after) and use[str(name)]:
+            raise errors.OpPrereqError(
+                f"{what} {name} cannot be disabled, {use[str(name)]} instances use it",
+                errors.ErrorCode.STATE,
+            )
+
+
+def _storage(config: Config, op: OpClusterSetParams) -> Values:
+    values: Values = {}
+    touched = op.vg_name is not None or op.drbd_helper is not None
+    use = _template_use(config) if touched else Counter()
+    if op.vg_name is not None:
+        values["volume_group_name"] = op.vg_name or None
+        lvm = sum(use[name] for name in parameters.LVM_TEMPLATES)
+        if not op.vg_name and lvm:
+            raise parameters.refuse(
+                f"the LVM volume group cannot be taken away, {lvm} instances have disks on it"
+            )
+    if op.drbd_helper is not None:
+        if op.drbd_helper and not op.drbd_helper.startswith("/"):
+            raise parameters.refuse(f"DRBD helper '{op.drbd_helper}' must be an absolute path")
+        values["drbd_usermode_helper"] = op.drbd_helper or None
+        if not op.drbd_helper and use["drbd"]:
+            raise parameters.refuse(
+                f"the DRBD helper cannot be taken away, {use['drbd']} instances use it"
+            )
+    for field in ("file_storage_dir", "shared_file_storage_dir", "gluster_storage_dir"):
+        text = getattr(op, field)
+        if text is not None:
+            values[field] = _directory(field, text)
+    return values
+
+
+def _directory(field: str, text: str) -> str:
+    if text and (not text.startswith("/") or ".." in PurePosixPath(text).parts or "\0" in text):
+        raise parameters.refuse(
+            f"{field.replace('_', ' ')} '{text}' must be an absolute path without '..'"
+        )
+    return str(PurePosixPath(text)) if text else ""

@@ -1,0 +1,83 @@
+"""Move nodes into a node group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganeti import errors
+from ganeti.base.text import join_names
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.group import OpGroupAssignNodes
+from ganeti.ops.operation import Needs, Operation
+
+
+def split(config: Config, groups: Mapping[str, str]) -> list[Instance]:
+    """Instances whose nodes lie in more than one group, with ``groups``: node -> group. Pure."""
+    return [
+        instance
+        for instance in config.instances.values()
+        if len({groups[uuid] for uuid in config.instance_nodes(instance) if uuid in groups}) > 1
+    ]
+
+
+class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
+    def locks(self) -> Needs:
+        """The group, the groups that lose nodes, and the nodes."""
+        op, config = self.op, self.ctx.config
+        self.target = config.group(op.group_name)
+        names = op.node_uuids if op.node_uuids is not None else op.nodes
+        self.uuids = list(dict.fromkeys(config.node(name).uuid for name in names))
+        left = {config.nodes[uuid].group for uuid in self.uuids}
+        groups = {self.target.uuid, *left}
+        yield Need(LockLevel.NODEGROUP, groups)
+        yield Need(LockLevel.NODE, self.uuids)
+        current = self.ctx.config
+        renamed = current.groups.get(self.target.uuid)
+        gone = [uuid for uuid in self.uuids if uuid not in current.nodes]
+        if renamed is None or renamed.name != self.target.name or gone or any(
+            current.nodes[uuid].group not in groups for uuid in self.uuids
+        ):
+            raise errors.OpPrereqError(
+                "nodes or groups were changed while this job waited for them; try again",
+                errors.ErrorCode.STATE,
+            )
+
+    def check(self) -> None:
+        op, config = self.op, self.ctx.config
+        if not self.uuids:
+            raise errors.OpPrereqError(
+                "no nodes were named; say which to move", errors.ErrorCode.INVAL
+            )
+        before = {node.uuid: node.group for node in config.nodes.values()}
+        after = {**before, **dict.fromkeys(self.uuids, self.target.uuid)}
+        known = {instance.uuid for instance in split(config, before)}
+        parted = split(config, after)
+        fresh = [item.name for item in parted if item.uuid not in known]
+        if fresh and not op.force:
+            raise errors.OpPrereqError(
+                f"the nodes of instances {join_names(sorted(fresh))} would be in different node"
+                " groups; move both nodes of each, or use --force",
+                errors.ErrorCode.STATE,
+            )
+        if fresh:
+            self.ctx.warn(f"instances are split between node groups now: {join_names(fresh)}")
+        still = [item.name for item in parted if item.uuid in known]
+        if still:
+            self.ctx.warn(f"instances stay split between node groups: {join_names(still)}")
+
+    def run(self) -> None:
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> None:
+            for uuid in self.uuids:
+                node = draft.config.nodes[uuid]
+                if node.group != self.target.uuid:
+                    draft.update(node, group=self.target.uuid)
+
+        ctx.store.change("group-assign-nodes", ctx.author, edit)
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)

@@ -1,0 +1,38 @@
+"""Give a node group another name."""
+
+from __future__ import annotations
+
+from ganeti.config.changes import Draft
+from ganeti.opcodes.group import OpGroupRename
+from ganeti.ops.group import settings, target
+from ganeti.ops.operation import Hooks, Needs, Operation
+
+
+class GroupRename(Operation[OpGroupRename, str]):
+    """Gives the new name."""
+
+    def locks(self) -> Needs:
+        self.group = yield from target.lock(self.ctx, self.op.group_name)
+
+    def check(self) -> None:
+        settings.check_name(self.ctx.config, self.op.new_name)
+        self.ctx.reserve("node group name", self.op.new_name)
+
+    def hooks(self) -> Hooks:
+        config = self.ctx.config
+        env = {"OLD_NAME": self.group.name, "NEW_NAME": self.op.new_name}
+        members = [node.uuid for node in config.group_nodes(self.group.uuid)]
+        nodes = list(dict.fromkeys([config.cluster.master_node, *members]))
+        return Hooks("group-rename", "GROUP", env, nodes, nodes)
+
+    def run(self) -> str:
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> None:
+            settings.check_name(draft.config, self.op.new_name)
+            draft.update(self.group, name=self.op.new_name)
+
+        ctx.store.change("group-rename", ctx.author, edit)
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
+        return self.op.new_name

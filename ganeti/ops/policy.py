@@ -1,0 +1,46 @@
+"""Which instances break the instance policy of their node group. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ganeti.model import ipolicy
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+
+
+def shape(config: Config, instance: Instance) -> ipolicy.Shape:
+    """What a policy looks at in an existing instance."""
+    be = config.beparams(instance)
+    return ipolicy.Shape(
+        memory=be["maxmem"],
+        vcpus=be["vcpus"],
+        spindle_use=be["spindle_use"],
+        disks=[disk.size for disk in config.disks_of(instance)],
+        nics=len(instance.nics),
+        template=config.disk_template(instance),
+    )
+
+
+def violations(config: Config, instance: Instance) -> list[str]:
+    """What an instance breaks of the policy of its primary node's group."""
+    node = config.nodes.get(instance.primary_node)
+    if node is None or instance.forthcoming:
+        return []
+    return ipolicy.violations(config.ipolicy(node.group), shape(config, instance))
+
+
+def new_violations(
+    before: Config, after: Config, instances: Iterable[Instance] | None = None
+) -> list[str]:
+    """A line for each instance that breaks a policy after a change, but did not before."""
+    found: list[str] = []
+    for instance in after.instances.values() if instances is None else instances:
+        old = before.instances.get(instance.uuid, instance)
+        known = violations(before, old)
+        fresh = [text for text in violations(after, instance) if text not in known]
+        if fresh:
+            found.append(
+                f"instance {instance.name} violates the instance policy now: {'; '.join(fresh)}"
+            )
+    return found

@@ -1,0 +1,230 @@
+"""What follows from a configuration: ssconf files, defects, promises."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+from config_samples import cluster, config, data, disk, instance, node
+
+from ganeti import constants, errors
+from ganeti.config import ssconf, verify
+from ganeti.config.reservations import Reservations
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.group import NodeGroup
+from ganeti.model.nic import Nic
+
+SSCONF_KEYS = {
+    "cluster_name", "cluster_tags", "enabled_user_shutdown", "file_storage_dir",
+    "gluster_storage_dir", "hvparams_fake", "hypervisor_list", "instance_list",
+    "maintain_node_health", "master_candidates", "master_candidates_certs",
+    "master_candidates_ips", "master_ip", "master_netdev", "master_netmask", "master_node",
+    "networks", "node_list", "node_primary_ips", "node_secondary_ips", "node_vm_capable",
+    "nodegroups", "offline_nodes", "online_nodes", "primary_ip_family", "release_version",
+    "shared_file_storage_dir", "ssh_ports", "uid_pool",
+}
+
+
+class TestSsconf:
+    def test_every_documented_file_is_there(self):
+        assert set(ssconf.values(config())) == SSCONF_KEYS
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("cluster_name", "cluster.example.com"),
+            ("cluster_tags", "prod\nweb"),
+            ("enabled_user_shutdown", "False"),
+            ("hvparams_fake", "migration_mode=live"),
+            ("hypervisor_list", "fake"),
+            ("instance_list", "web1.example.com"),
+            ("master_candidates", "node1.example.com"),
+            ("master_candidates_certs", "node-1=ab:cd"),
+            ("master_candidates_ips", "192.0.2.1"),
+            ("master_netmask", "24"),
+            ("master_node", "node1.example.com"),
+            ("networks", "net-1 lan"),
+            ("node_list", "node1.example.com\nnode2.example.com\nnode3.example.com"),
+            ("node_primary_ips", "node1.example.com 192.0.2.1\nnode2.example.com 192.0.2.2\n"
+                                 "node3.example.com 192.0.2.3"),
+            ("node_secondary_ips", "node1.example.com 198.51.100.1\nnode2.example.com"
+                                   " 198.51.100.2\nnode3.example.com 198.51.100.3"),
+            ("node_vm_capable", "node1.example.com=True\nnode2.example.com=True\n"
+                                "node3.example.com=True"),
+            ("nodegroups", "group-1 default"),
+            ("offline_nodes", "node3.example.com"),
+            ("online_nodes", "node1.example.com\nnode2.example.com"),
+            ("primary_ip_family", "2"),
+            ("release_version", constants.RELEASE_VERSION),
+            ("ssh_ports", "node1.example.com=22\nnode2.example.com=22\nnode3.example.com=22"),
+            ("uid_pool", ""),
+        ],
+    )
+    def test_content(self, key, value):
+        assert ssconf.values(config())[key] == value
+
+    def test_parameters_have_python_words(self):
+        params = {"kvm": {"acpi": True, "kernel_path": "", "serial_speed": 38400}}
+        found = ssconf.values(config(cluster=cluster(hvparams=params)))
+        assert found["hvparams_kvm"] == "acpi=True\nkernel_path=\nserial_speed=38400"
+
+    def test_ports_follow_groups_and_nodes(self):
+        group = NodeGroup(uuid="group-1", name="default", ndparams={"ssh_port": 2222})
+        nodes = {n.uuid: n for n in (node(1, master_candidate=True),
+                                     node(2, ndparams={"ssh_port": 2200}))}
+        found = ssconf.values(config(nodegroups={"group-1": group}, nodes=nodes))
+        assert found["ssh_ports"] == "node1.example.com=2222\nnode2.example.com=2200"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"cluster": cluster(cluster_name="other")},
+            {"nodes": {"node-1": node(1, offline=True)}},
+            {"nodegroups": {"group-1": NodeGroup(uuid="group-1", name="other")}},
+            {"networks": {}},
+            {"instances": {}},
+            {"instances": {"inst-1": instance(1, name="other")}},
+        ],
+    )
+    def test_whatever_changes_a_file_is_noticed(self, change):
+        before = config()
+        after = Config(base.replace(before.data, **change))
+        assert ssconf.values(before) != ssconf.values(after)
+        assert ssconf.affects(before, after)
+
+    def test_what_changes_no_file_is_cheap(self):
+        before = config()
+        same_names = {"inst-1": instance(1, tags=("new",), disks=("disk-1",))}
+        after = Config(base.replace(before.data, instances=same_names, disks={}))
+        assert ssconf.values(before) == ssconf.values(after)
+        assert not ssconf.affects(before, after)
+
+
+class TestVerify:
+    def test_a_sound_configuration_has_no_defect(self):
+        assert verify.problems(config()) == []
+
+    @pytest.mark.parametrize(
+        ("change", "text"),
+        [
+            ({"cluster": cluster(master_node="gone")},
+             "master node gone is not in the list of nodes"),
+            ({"nodes": {"node-1": node(1)}},
+             "master node node1.example.com is not a master candidate"),
+            ({"cluster": cluster(enabled_hypervisors=())}, "no hypervisor is enabled"),
+            ({"cluster": cluster(enabled_hypervisors=("fake", "kvm"))},
+             "hypervisor kvm is enabled but has no parameters"),
+            ({"cluster": cluster(enabled_disk_templates=())}, "no disk template is enabled"),
+            ({"cluster": cluster(candidate_certs={"node-1": "a", "gone": "b"})},
+             "certificate of node gone, which does not exist, is accepted"),
+            ({"cluster": cluster(candidate_certs={})},
+             "master candidate node1.example.com has no accepted certificate"),
+            ({"nodegroups": {}}, "there is no node group"),
+            ({"nodegroups": {}}, "belongs to the missing node group group-1"),
+            ({"nodes": {"node-1": node(1, master_candidate=True, drained=True)}},
+             "node node1.example.com is more than one of"),
+            ({"disks": {}}, "instance web1.example.com has the missing disk disk-1"),
+            ({"instances": {"inst-1": instance(1, disks=("disk-1", "disk-1"))}},
+             "has disk disk-1 twice"),
+            ({"instances": {"inst-1": instance(1, name="")}}, "instance inst-1 has no name"),
+            ({"instances": {"inst-1": instance(1, primary_node="gone")}},
+             "has the missing primary node gone"),
+            ({"instances": {"inst-1": instance(1, hypervisor=None)}}, "has no hypervisor"),
+            ({"instances": {"inst-1": instance(1, hypervisor="kvm")}},
+             "uses hypervisor kvm, which is not enabled"),
+            ({"disks": {"disk-1": disk("disk-1", "web1", 3)}}, "is number 0 but is called disk/3"),
+            ({"disks": {"disk-1": disk("disk-1", "web1", logical_id=())}},
+             "disk disk-1 has no type or no logical id"),
+            ({"disks": {"disk-1": disk("disk-1", "web1", nodes=("gone",))}},
+             "disk disk-1 lies on the missing node gone"),
+            ({"instances": {"a": instance(1, disks=("disk-1",)),
+                            "b": instance(2, disks=("disk-1",))}},
+             "disk disk-1 is attached to 2 instances"),
+            ({"disks": {"disk-1": disk("disk-1", "x"),
+                        "disk-2": disk("disk-2", "x", logical_id=disk("disk-1", "x").logical_id)}},
+             "2 disks of type file use the same place"),
+            ({"instances": {"a": instance(1), "b": instance(1, uuid="b")}},
+             "instance name web1.example.com is used 2 times"),
+            ({"instances": {"a": instance(1), "b": instance(2, nics=instance(1).nics)}},
+             "MAC address aa:00:00:00:00:01 is used 2 times"),
+            ({"nodes": {"a": node(1, master_candidate=True), "b": node(1)}},
+             "node name node1.example.com is used 2 times"),
+            ({"instances": {"a": instance(1, network_port=11000),
+                            "b": instance(2, network_port=11000)}},
+             "TCP port 11000 is used 2 times"),
+            ({"instances": {"a": instance(1, network_port=11000)},
+              "cluster": cluster(tcpudp_port_pool=(11000,))},
+             "TCP port 11000 is used and in the pool of free ports"),
+        ],
+    )
+    def test_each_defect_is_told(self, change, text):
+        found = verify.problems(config(**change))
+        assert any(text in line for line in found), found
+
+    def test_a_promise_may_lack_what_a_real_instance_needs(self):
+        promise = instance(2, forthcoming=True, hypervisor=None, name="", nics=())
+        made = data().instances
+        assert verify.problems(config(instances={**made, "inst-2": promise})) == []
+
+    def test_equal_paths_on_different_nodes_are_different_places(self):
+        one, two = disk("disk-1", "x"), disk("disk-2", "x", nodes=("node-2",))
+        two = base.replace(two, logical_id=one.logical_id)
+        found = verify.problems(config(disks={"disk-1": one, "disk-2": two}))
+        assert not any("same place" in line for line in found)
+
+
+class TestReservations:
+    def test_a_promise_keeps_others_away_until_its_job_ends(self):
+        promises = Reservations()
+        promises.reserve("IP address", "10.0.0.5", 7)
+        promises.reserve("IP address", "10.0.0.5", 7)
+        promises.reserve("TCP port", "10.0.0.5", 8)  # another kind
+        with pytest.raises(errors.ReservationError, match=r"10\.0\.0\.5 is being used by job 7"):
+            promises.reserve("IP address", "10.0.0.5", 8)
+        promises.release(7)
+        promises.release(7)
+        promises.reserve("IP address", "10.0.0.5", 8)
+
+    @pytest.mark.parametrize("wanted", ["auto", "generate"])
+    def test_a_mac_address_is_made(self, wanted):
+        mac = Reservations().mac(wanted, config(), "aa:00:42", 1)
+        assert re.fullmatch(r"aa:00:42(:[0-9a-f]{2}){3}", mac)
+
+    def test_a_given_mac_address_must_be_free(self):
+        promises = Reservations()
+        assert promises.mac("aa:00:00:00:00:77", config(), "aa:00:00", 1) == "aa:00:00:00:00:77"
+        with pytest.raises(errors.ReservationError, match="used by job 1"):
+            promises.mac("aa:00:00:00:00:77", config(), "aa:00:00", 2)
+        with pytest.raises(errors.ReservationError, match="used in the cluster"):
+            promises.mac("aa:00:00:00:00:01", config(), "aa:00:00", 2)
+
+    def test_no_free_address_is_an_error(self, monkeypatch):
+        monkeypatch.setattr("secrets.token_bytes", lambda count: b"\1" * count)
+        promises = Reservations()
+        assert promises.mac("auto", config(), "aa:00:42", 1) == "aa:00:42:01:01:01"
+        with pytest.raises(errors.ReservationError, match="no free MAC address"):
+            promises.mac("auto", config(), "aa:00:42", 1)
+        used = {"inst-9": instance(9, nics=(Nic(uuid="n", mac="aa:00:42:01:01:01"),))}
+        with pytest.raises(errors.ReservationError, match="no free MAC address"):
+            Reservations().mac("auto", config(instances=used), "aa:00:42", 1)
+
+    def test_jobs_never_share(self):
+        promises = Reservations()
+        got: list[tuple[int, str]] = []
+
+        def take(job: int) -> None:
+            for number in range(50):
+                try:
+                    promises.reserve("name", str(number), job)
+                except errors.ReservationError:
+                    continue
+                got.append((job, str(number)))
+
+        threads = [threading.Thread(target=take, args=(job,)) for job in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert sorted(int(name) for _job, name in got) == list(range(50))

@@ -1,0 +1,187 @@
+"""What a client of the master can do with jobs, over a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from ganeti import errors
+from ganeti.luxi.client import Client
+
+
+def delay(**more: Any) -> dict[str, Any]:
+    return {"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": [], **more}
+
+
+def wait_for(client: Client, job: int, *wanted: str) -> str:
+    """Follow a job as ``gnt-job watch`` does, until it has one of the statuses."""
+    wanted = wanted or ("success", "error", "canceled")
+    previous, serial = None, None
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        change = client.wait_for_job_change(job, ["status"], previous, serial, 10)
+        previous = change.values
+        serial = max([serial or 0, *(entry[0] for entry in change.log)])
+        if previous[0] in wanted:
+            return previous[0]
+    raise AssertionError(f"job {job} is still {previous}")
+
+
+def test_a_job_from_submission_to_archive(client, master):
+    job = client.submit_job([delay(repeat=2)])
+    assert wait_for(client, job) == "success"
+    (row,) = client.query_jobs([job], ["id", "status", "summary", "opresult"])
+    assert row[:2] == [job, "success"]
+    assert "TEST_DELAY" in row[2][0]
+    stored = json.loads((master.paths.queue / f"job-{job}").read_text())
+    assert stored["submitter"]["uid"] == os.getuid()
+    assert client.archive_job(job) is True
+    assert client.archive_job(job) is False
+
+
+@pytest.mark.xfail(strict=True, reason="the values of an archived job are all null")
+def test_waiting_for_an_archived_job_is_answered_or_refused(client):
+    """Nulls tell a client neither that the job has ended nor that it is gone: it asks for ever."""
+    job = client.submit_job([delay()])
+    wait_for(client, job)
+    client.archive_job(job)
+    try:
+        change = client.wait_for_job_change(job, ["status"], ["running"], 0, 5)
+    except errors.JobLost:
+        return
+    assert change.values == ["success"]
+
+
+def test_unknown_jobs(client):
+    assert client.query_jobs([99], ["status"]) == [[None]]
+    with pytest.raises(errors.JobLost):
+        client.wait_for_job_change(99, ["status"], None, None, 5)
+    assert client.cancel_job(99)[0] is False
+    assert client.archive_job(99) is False
+
+
+def test_the_log_is_given_in_parts(client):
+    job = client.submit_job([delay(repeat=3)])
+    wait_for(client, job)
+    change = client.wait_for_job_change(job, ["status"], None, None, 5)
+    assert [entry[0] for entry in change.log] == [1, 2, 3]
+    assert all("iteration" in entry[3] for entry in change.log)
+    rest = client.wait_for_job_change(job, ["status"], ["success"], 2, 5)
+    assert [entry[0] for entry in rest.log] == [3]
+
+
+def test_a_wait_answers_as_soon_as_something_happens(client, master):
+    master.hold_everything()
+    job = client.submit_job([delay()])
+    wait_for(client, job, "waiting")
+    answers: list[Any] = []
+
+    def watch() -> None:
+        with master.client() as other:
+            answers.append(other.wait_for_job_change(job, ["status"], ["waiting"], 0, 15))
+
+    watchers = [threading.Thread(target=watch) for _ in range(5)]
+    for thread in watchers:
+        thread.start()
+    master.let_go()
+    for thread in watchers:
+        thread.join(20)
+    assert len(answers) == 5
+    assert all(change.values[0] in ("running", "success") for change in answers)
+
+
+def test_a_wait_that_sees_nothing_gives_the_present_values(client, master):
+    master.hold_everything()
+    job = client.submit_job([delay()])
+    wait_for(client, job, "waiting")
+    change = client.wait_for_job_change(job, ["status"], ["waiting"], 0, 0)
+    assert (change.values, change.log) == (["waiting"], [])
+
+
+def test_a_waiting_job_is_canceled(client, master):
+    master.hold_everything()
+    job = client.submit_job([delay()])
+    wait_for(client, job, "waiting")
+    assert client.cancel_job(job)[0] is True
+    assert wait_for(client, job) == "canceled"
+    assert client.cancel_job(job)[0] is False
+
+
+def test_many_jobs_at_once_with_relative_dependencies(client, master):
+    jobs = client.submit_many_jobs(
+        [[delay()], [delay(depends=[[-1, ["success"]]])], [delay(depends=[[-2, ["error"]]])]]
+    )
+    ids = [one.job_id for one in jobs]
+    assert [wait_for(client, job) for job in ids] == ["success", "success", "error"]
+
+
+def test_a_drained_queue(client):
+    client.set_drain_flag(True)
+    with pytest.raises(errors.GenericError, match="drained"):
+        client.submit_job([delay()])
+    forced = client.submit_job_to_drained_queue([delay()])
+    assert wait_for(client, forced) == "success"
+    assert client.query_config_values(["drain_flag"]) == [True]
+    client.set_drain_flag(False)
+    assert wait_for(client, client.submit_job([delay()])) == "success"
+
+
+def test_priorities(client, master):
+    master.hold_everything()
+    job = client.submit_job([delay()])
+    wait_for(client, job, "waiting")
+    assert client.change_job_priority(job, -3)[0] is True
+    assert client.query_jobs([job], ["priority"]) == [[-3]]
+    with pytest.raises(errors.OpPrereqError, match="priority 99"):
+        client.change_job_priority(job, 99)
+
+
+def test_old_jobs_are_archived(client):
+    jobs = [client.submit_job([delay()]) for _ in range(3)]
+    for job in jobs:
+        wait_for(client, job)
+    assert client.auto_archive_jobs(3600, 10) == (0, 0)
+    assert client.auto_archive_jobs(-1, 10) == (3, 0)
+    assert client.query_jobs(None, ["id"]) == []
+
+
+@pytest.mark.parametrize(
+    "ops",
+    [
+        [{"OP_ID": "OP_NONSENSE", "reason": []}],
+        [{"duration": 1}],
+        ["text"],
+        [{"OP_ID": "OP_TEST_DELAY", "duration": 0, "reason": [], "colour": "red"}],
+        [{"OP_ID": "OP_TEST_DELAY", "reason": []}],
+    ],
+)
+def test_what_is_no_job_is_refused_and_takes_no_id(client, ops):
+    with pytest.raises(errors.RequestError):
+        client.submit_job(ops)
+    assert client.submit_job([delay()]) == 1
+
+
+def test_jobs_survive_a_restart(root, client, master):
+    master.hold_everything()
+    waiting = client.submit_job([delay()])
+    wait_for(client, waiting, "waiting")
+    stored = json.loads((root.queue / f"job-{waiting}").read_text())
+    assert stored["ops"][0]["status"] in ("queued", "waiting")
+
+
+def test_who_leaves_while_waiting_is_forgotten(client, master):
+    master.hold_everything()
+    job = client.submit_job([delay()])
+    wait_for(client, job, "waiting")
+    for _ in range(5):
+        with Client(master.paths.luxi_socket, io_timeout=0.02) as impatient, pytest.raises(
+            errors.TimeoutError
+        ):
+            impatient.wait_for_job_change(job, ["status"], ["waiting"], 0, 30)
+    master.let_go()
+    assert wait_for(client, job) == "success"
