@@ -24,7 +24,7 @@ def argv(name: str) -> list[str]:
     return [sys.executable, "-m", _MODULES[name]]
 
 
-def start(name: str, paths: Paths) -> None:
+def start(name: str, paths: Paths, *options: str) -> None:
     """Start a daemon unless it runs; returns when it serves requests.
 
     Raises:
@@ -32,7 +32,7 @@ def start(name: str, paths: Paths) -> None:
     """
     if daemon.running_pid(paths.pid_file(name)) is not None:
         return
-    result = process.run(argv(name), timeout=START_TIMEOUT, env=dict(os.environ))
+    result = process.run([*argv(name), *options], timeout=START_TIMEOUT, env=dict(os.environ))
     if not result.ok:
         text = (result.stderr or result.stdout).strip() or result.explain()
         raise errors.OpExecError(text)

@@ -8,7 +8,7 @@ from ganeti.cli import jobs, notices, params, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.option import switch_off, value
+from ganeti.cli.option import switch, switch_off, value
 from ganeti.cli.programs import CLUSTER
 
 _NO_ETC_HOSTS = switch_off(
@@ -28,6 +28,13 @@ _GLUSTER_DIR = value(
 _SSH_KEY_TYPE = value(
     "--ssh-key-type", dest="ssh_key_type", choices=("dsa", "ecdsa", "rsa"),
     help="Kind of the SSH keys of the nodes",
+)  # fmt: skip
+_NO_VOTING = switch(
+    "--no-voting", dest="no_voting", help="Do not ask the other nodes; see above"
+)
+_IGNORE_OFFLINE = value(
+    "--ignore-offline-nodes", dest="ignore_offline_nodes", metavar="yes|no",
+    help="Accepted for old scripts: offline nodes never vote",
 )  # fmt: skip
 _SSH_KEY_BITS = value(
     "--ssh-key-bits", dest="ssh_key_bits", kind="int", help="Length of these keys"
@@ -104,6 +111,33 @@ def init(call: Call) -> None:
         )
     )
     jobs.run_op(call, "OP_CLUSTER_POST_INIT")
+
+
+@CLUSTER.command(
+    "master-failover",
+    aliases=("masterfailover",),
+    options=(_NO_VOTING, o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
+)
+def master_failover(call: Call) -> None:
+    """Make the node on which this runs the master.
+
+    The nodes vote: a majority must answer, and none may have newer data. The old master is stopped
+    if it can be reached; if not, the nodes refuse its calls from now on. Jobs that it was running
+    become errors, queued ones go on here.
+
+    --no-voting takes over without asking. Changes that only the old master has are lost then, and
+    if it still runs there are two masters; be sure that it does not.
+    """
+    from ganeti.bootstrap.failover import Failover
+
+    opts = call.opts
+    if opts.no_voting and not (opts.yes_do_it or opts.dry_run):
+        notices.say(
+            "--no-voting can make two masters and lose changes; add --yes-do-it when you are sure"
+            " that the old master is gone"
+        )
+        raise Exit(1)
+    Failover(notices.say, no_voting=opts.no_voting).run(dry_run=opts.dry_run)
 
 
 @CLUSTER.command("destroy", options=(o.YES_DO_IT,))

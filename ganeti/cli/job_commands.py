@@ -12,7 +12,7 @@ from ganeti.cli import info, jobs, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.option import select, switch
+from ganeti.cli.option import select, switch, value
 from ganeti.cli.options import PRIORITIES
 from ganeti.cli.programs import JOB
 from ganeti.luxi.client import LogEntry
@@ -29,6 +29,10 @@ _FINISHED = select(
     help="Jobs that have ended",
 )
 _ARCHIVED = switch("--archived", dest="archived", help="Archived jobs too")
+_FORMAT = value(
+    "--format", dest="format", choices=("json", "text"), default="text", group="Output",
+    help="Form of the answer",
+)  # fmt: skip
 _KILL = switch("--kill", dest="kill", help="End a job that is running; needs --yes-do-it")
 
 
@@ -169,6 +173,32 @@ def _is_flat(value: Any) -> bool:
         and bool(value)
         and not any(isinstance(item, list | dict) for item in value)
     )
+
+
+@JOB.command("why", one("job-id"), options=(_FORMAT,))
+def why(call: Call) -> None:
+    """Say why a job does not go on: what it waits for, who has it, what would release it."""
+    found = call.client.explain_job(job_id(call.args[0]))
+    if call.opts.format == "json":
+        from ganeti.base import jsonio
+
+        print(jsonio.pretty(found))
+        return
+    output.print_lines([line for job in (found, *found["chain"]) for line in _why_lines(job)])
+
+
+def _why_lines(job: dict[str, Any]) -> list[str]:
+    waits = job["waits_for"]
+    lines = [_capital(job["text"])]
+    if waits is not None and waits["release"]:
+        lines.append(f"    released by: {waits['release']}")
+    if waits is not None and job["step"]:
+        lines.append(f"    last message: {job['step']}")
+    return lines
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 @JOB.command("watch", one("job-id"))

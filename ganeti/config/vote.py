@@ -127,10 +127,10 @@ def hold(
         if missing is None or time.monotonic() + PAUSE > end:
             break
         time.sleep(PAUSE)
-    problem = newer_data(config, own, answers)
-    if problem is None and not failover:
-        problem = other_master(config, own, answers) if missing is None else None
-    problem = problem or missing
+    problem = None
+    if missing is None and not failover:
+        problem = other_master(config, own, answers)
+    problem = problem or newer_data(config, own, answers) or missing
     if problem is not None:
         raise errors.NoMasterError(f"the vote on the master failed: {problem}")
     return answers

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config import vote
@@ -23,10 +25,12 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import BGL, LockLevel
 from ganeti.net.tls import Identity
+from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.paths import Paths
 from ganeti.query import engine
+from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 
 _LOG = logging.getLogger(__name__)
@@ -80,6 +84,24 @@ class Core:
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
         self.queue.start()
+        threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
+
+    def _take_address(self) -> None:
+        """Put the address of the cluster on this node; without it only remote clients suffer."""
+        config = self.store.current
+        try:
+            self.rpc.one(
+                config.master,
+                NodeCalls.node_activate_master_ip,
+                master_ip.network(config),
+                config.cluster.use_external_mip_script,
+            )
+        except errors.GanetiError as err:
+            _LOG.warning(
+                "the address of the cluster is not on this node (gnt-cluster activate-master-ip"
+                " tries again): %s",
+                errors.text(err),
+            )
 
     def vote(self, *, alone: bool, patience: float) -> None:
         """Become the master in the eyes of the nodes, before anything is changed.

@@ -15,8 +15,12 @@ from ganeti.rpc.client import NodeRpc
 _LOG = logging.getLogger(__name__)
 
 
+#: Seconds after which nodes that could not be reached are tried again.
+RETRY_AFTER = 15.0
+
+
 class Distribution:
-    """Sends what changed, many changes in one round. A failure is tried again with the next."""
+    """Sends what changed, many changes in one round; nodes that failed are tried again."""
 
     def __init__(self, store: Store, rpc: NodeRpc) -> None:
         self._store = store
@@ -38,13 +42,16 @@ class Distribution:
             self._wanted.set()
 
     def _loop(self) -> None:
+        failures: list[str] = []
         while True:
-            self._wanted.wait()
+            self._wanted.wait(RETRY_AFTER if failures else None)
             self._wanted.clear()
             if self._stopping:
                 return
-            for failure in self.distribute(force=False):
-                _LOG.warning("%s", failure)
+            known, failures = failures, self.distribute(force=False)
+            for failure in failures:
+                if failure not in known:
+                    _LOG.warning("%s", failure)
 
     def distribute(self, *, force: bool = True) -> list[str]:
         """Send the files to all online nodes and wait; gives a text for each failure."""

@@ -33,13 +33,13 @@ def shipped_script() -> Path:
     """The script that comes with this version: beside the sources, or where it is installed.
 
     Raises:
-        ConfigurationError: it is not installed.
+        GenericError: it is not installed.
     """
     beside = Path(__file__).resolve().parents[2] / "tools"
     for directory in (beside, *map(Path, _INSTALLED)):
         if (directory / _SCRIPT).is_file():
             return directory / _SCRIPT
-    raise errors.ConfigurationError(
+    raise errors.GenericError(
         f"the script {_SCRIPT} is in none of {', '.join(_INSTALLED)}; install it there"
     )
 
@@ -94,7 +94,7 @@ class MasterIp:
         _check(wanted)
         script = self._context.paths.master_ip_script if external else shipped_script()
         if external and not os.access(script, os.X_OK):
-            raise errors.ConfigurationError(
+            raise errors.GenericError(
                 f"{script} is missing or not executable, but the cluster is set to use it;"
                 " install it, or use gnt-cluster modify --use-external-mip-script=no"
             )

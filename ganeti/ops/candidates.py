@@ -1,7 +1,8 @@
 """Making nodes master candidates and taking that away: calls to the nodes, and what is recorded.
 
 The order keeps a half-done promotion harmless: first the node gets the secrets of a candidate,
-then the configuration names it and accepts its certificate, then it gets the configuration.
+then the configuration names it and accepts its certificate; with that the master begins to
+replicate configuration and jobs to it.
 """
 
 from __future__ import annotations
@@ -101,14 +102,7 @@ def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]
             continue
         ctx.log(f"Node {node.name} is a master candidate now")
         promoted.append(node)
-    send_config(ctx, promoted)
     return promoted
-
-
-def send_config(ctx: Context, nodes: Sequence[Node]) -> None:
-    """Give new candidates the configuration; a failure is a warning, as they are recorded."""
-    for failure in shared_files.send_config(ctx, [online(node) for node in nodes]):
-        ctx.warn(f"{failure}; repair it with gnt-cluster redist-conf")
 
 
 def demoted(ctx: Context, nodes: Sequence[Node]) -> None:

@@ -10,6 +10,7 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks
+from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
@@ -67,18 +68,24 @@ def _call(
 
 def environment(ctx: Context, op: OpCode, hooks: Hooks, phase: str) -> dict[str, str]:
     """All variables of a hook, the global ones included."""
-    config = ctx.config
+    basics = global_env(ctx.config, ctx.paths, hooks.path, phase, hooks.object_type, op.op_id)
+    return {**basics, **_own(hooks.env)}
+
+
+def global_env(
+    config: Config, paths: Paths, path: str, phase: str, object_type: str, op_id: str = ""
+) -> dict[str, str]:
+    """The variables that every hook gets."""
     return {
         "PATH": HOOK_PATH,
         "GANETI_HOOKS_VERSION": str(constants.HOOKS_VERSION),
         "GANETI_HOOKS_PHASE": phase,
-        "GANETI_HOOKS_PATH": hooks.path,
-        "GANETI_OP_CODE": op.op_id,
-        "GANETI_DATA_DIR": str(ctx.paths.data),
-        "GANETI_OBJECT_TYPE": hooks.object_type,
+        "GANETI_HOOKS_PATH": path,
+        "GANETI_OP_CODE": op_id,
+        "GANETI_DATA_DIR": str(paths.data),
+        "GANETI_OBJECT_TYPE": object_type,
         "GANETI_CLUSTER": config.cluster.cluster_name,
         "GANETI_MASTER": config.master.name,
-        **_own(hooks.env),
     }
 
 

@@ -13,14 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.base import jsonio
-from ganeti.model import base
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls, encode_content
-
-CONFIG_MODE = 0o640
 
 
 def for_all(paths: Paths) -> list[Path]:
@@ -37,7 +33,7 @@ def for_all(paths: Paths) -> list[Path]:
 
 
 def for_candidates(paths: Paths) -> list[Path]:
-    """Files that only master candidates have; the configuration is sent on its own."""
+    """Files that only master candidates have; configuration and jobs are replicated to them."""
     return [paths.ca_key, paths.data / "rapi.pem", paths.data / "rapi" / "users"]
 
 
@@ -63,18 +59,6 @@ def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str
             (facts.st_atime, facts.st_mtime),
         )
     return failures
-
-
-def send_config(ctx: Context, nodes: Iterable[Node]) -> list[str]:
-    """Send the newest configuration as a complete ``config.data``; gives failures as texts."""
-    targets = _others(ctx, nodes)
-    if not targets:
-        return []
-    path = ctx.paths.config_file
-    text, now = jsonio.dumps(base.to_wire(ctx.config.data)), ctx.clock.now()
-    facts = path.stat()
-    owner = (_user(facts.st_uid), _group(facts.st_gid))
-    return _upload(ctx, targets, path, text, CONFIG_MODE, owner, (now, now))
 
 
 def _others(ctx: Context, nodes: Iterable[Node]) -> list[Node]:

@@ -12,3 +12,4 @@ class ClusterActivateMasterIp(Operation[OpClusterActivateMasterIp, None]):
 
     def run(self) -> None:
         master_ip.activate(self.ctx, self.ctx.config)
+        master_ip.explain(self.ctx, self.ctx.config)

@@ -12,3 +12,4 @@ class ClusterDeactivateMasterIp(Operation[OpClusterDeactivateMasterIp, None]):
 
     def run(self) -> None:
         master_ip.deactivate(self.ctx, self.ctx.config)
+        master_ip.explain(self.ctx, self.ctx.config)

@@ -25,7 +25,7 @@ def activate(ctx: Context, config: Config) -> None:
     """Put the address of this configuration on its master node; can be repeated.
 
     Raises:
-        CommandError, ConfigurationError, HooksAbort, RpcError: the node could not do it.
+        CommandError, GenericError, HooksAbort, RpcError: the node could not do it.
     """
     ctx.rpc.one(
         config.master,
@@ -33,7 +33,6 @@ def activate(ctx: Context, config: Config) -> None:
         network(config),
         config.cluster.use_external_mip_script,
     )
-    _explain(ctx, config)
 
 
 def deactivate(ctx: Context, config: Config) -> None:
@@ -44,10 +43,10 @@ def deactivate(ctx: Context, config: Config) -> None:
         network(config),
         config.cluster.use_external_mip_script,
     )
-    _explain(ctx, config)
 
 
-def _explain(ctx: Context, config: Config) -> None:
+def explain(ctx: Context, config: Config) -> None:
+    """Say so when the address is only recorded, as in a cluster that lives in a directory."""
     if paths.is_rooted() and not config.cluster.use_external_mip_script:
         ctx.log(
             "This cluster lives in a directory: the state of the address is recorded in"

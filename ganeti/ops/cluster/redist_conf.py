@@ -24,6 +24,5 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
         failures += shared_files.send(
             ctx, config.candidates(), shared_files.for_candidates(ctx.paths)
         )
-        failures += shared_files.send_config(ctx, config.candidates())
         for failure in failures:
             ctx.warn(failure)

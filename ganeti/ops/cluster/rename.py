@@ -62,6 +62,7 @@ class ClusterRename(Operation[OpClusterRename, str]):
         if moves:
             try:
                 master_ip.activate(ctx, ctx.config)
+                master_ip.explain(ctx, ctx.config)
             except errors.GanetiError as err:
                 ctx.warn(
                     f"the new address {self.address} is not active: {errors.text(err)}; try"

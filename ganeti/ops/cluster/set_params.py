@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.text import join_names
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
@@ -80,6 +82,9 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         """What nodes have against the new settings."""
         nodes = [node for node in config.online_nodes() if node.vm_capable]
         rpc, new = self.ctx.rpc, self.after.cluster
+        script = self.ctx.paths.master_ip_script
+        if self.op.use_external_mip_script and not os.access(script, os.X_OK):
+            yield f"{script} is missing on the master, or not executable"
         for name in new.enabled_hypervisors:
             known = name in config.cluster.enabled_hypervisors
             if known and new.hvparams[name] == config.cluster.hvparams.get(name):
@@ -128,9 +133,6 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
             master_ip.deactivate(ctx, before)
         ctx.store.change("cluster-modify", ctx.author, self._edit)
         self._move_address(before, moves=moves)
-        after_nodes = [ctx.config.nodes[node.uuid] for node in self.demoted]
-        if after_nodes:
-            candidates.demoted(ctx, after_nodes)
         if self.op.candidate_pool_size is not None:
             candidates.fill_up(ctx, among=self.locked)
         if "ipolicy" in changed or "beparams" in changed:
@@ -138,6 +140,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
+        if self.demoted:
+            candidates.demoted(ctx, [ctx.config.nodes[node.uuid] for node in self.demoted])
         if not self.jobs:
             return None
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.jobs)]}
@@ -163,6 +167,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         try:
             if moves:
                 master_ip.activate(ctx, after)
+                master_ip.explain(ctx, after)
             elif before.cluster.master_netmask != after.cluster.master_netmask:
                 ctx.rpc.one(
                     after.master,
@@ -198,6 +203,11 @@ def _takes_away(config: Config, op: OpClusterSetParams) -> bool:
 
 
 def _failures(answers: dict[str, Answer[Any]]) -> Iterator[str]:
+    """What failed calls say; nodes that say the same share a text."""
+    same: dict[str, list[str]] = {}
     for answer in answers.values():
         if answer.error is not None:
-            yield errors.text(answer.error)
+            text = errors.text(answer.error).removeprefix(f"node {answer.node.name}: ")
+            same.setdefault(text, []).append(answer.node.name)
+    for text, names in same.items():
+        yield f"{'node' if len(names) == 1 else 'nodes'} {join_names(names)}: {text}"

@@ -120,14 +120,12 @@ class NodeAdd(Operation[OpNodeAdd, None]):
         self._distribute(node)
 
     def _distribute(self, node: Node) -> None:
-        """Give the node what all nodes have, and if it is a candidate the configuration."""
+        """Give the node what all nodes have, and if it is a candidate what those have."""
         ctx = self.ctx
         files = shared_files.for_all(ctx.paths)
         if node.master_candidate:
             files += shared_files.for_candidates(ctx.paths)
         failures = shared_files.send(ctx, [node], files)
-        if node.master_candidate:
-            failures += shared_files.send_config(ctx, [node])
         candidates.fill_up(ctx)
         for failure in [*failures, *ctx.services.distribute_ssconf()]:
             ctx.warn(failure)

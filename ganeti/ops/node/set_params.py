@@ -149,12 +149,11 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             candidates.send_secrets(ctx, self.promoted)
         ctx.store.change("node-modify", ctx.author, self._edit)
         after = ctx.config.nodes[self.uuid]
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
         if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
             # One that comes back may not have heard that it is no candidate any more.
             candidates.demoted(ctx, [after])
-        candidates.send_config(ctx, self.promoted)
-        for failure in ctx.services.distribute_ssconf():
-            ctx.warn(failure)
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:

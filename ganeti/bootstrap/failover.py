@@ -1,0 +1,198 @@
+"""Make this node the master.
+
+Steps: vote (nobody may have newer data), stop the old master if it can be reached, claim a new term
+(from then on nodes refuse calls of the old master), record the new master, start its daemon. Each
+step can be repeated: after a failure the command is simply run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti import constants, errors, paths
+from ganeti.bootstrap import daemons
+from ganeti.config import vote
+from ganeti.config.changes import Author, Draft
+from ganeti.config.store import Store, read_config
+from ganeti.jobs.files import JobFiles
+from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
+from ganeti.model.node import Node
+from ganeti.net.tls import Identity
+from ganeti.ops.cluster import master_ip
+from ganeti.ops.hooks import FAILED, global_env
+from ganeti.paths import Paths
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer, NodeRpc
+from ganeti.rpc.objects import MasterView
+
+Say = Callable[[str], None]
+
+#: Seconds to wait for enough nodes to answer.
+PATIENCE = 5.0
+#: Path of the hooks around a failover; they run on the new master.
+HOOKS = "master-failover"
+
+
+@dataclass
+class Failover:
+    """One failover to this node. ``say`` gets a line for each step."""
+
+    say: Say
+    #: do not ask the nodes: the administrator knows that the old master is gone
+    no_voting: bool = False
+    where: Paths = field(default_factory=paths.current)
+
+    def __post_init__(self) -> None:
+        config = read_config(self.where)
+        self.config: Config = config
+        name = paths.hostname()
+        found = [node for node in config.nodes.values() if node.name == name]
+        if not found:
+            raise errors.OpPrereqError(
+                f"this node is called {name}, which is no node of the cluster",
+                errors.ErrorCode.NOENT,
+            )
+        self.node: Node = found[0]
+        self.old: Node = config.master
+        self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
+
+    def run(self, *, dry_run: bool) -> None:
+        """Do it, or only say what would be done; blocks up to some minutes.
+
+        Raises:
+            OpPrereqError: this node cannot be the master.
+            NoMasterError: the vote failed; the text says why.
+            OpExecError: the daemon did not start.
+        """
+        try:
+            self._check()
+            answers = self._vote()
+            for line in self._plan(answers):
+                self.say(line)
+            if dry_run:
+                self.say("Dry run: nothing was changed")
+                return
+            self._hooks("pre")
+            self._stop_old()
+            self._claim(self._vote())
+            self._record()
+            self._start()
+            self.say(f"{self.node.name} is the master now")
+            self.rpc.epoch = 0  # the daemon has a term of its own by now
+            self._hooks("post")
+        finally:
+            self.rpc.stop()
+
+    def _check(self) -> None:
+        if self.node is self.old:
+            raise errors.OpPrereqError(
+                f"{self.node.name} is the master already; its daemon is started with"
+                " ganeti-masterd",
+                errors.ErrorCode.INVAL,
+            )
+        if not self.node.master_candidate:
+            candidates = sorted(n.name for n in self.config.nodes.values() if n.master_candidate)
+            raise errors.OpPrereqError(
+                f"{self.node.name} is no master candidate and has no current configuration; run"
+                f" this on one of {', '.join(candidates)}",
+                errors.ErrorCode.STATE,
+            )
+
+    def _own(self) -> vote.Own:
+        jobs = JobFiles(self.where.queue)
+        return vote.Own(self.node, self.config.data.serial_no, jobs.last_id())
+
+    def _vote(self) -> dict[str, Answer[MasterView]]:
+        if self.no_voting:
+            return vote.ask(self.config, self.rpc)
+        return vote.hold(
+            self.config, self.rpc, self._own(), failover=True, patience=PATIENCE
+        )
+
+    def _plan(self, answers: dict[str, Answer[MasterView]]) -> list[str]:
+        heard = sum(answer.ok for answer in answers.values())
+        old = answers.get(self.old.uuid)
+        lines = [
+            f"{heard} of {len(answers)} nodes answer; none has newer data than this node"
+            f" (configuration {self.config.data.serial_no})"
+            if not self.no_voting
+            else f"No vote: {heard} of {len(answers)} nodes answer, their data is not compared"
+        ]
+        if old is not None and old.ok:
+            lines.append(f"The old master {self.old.name} answers: its daemon is stopped first")
+        else:
+            lines.append(
+                f"The old master {self.old.name} does not answer: nodes will refuse its calls"
+            )
+        lines.append(f"{self.node.name} becomes the master; queued jobs go on here, running ones"
+                     " become errors")  # fmt: skip
+        return lines
+
+    def _stop_old(self) -> None:
+        """Stop the old master and release the address; what cannot be reached is skipped."""
+        steps: list[tuple[str, Callable[[], Any]]] = [
+            ("stop the old master", lambda: self.rpc.one(self.old, NodeCalls.node_stop_master)),
+            (
+                "release the address of the cluster",
+                lambda: self.rpc.one(
+                    self.old,
+                    NodeCalls.node_deactivate_master_ip,
+                    master_ip.network(self.config),
+                    self.config.cluster.use_external_mip_script,
+                ),
+            ),
+        ]
+        for what, step in steps:
+            try:
+                step()
+            except errors.GanetiError as err:
+                self.say(f"Could not {what}: {errors.text(err)}")
+                if isinstance(err, errors.RpcError):
+                    return
+        # It has sent its last changes before it ended.
+        self.config = read_config(self.where)
+
+    def _claim(self, answers: dict[str, Answer[MasterView]]) -> None:
+        number = vote.claim(
+            self.config, self.rpc, self._own(), answers, alone=self.no_voting
+        )
+        self.say(f"Term {number} begins; calls of older masters are refused")
+
+    def _record(self) -> None:
+        store = Store(self.where)
+        me = self.node
+
+        def edit(draft: Draft) -> None:
+            draft.update_cluster(master_node=NodeUuid(me.uuid))
+
+        author = Author(user="root", reason=f"master failover from {self.old.name}")
+        try:
+            if store.current.cluster.master_node != me.uuid:
+                store.change("master-failover", author, edit)
+        finally:
+            store.close()
+
+    def _start(self) -> None:
+        options = ["--no-voting", "--yes-do-it"] if self.no_voting else []
+        daemons.start(constants.MASTERD, self.where, *options)
+
+    def _hooks(self, phase: str) -> None:
+        """Hooks on this node; a failed pre hook ends the failover."""
+        env = {
+            **global_env(self.config, self.where, HOOKS, phase, "CLUSTER"),
+            "GANETI_OP_TARGET": self.config.cluster.cluster_name,
+            "GANETI_NEW_MASTER": self.node.name,
+        }
+        try:
+            results = self.rpc.one(self.node, NodeCalls.hooks_runner, HOOKS, phase, env)
+        except errors.RpcError as err:
+            self.say(f"Hooks were not run: {errors.text(err)}")
+            return
+        failed = [[self.node.name, script, out] for script, code, out in results if code == FAILED]
+        if failed and phase == "pre":
+            raise errors.HooksAbort(failed)
+        for name, script, text in failed:
+            self.say(f"Post hook {script} failed on node {name}: {text}")
