@@ -16,8 +16,8 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import files, jsonio
 
-#: Keys of a record: serial (of the configuration after it), time, name, job, user, reason, and
-#: the change itself (put, delete, cluster).
+#: Keys of a record: serial (of the configuration after it), time, name, job, user, reason, the
+#: change itself (put, delete, cluster), and what was there before (old). In this order.
 Record = dict[str, Any]
 
 
@@ -45,7 +45,7 @@ def _read(path: Path) -> Iterator[tuple[Record, int]]:
     lines = data.split(b"\n")
     rest = lines.pop()
     for number, line in enumerate(lines, 1):
-        record = _decode(line)
+        record = decode(line)
         if record is None:
             if number == len(lines) and not rest and b"\0" in line:
                 return
@@ -56,7 +56,8 @@ def _read(path: Path) -> Iterator[tuple[Record, int]]:
         yield record, len(line) + 1
 
 
-def _decode(line: bytes) -> Record | None:
+def decode(line: bytes) -> Record | None:
+    """The record of a line without its end; None when it is damaged."""
     checksum, _, body = line.partition(b" ")
     try:
         if int(checksum, 16) != zlib.crc32(body):
@@ -128,6 +129,33 @@ class Journal:
         os.lseek(self._fd, 0, os.SEEK_SET)
         os.fsync(self._fd)
         self._size = 0
+
+    def begin(self, size: int) -> bytes:
+        """The first bytes of the file."""
+        with self.path.open("rb") as file:
+            return file.read(size)
+
+    def drop(self, size: int) -> None:
+        """Forget the first bytes, which are part of a checkpoint now; what came later stays.
+
+        Must not run at the same time as an append. Durable at return.
+
+        Raises:
+            OSError: the disk is full; the journal is as before.
+        """
+        if size == self._size:
+            self.restart()
+            return
+        rest = self.path.read_bytes()[size : self._size]
+        try:
+            files.write_atomic(self.path, rest, mode=0o600)
+        finally:  # even a failure may come after the old file was replaced
+            self._reopen()
+
+    def _reopen(self) -> None:
+        self.close()
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        self._size = os.lseek(self._fd, 0, os.SEEK_END)
 
     def close(self) -> None:
         if self._fd is not None:

@@ -73,12 +73,14 @@ _PLAIN = (
         _COLLECTORS, _INTERVALS, *o.JOB_OPTIONS,
     ),
 )  # fmt: skip
-def modify(call: Call) -> None:
+def modify(call: Call) -> int:
     """Change settings of the cluster; what is not named stays."""
     changes = _changes(call)
     if not changes:
         raise errors.OpPrereqError("Nothing to change: give at least one option", _INVAL)
-    jobs.run_op(call, "OP_CLUSTER_SET_PARAMS", force=call.opts.force, **changes)
+    result = jobs.run_op(call, "OP_CLUSTER_SET_PARAMS", force=call.opts.force, **changes)
+    children = jobs.children(result)
+    return jobs.exit_code(jobs.wait_many(call, children, announce=True)) if children else 0
 
 
 def _changes(call: Call) -> dict[str, Any]:

@@ -22,19 +22,14 @@ def _sorted(nodes: list[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: natural_key(node.name))
 
 
-def lacking(config: Config, *, size: int | None = None, without: Collection[str] = ()) -> int:
-    """How many candidates are missing that could be made, if the nodes ``without`` (uuids) were
-    neither candidates nor could become one.
-
-    ``size`` is the wanted number of candidates, by default that of the cluster.
-    """
-    return len(to_promote(config, size=size, without=without))
-
-
 def to_promote(
     config: Config, *, size: int | None = None, without: Collection[str] = ()
 ) -> list[Node]:
-    """The nodes to promote so that there are as many candidates as wanted, or as possible."""
+    """The nodes to promote so that there are as many candidates as wanted, or as possible.
+
+    ``size`` is the wanted number, by default that of the cluster; the nodes ``without`` (uuids)
+    do not count and are not taken.
+    """
     wanted = config.cluster.candidate_pool_size if size is None else size
     others = [node for node in config.nodes.values() if node.uuid not in without]
     have = sum(node.master_candidate for node in others)

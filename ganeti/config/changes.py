@@ -16,6 +16,9 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 
+#: Keys that every change of an object changes; the record has them anyway.
+STAMPS = frozenset(("serial_no", "mtime"))
+
 
 class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who changes something: a job, a user, and the reason given."""
@@ -135,15 +138,40 @@ class Draft:
         return self.config.apply(puts, self._deletes, self._cluster, mtime=self.now)
 
     def wire(self) -> dict[str, Any]:
-        """The change as data: ``put``, ``delete`` and ``cluster``, each only if used."""
+        """The change as data: ``put``, ``delete``, ``cluster`` and ``old``, each only if used.
+
+        ``old`` is what the history needs, so that nobody has to replay anything: for an object
+        that was replaced the former values of the keys that differ (null: there was none), for a
+        deleted one all of it. An object that is put and not in ``old`` is new.
+        """
         value: dict[str, Any] = {}
+        old: dict[str, Any] = {}
         for (container, uuid), obj in self._puts.items():
             value.setdefault("put", {}).setdefault(container, {})[uuid] = base.to_wire(obj)
+            before = getattr(self.config.data, container).get(uuid)
+            if before is not None:
+                old.setdefault(container, {})[uuid] = _differing(before, obj)
         for container, uuid in self._deletes:
             value.setdefault("delete", {}).setdefault(container, []).append(uuid)
+            before = getattr(self.config.data, container).get(uuid)
+            if before is not None:
+                old.setdefault(container, {})[uuid] = base.to_wire(before)
         if self._cluster is not None:
             value["cluster"] = base.to_wire(self._cluster)
+            old["cluster"] = _differing(self.config.cluster, self._cluster)
+        if old:
+            value["old"] = old
         return value
+
+
+def _differing(old: ConfigObject, new: ConfigObject) -> dict[str, Any]:
+    """Former values of what differs. Most values are the very same objects, so this is cheap."""
+    found: dict[str, Any] = {}
+    for key in old.__struct_fields__:
+        before, after = getattr(old, key), getattr(new, key)
+        if before is not after and before != after and key not in STAMPS:
+            found[key] = msgspec.to_builtins(before)
+    return found
 
 
 def container_of(obj: ConfigObject) -> str:

@@ -2,7 +2,8 @@
 
 ``config.data`` is the checkpoint in the documented form, the journal holds what came after it.
 A change costs what it touches, not what the cluster holds. It counts when it is on the local disk
-and on enough of the copies; both happen in one round for all changes that wait.
+and on enough of the copies; both happen in one round for all changes that wait. What a checkpoint
+takes out of the journal goes to the history (see ``history``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
 from ganeti.config import changes
 from ganeti.config.changes import Author, Draft
+from ganeti.config.history import History
 from ganeti.model import base
 from ganeti.model.config import Config, ConfigData
 from ganeti.paths import Paths
@@ -84,6 +86,12 @@ class Store:
         self._copies: Copies = copies or NoCopies()
         self._clock = clock
         self._mutex = threading.Lock()
+        #: held while journal and current state change together
+        self._writing = threading.Lock()
+        #: held by whoever makes a checkpoint
+        self._checkpoint_lock = threading.Lock()
+        #: all changes that this node knows of
+        self.history = History(paths)
         self._journal = journal.Journal(paths.journal_file)
         self._commit: GroupCommit[tuple[journal.Record, Config]] = GroupCommit(self._flush)
         self._listeners: list[Callable[[Config, Config], None]] = []
@@ -141,16 +149,17 @@ class Store:
 
     def _flush(self, batch: list[tuple[journal.Record, Config]]) -> None:
         """Make a group of changes durable and visible; called by one thread at a time."""
-        try:
-            if batch[0][1].data.serial_no != self._current.data.serial_no + 1:
-                raise errors.ConfigurationError("the change was not made: one before it failed")
-            self._write(batch)
-        except errors.GanetiError:
-            with self._mutex:
-                # changes that were built on the lost ones come later and fail by their serial
-                self._head = self._current
-            raise
-        before, self._current = self._current, batch[-1][1]
+        with self._writing:
+            try:
+                if batch[0][1].data.serial_no != self._current.data.serial_no + 1:
+                    raise errors.ConfigurationError("the change was not made: one before it failed")
+                self._write(batch)
+            except errors.GanetiError:
+                with self._mutex:
+                    # changes that were built on the lost ones come later and fail by their serial
+                    self._head = self._current
+                raise
+            before, self._current = self._current, batch[-1][1]
         for listener in self._listeners:
             try:
                 listener(before, self._current)
@@ -179,17 +188,33 @@ class Store:
             if self._checkpointing is not None and self._checkpointing.is_alive():
                 return
             self._checkpointing = threading.Thread(
-                target=self.checkpoint, name="checkpoint", daemon=True
+                target=self._checkpoint_in_background, name="checkpoint", daemon=True
             )
             self._checkpointing.start()
 
+    def _checkpoint_in_background(self) -> None:
+        try:
+            self.checkpoint()
+        except OSError as err:
+            _LOG.error("no checkpoint, the journal has everything: %s", err)
+
     def checkpoint(self) -> None:
-        """Write ``config.data``; the journal restarts if nothing was changed meanwhile."""
-        config = self._current
-        write_checkpoint(config, self._paths)
-        with self._mutex:
-            if self._head is config:
-                self._journal.restart()
+        """Write ``config.data``, keep what led to it as history, and shorten the journal.
+
+        Changes go on meanwhile; those that are not in the checkpoint stay in the journal. A crash
+        between the steps leaves some changes in two places, and none in no place.
+
+        Raises:
+            OSError: the disk is full, for example; the journal still has everything.
+        """
+        with self._checkpoint_lock:
+            with self._writing:
+                config, size = self._current, self._journal.size
+            write_checkpoint(config, self._paths)
+            if size:
+                self.history.keep(self._journal.begin(size))
+                with self._writing:
+                    self._journal.drop(size)
         self._copies.checkpoint()
 
     def close(self) -> None:

@@ -117,7 +117,7 @@ def _lock_wait(view: WaitView) -> Explanation:
     return {
         "kind": "lock",
         "text": "; ".join(_obstacle_text(item) for item in view.obstacles)
-        or "its locks are just being handed over",
+        or "locks that are just being handed over",
         "age": view.age,
         "jobs": jobs,
         "locks": [
@@ -135,13 +135,16 @@ def _lock_wait(view: WaitView) -> Explanation:
 
 
 def _obstacle_text(item: Obstacle) -> str:
-    parts = [f"{owner} ({mode})" for owner, mode in item.holders]
-    text = f"{item.lock}, {item.mode}"
-    if parts:
-        text += f", held by job {', '.join(parts)}"
+    text = f"the lock {item.lock} ({item.mode}), place {len(item.ahead) + 1} in line"
+    if item.holders:
+        text += f", held by {_jobs(owner for owner, _mode in item.holders)}"
     if item.ahead:
-        text += f", wanted before by job {', '.join(map(str, item.ahead))}"
-    return f"{text}, place {len(item.ahead) + 1} in line"
+        text += f", wanted before by {_jobs(item.ahead)}"
+    return text
+
+
+def _jobs(owners: Iterable[object]) -> str:
+    return "job " + ", ".join(map(str, owners))
 
 
 def _worker_wait(book: Book, pool: WorkerPool[Job], job: Job, age: float) -> Explanation | None:
@@ -161,12 +164,11 @@ def _worker_wait(book: Book, pool: WorkerPool[Job], job: Job, age: float) -> Exp
 
 
 def _sentence(facts: Explanation, waits: Explanation | None) -> str:
-    head = f"job {facts['id']}, {facts['summary']}, is {facts['status']}"
+    head, age = f"job {facts['id']}, {facts['summary']},", format_duration(facts["age"])
+    if facts["status"] in ("success", "error", "canceled"):
+        return f"{head} has ended with {facts['status']}"
     if waits is None:
-        if facts["status"] in ("success", "error", "canceled"):
-            return f"{head} and has ended"
-        step = f"; its last message: {facts['step']}" if facts["step"] else ""
-        return f"{head} since {format_duration(facts['age'])}{step}"
-    what = {"lock": "waits for the lock ", "worker": "waits for "}.get(waits["kind"], "")
-    joiner = ": " if waits["kind"] in ("job", "filter") else " and "
-    return f"{head}{joiner}{what}{waits['text']}, since {format_duration(waits['age'])}"
+        return f"{head} has been {facts['status']} for {age}"
+    if waits["kind"] == "filter":
+        return f"{head} has been held for {age}: {waits['text']}"
+    return f"{head} has waited {format_duration(waits['age'])} for {waits['text']}"

@@ -122,9 +122,12 @@ class JobFiles:
             text = files.read_text(self.directory / SERIAL).strip()
         except FileNotFoundError:
             return 0
-        if not text.isdigit():
+        if text.isdigit():
+            return int(text)
+        if text.strip("\0"):
             raise errors.JobQueueError(f"{self.directory / SERIAL} does not hold a number")
-        return int(text)
+        # It is written without a flush: a power cut may leave it empty. The job files know.
+        return max(self.archived_ids(), default=0)
 
     @staticmethod
     def _ids(directory: Path) -> Iterator[int]:

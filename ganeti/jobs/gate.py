@@ -97,7 +97,7 @@ class Gate:
         for other in waiting:
             self._waiting.setdefault(other, set()).add(job_id)
         named = ", ".join(map(str, waiting))
-        return Hold(f"it depends on the end of job {named}", tuple(waiting))
+        return Hold(f"the end of job {named}, which it depends on", tuple(waiting))
 
     def ended(self, job_id: int) -> list[int]:
         """A job is done; gives the jobs to look at again, in order of ids."""

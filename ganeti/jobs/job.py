@@ -17,6 +17,7 @@ from ganeti.jobs.files import JobFiles, Written
 from ganeti.jobs.gate import Dependency, Hold
 from ganeti.jobs.machine import Effect, Machine
 from ganeti.locking.manager import Request
+from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord, Submitter
 from ganeti.model.names import JobStatus
 from ganeti.opcodes.base import OpCode
@@ -38,6 +39,8 @@ class Job:
     active: bool = False
     #: the job has ended, and its end is on disk
     settled: bool = False
+    #: what readers see until then: a crash may still take the end back
+    before_end: JobRecord | None = None
     #: jobs of this submission that its relative dependencies resolved to
     depends: list[list[Dependency]] = field(default_factory=list)
     #: set when a running operation is asked to end early
@@ -50,6 +53,11 @@ class Job:
     @property
     def status(self) -> JobStatus:
         return self.record.status
+
+    @property
+    def shown(self) -> JobRecord:
+        """The record for readers: its end is in it once it is on disk."""
+        return self.before_end or self.record
 
 
 class Book:
@@ -73,7 +81,7 @@ class Book:
     def get(self, job_id: int) -> JobRecord | None:
         """The record of a live job; it may change any time, so read it through :meth:`view`."""
         job = self.jobs.get(job_id)
-        return None if job is None else job.record
+        return None if job is None else job.shown
 
     def view(self, read: Callable[[JobRecord], Any], job_id: int) -> Any:
         """``read(record)`` while the record holds still; JobLost for an unknown live job."""
@@ -81,7 +89,7 @@ class Book:
             job = self.jobs.get(job_id)
             if job is None:
                 raise errors.JobLost(f"job {job_id} does not exist or is archived")
-            return read(job.record)
+            return read(job.shown)
 
     def read_all(
         self, read: Callable[[JobRecord], Any], job_ids: Iterable[int] | None = None
@@ -89,7 +97,7 @@ class Book:
         """``read(record)`` for live jobs in order of their ids; unknown ids are left out."""
         with self.mutex:
             wanted = sorted(self.jobs) if job_ids is None else list(job_ids)
-            return [read(self.jobs[i].record) for i in wanted if i in self.jobs]
+            return [read(self.jobs[i].shown) for i in wanted if i in self.jobs]
 
     # changing ------------------------------------------------------------------------------
 
@@ -97,11 +105,15 @@ class Book:
         """Apply an event, with the mutex held.
 
         The job's file is in line before anything else can happen to the job, so that no older
-        content is written after a newer one, or after the job was archived.
+        content is written after a newer one, or after the job was archived. Readers do not see
+        an end before it is on disk.
         """
+        before = job_model.copy(job.record)
         effect = job.machine.feed(event)
         if Effect.PERSIST not in effect:
             return effect, None
+        if Effect.FINALIZED in effect:
+            job.before_end = before
         return effect, self.files.add({job_files.name_of(job.id): job_files.encode(job.record)})
 
     def wait(self, effect: Effect, written: Written | None) -> None:

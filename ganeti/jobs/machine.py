@@ -229,6 +229,27 @@ def _cancel_running(machine: Machine, event: Event) -> Effect:
     return Effect.NOTIFY
 
 
+def _done_after_cancel(machine: Machine, event: Event) -> Effect:
+    """The operation was quicker than the wish to cancel it; what follows it is not begun."""
+    effect = _done(machine, event)
+    return effect if machine.job.current() is None else _canceled(machine, event)
+
+
+def _failed_after_cancel(machine: Machine, event: Event) -> Effect:
+    """It gave way, or it failed for a reason of its own after it had begun."""
+    assert isinstance(event, OpFailed)
+    op = machine.job.ops[_current(machine.job)]
+    if op.exec_timestamp is not None and event.error[0] != errors.JobCanceled.__name__:
+        return _failed(machine, event)
+    op.result = event.error
+    return _canceled(machine, event)
+
+
+def _restart_canceling(machine: Machine, event: Event) -> Effect:
+    begun = machine.job.ops[_current(machine.job)].exec_timestamp is not None
+    return _restart_running(machine, event) if begun else _canceled(machine, event)
+
+
 def _priority(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, PriorityChanged)
     for op in machine.job.ops[_current(machine.job) :]:
@@ -285,12 +306,12 @@ TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
     (_S.RUNNING, OpFailed): _failed,
     (_S.WAITING, OpFailed): _failed,  # its locks cannot be had
     (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as wished
-    (_S.CANCELING, OpFailed): _canceled,
+    (_S.CANCELING, OpFailed): _failed_after_cancel,
     (_S.QUEUED, CancelAsked): _cancel_queued,
     (_S.QUEUED, Rejected): _rejected,
     (_S.WAITING, CancelAsked): _cancel_waiting,
     (_S.RUNNING, CancelAsked): _cancel_running,
-    (_S.CANCELING, OpDone): _done,  # it was quicker
+    (_S.CANCELING, OpDone): _done_after_cancel,
     (_S.CANCELING, CancelAsked): _ignore,
     (_S.CANCELING, CancelDone): _canceled,
     (_S.QUEUED, PriorityChanged): _priority,
@@ -299,5 +320,5 @@ TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
     (_S.QUEUED, Restarted): _restart_queued,
     (_S.WAITING, Restarted): _restart_waiting,
     (_S.RUNNING, Restarted): _restart_running,
-    (_S.CANCELING, Restarted): _canceled,
+    (_S.CANCELING, Restarted): _restart_canceling,
 }

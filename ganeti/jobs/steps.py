@@ -200,7 +200,7 @@ class Steps:
         if Effect.FINALIZED in effect:
             job.ops = []
             with self._book.mutex:
-                job.settled = True
+                job.settled, job.before_end = True, None
                 job.hold = None
                 again = self._gate.ended(job.id)
             self.look_again(again)

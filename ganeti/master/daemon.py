@@ -75,7 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not where.config_file.exists():
         background.failed(
             f"{constants.MASTERD}: no cluster configuration at {where.config_file}; this node is"
-            " no master candidate of a cluster (gnt-cluster init makes one)"
+            " no master candidate of a cluster (gnt-cluster init makes one)",
+            constants.EXIT_NOTCLUSTER,
         )
         return constants.EXIT_NOTCLUSTER
     if not options.foreground:
@@ -85,8 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (errors.GanetiError, OSError) as err:
         text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
         _LOG.critical("cannot start: %s", text)
-        background.failed(f"{constants.MASTERD}: cannot start: {text}")
-        return getattr(err, "exit_code", constants.EXIT_FAILURE)
+        code = getattr(err, "exit_code", constants.EXIT_FAILURE)
+        background.failed(f"{constants.MASTERD}: cannot start: {text}", code)
+        return code
 
 
 def _serve(where: Paths, options: argparse.Namespace, background: daemon.Background) -> int:

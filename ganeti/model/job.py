@@ -90,6 +90,12 @@ def status_of(ops: Iterable[JobStatus]) -> JobStatus:
     return result
 
 
+def copy(job: JobRecord) -> JobRecord:
+    """A record that later events of the job do not change."""
+    ops = [msgspec.structs.replace(op) for op in job.ops]
+    return msgspec.structs.replace(job, ops=ops)
+
+
 def to_wire(job: JobRecord) -> dict[str, Any]:
     """JSON value of a job file."""
     value: dict[str, Any] = msgspec.to_builtins(job)

@@ -22,15 +22,19 @@ from ganeti.model.job import JobRecord, OpRecord
 from ganeti.model.names import JobStatus
 
 ERROR = ["OpExecError", ["it broke"]]
+CANCELED = ["JobCanceled", ["somebody said so"]]
 
 #: What may happen to a job, by the status of the opcode it is at. Everything else is refused.
 POSSIBLE = {
-    "queued": {"Submitted", "Picked", "OpFailed", "CancelAsked", "PriorityChanged", "Restarted"},
+    "queued": {
+        "Submitted", "Picked", "OpFailed", "Rejected", "CancelAsked", "PriorityChanged",
+        "Restarted",
+    },
     "waiting": {
         "LocksHeld", "Logged", "OpFailed", "CancelAsked", "PriorityChanged", "Restarted",
     },
-    "running": {"Logged", "OpDone", "OpFailed", "PriorityChanged", "Restarted"},
-    "canceling": {"Logged", "OpFailed", "CancelAsked", "CancelDone", "Restarted"},
+    "running": {"Logged", "OpDone", "OpFailed", "CancelAsked", "PriorityChanged", "Restarted"},
+    "canceling": {"Logged", "OpDone", "OpFailed", "CancelAsked", "CancelDone", "Restarted"},
     "canceled": set(),
     "error": set(),
     "success": set(),
@@ -48,7 +52,8 @@ LETTER = {
 def event(name: str, at: int, priority: int = 0) -> m.Event:
     stamp = [1000 + at, 5]
     more: dict[str, tuple[object, ...]] = {
-        "OpDone": ({"n": at},), "OpFailed": (ERROR,), "Logged": ("message", f"line {at}"),
+        "OpDone": ({"n": at},), "OpFailed": (ERROR,), "Rejected": (CANCELED,),
+        "Logged": ("message", f"line {at}"),
         "PriorityChanged": (priority,),
     }
     return getattr(m, name)(stamp, *more.get(name, ()))
@@ -61,6 +66,11 @@ def new_job(opcodes: int) -> JobRecord:
 
 def shape(job: JobRecord) -> str:
     return "".join(LETTER[op.status] for op in job.ops)
+
+
+def state(job: JobRecord) -> tuple[str, int]:
+    """What decides what may come: the shape, and how many opcodes have begun."""
+    return shape(job), sum(op.exec_timestamp is not None for op in job.ops)
 
 
 def check(job: JobRecord) -> None:
@@ -94,7 +104,8 @@ def check_step(before: JobRecord, name: str, after: JobRecord, effect: Effect) -
     ended = before.current() is not None and after.current() is None
     if name != "Submitted":
         assert (Effect.FINALIZED in effect) == ended
-    if ended or (name in ("Submitted", "CancelAsked", "PriorityChanged") and before != after):
+    promised = name in ("Submitted", "CancelAsked", "PriorityChanged") and before != after
+    if ended or (promised and before.status != "running"):
         assert Effect.PERSIST in effect  # the client will be told that it is done
     if shape(before) != shape(after) and name != "Restarted":
         assert Effect.NOTIFY in effect
@@ -105,8 +116,7 @@ def check_step(before: JobRecord, name: str, after: JobRecord, effect: Effect) -
         assert current is not None
         assert after.ops[current].status == "queued"
     assert (Effect.CANCEL_LOCKS in effect) == (
-        "canceling" in [op.status for op in after.ops]
-        and "canceling" not in [op.status for op in before.ops]
+        before.status == "waiting" and after.status == "canceling"
     )
 
 
@@ -116,7 +126,7 @@ def test_every_order_of_events():
     for opcodes in (1, 2, 3):
         job = new_job(opcodes)
         Machine(job).feed(event("Submitted", 0))
-        todo, seen = deque([job]), {shape(job)}
+        todo, seen = deque([job]), {state(job)}
         while todo:
             before = todo.popleft()
             check(before)
@@ -136,10 +146,11 @@ def test_every_order_of_events():
                     continue
                 check(after)
                 check_step(before, name, after, effect)
-                if shape(after) not in seen:
-                    seen.add(shape(after))
+                if state(after) not in seen:
+                    seen.add(state(after))
                     todo.append(after)
-        assert {"s" * opcodes, "e" * opcodes, "x" * opcodes} <= seen
+        shapes = {one for one, _begun in seen}
+        assert {"s" * opcodes, "e" * opcodes, "x" * opcodes} <= shapes
     assert steps > 300
 
 
@@ -147,8 +158,8 @@ def test_the_story_of_a_refused_event_is_told():
     machine = Machine(new_job(1))
     for name in ("Submitted", "Picked", "LocksHeld"):
         machine.feed(event(name, 1))
-    with pytest.raises(errors.ProgrammerError, match="CancelAsked cannot happen in state running"):
-        machine.feed(event("CancelAsked", 2))
+    with pytest.raises(errors.ProgrammerError, match="CancelDone cannot happen in state running"):
+        machine.feed(event("CancelDone", 2))
     with pytest.raises(errors.ProgrammerError, match=r"queued\+Picked, waiting\+LocksHeld"):
         machine.feed(event("Picked", 3))
 
@@ -182,6 +193,7 @@ def test_a_failure_reaches_the_following_opcodes_only():
         (["Picked", "LocksHeld"], "error"),
         (["Picked", "CancelAsked"], "canceled"),
         (["Picked", "LocksHeld", "OpDone"], "queued"),
+        (["Picked", "LocksHeld", "CancelAsked"], "error"),
     ],
 )
 def test_a_restart_is_honest(events, status):
@@ -195,6 +207,30 @@ def test_a_restart_is_honest(events, status):
     assert reread.status == status
     assert (Effect.ENQUEUE in effect) == (status == "queued")
     check(reread)
+
+
+RUNNING = ("Submitted", "Picked", "LocksHeld")
+
+
+@pytest.mark.parametrize(
+    ("end", "statuses", "result"),
+    [
+        (m.OpFailed([9, 0], CANCELED), ["canceled", "canceled"], CANCELED),
+        (m.OpFailed([9, 0], ERROR), ["error", "error"], ERROR),
+        (m.OpDone([9, 0], "quick"), ["success", "canceled"], "quick"),
+    ],
+)
+def test_a_running_job_that_is_asked_to_end(end, statuses, result):
+    """What became of its opcode is told as it was, and nothing more of the job is begun."""
+    job = new_job(2)
+    machine = Machine(job)
+    for name in (*RUNNING, "CancelAsked"):
+        machine.feed(event(name, 1))
+    effect = machine.feed(end)
+    assert [str(op.status) for op in job.ops] == statuses
+    assert job.ops[0].result == result
+    assert Effect.FINALIZED in effect
+    assert Effect.ENQUEUE not in effect
 
 
 @settings(

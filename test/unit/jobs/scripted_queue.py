@@ -44,7 +44,8 @@ def op(**script: Any) -> OpTestDummy:
     gate: name of a gate to wait at while running; say: lines for the log; result: what it gives
     error: text of an OpExecError; bug: text of a foreign exception
     refuse: text of an OpPrereqError; broken: whether it cannot even be begun
-    child: script of a job to submit; trap: name of a function to call before locks are named
+    cancelable: whether it runs until it is canceled; child: script of a job to submit
+    trap: name of a function to call before locks are named
     """
     common = {k: script.pop(k) for k in ("priority", "depends") if k in script}
     return OpTestDummy(result=script, **common)
@@ -58,6 +59,10 @@ class ScriptedExecution:
         self._script = script
         self._job = job
         self._steps = list(script.get("locks", []))
+
+    @property
+    def cancelable(self) -> bool:
+        return bool(self._script.get("cancelable"))
 
     def advance(self) -> Need | None:
         trap = self._script.get("trap")
@@ -75,6 +80,10 @@ class ScriptedExecution:
         self._crew.began(self._job)
         for line in self._script.get("say", []):
             self._job.log(line)
+        if self.cancelable:
+            if not self._job.cancel_asked.wait(PATIENCE):
+                raise errors.OpExecError("nobody canceled it")
+            raise errors.JobCanceled("canceled while it ran")
         gate = self._script.get("gate")
         if gate and not self._crew.gate(gate).wait(PATIENCE):
             raise errors.OpExecError(f"gate {gate} stayed shut")

@@ -216,7 +216,7 @@ def test_the_archive_has_a_directory_for_ten_thousand_jobs(files):
     files.archive([1, 9999, 10000, 25001])
     found = tree(files.directory / "archive")
     assert found == {"0/job-1", "0/job-9999", "1/job-10000", "2/job-25001"}
-    assert files.load() == ([], 0)
+    assert files.load() == ([], 25001)  # an archived job keeps its id
     assert files.archived_ids() == [1, 9999, 10000, 25001]
     assert files.archived(10000) == job(10000)
     assert files.archived(2) is None

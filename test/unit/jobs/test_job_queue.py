@@ -459,16 +459,26 @@ def test_a_cancel_between_two_looks_is_not_lost(office):
     assert office.status(holder) is JobStatus.RUNNING
 
 
-def test_a_running_job_cannot_be_canceled(office):
+def test_a_running_job_cannot_be_canceled_unless_it_can_end_early(office):
     job = office.submit(op(gate="g"))
     office.crew.wait_for_start(job)
-    assert office.queue.cancel(job) == (
-        False, f"Job {job} is running and cannot be canceled any more"
-    )
+    done, text = office.queue.cancel(job)
+    assert not done
+    assert f"Job {job} is running" in text
     office.crew.open("g")
     assert office.finish(job) == ["success"]
     assert office.queue.cancel(job) == (False, f"Job {job} is already finished (success)")
     assert office.queue.cancel(99) == (False, "Job 99 not found in queue")
+
+
+def test_a_running_operation_that_can_end_early_does(office):
+    job = office.submit(op(cancelable=True, locks=[["web1"]]), op())
+    office.crew.wait_for_start(job)
+    assert office.queue.cancel(job) == (True, f"Job {job} will be canceled")
+    assert office.finish(job) == ["canceled"]
+    assert office.result(job) == ["JobCanceled", ["canceled while it ran"]]
+    assert office.crew.order == [job]
+    assert office.finish(office.submit(op(locks=[["web1"]]))) == ["success"]
 
 
 def test_a_job_between_two_opcodes_is_canceled(office):
@@ -545,15 +555,15 @@ def test_a_job_is_archived_with_its_end_even_while_that_is_being_written(office)
     done = threading.Event()
     wait = office.files.wait
 
-    def slow(ticket) -> None:
+    def slow(ticket, **options) -> None:
         """The disk is busy; meanwhile a client archives what it sees has ended."""
         office.files.wait = wait
         if office.queue.read_all(lambda r: r.finalized) == [True]:
             archived.append(office.queue.archive([1]))
-            wait(ticket)
+            wait(ticket, **options)
             done.set()
         else:
-            wait(ticket)
+            wait(ticket, **options)
             office.files.wait = slow
 
     office.files.wait = slow

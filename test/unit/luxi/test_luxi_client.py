@@ -41,10 +41,10 @@ def client(path):
         yield made
 
 
-def test_the_methods_are_the_documented_ones():
+def test_every_documented_method_is_there():
     from ganeti.luxi import calls
 
-    assert set(calls.METHODS) == METHODS
+    assert set(calls.METHODS) >= METHODS
 
 
 def test_typed_answers(serve, client):

@@ -107,7 +107,8 @@ class Master:
 
 @pytest.fixture
 def master(root: Paths) -> Iterator[Master]:
-    core = Core(root, workers=4)
+    core = Core(root)
+    core.replication.alone = True
     waiting = Waiting()
     server = LuxiServer(root.luxi_socket, Service(core, waiting))
     core.start()

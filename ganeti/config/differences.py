@@ -1,0 +1,190 @@
+"""What journal records changed, object by object and key by key, without secrets. Pure.
+
+A difference is ``{"kind", "uuid", "name", "change"}`` with ``change`` added, removed or changed.
+A changed object has ``keys``: a list of ``{"key", "old", "new"}``, where the key of a nested value
+is its path (``beparams/maxmem``) and null stands for no value. The others have ``values``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti.base.journal import Record
+from ganeti.config.redaction import redact
+
+#: Container of the configuration (in records also ``cluster``) -> what its members are called.
+KINDS = {
+    "cluster": "cluster",
+    "nodes": "node",
+    "nodegroups": "group",
+    "instances": "instance",
+    "networks": "network",
+    "disks": "disk",
+    "filters": "filter",
+}
+
+_STAMPS = frozenset(("serial_no", "mtime", "ctime"))
+
+Values = dict[str, Any]
+Difference = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One object in one record; contains secrets."""
+
+    container: str
+    uuid: str
+    #: former values: of the keys that differ, or all of them when it was deleted; None: it is new
+    old: Values | None
+    #: all values after the change; None: it was deleted
+    new: Values | None
+
+    @property
+    def names(self) -> list[str]:
+        """What the object is called after the change, and before it if that was different."""
+        found = [name_of(self.container, values) for values in (self.new, self.old) if values]
+        return list(dict.fromkeys(name for name in found if name))
+
+
+def name_of(container: str, values: Values) -> str:
+    """Name of an object; disks often have none but their place in the instance."""
+    if container == "cluster":
+        return str(values.get("cluster_name") or "")
+    if container == "disks":
+        return str(values.get("name") or values.get("iv_name") or "")
+    return str(values.get("name") or "")
+
+
+def touched(record: Record) -> Iterator[Touch]:
+    """The objects that a record changed."""
+    old: dict[str, dict[str, Values]] = record.get("old", {})
+    if "cluster" in record:
+        new: Values = record["cluster"]
+        yield Touch("cluster", str(new.get("uuid", "")), old.get("cluster", {}), new)
+    for container, objects in record.get("put", {}).items():
+        for uuid, values in objects.items():
+            yield Touch(container, uuid, old.get(container, {}).get(uuid), values)
+    for container, uuids in record.get("delete", {}).items():
+        for uuid in uuids:
+            yield Touch(container, uuid, old.get(container, {}).get(uuid, {}), None)
+
+
+def describe(touch: Touch) -> Difference:
+    """One object of one record as a difference."""
+    head = _head(touch.container, touch.uuid, touch.names)
+    if touch.new is None:
+        return {**head, "change": "removed", "values": redact(touch.old or {})}
+    if touch.old is None:
+        return {**head, "change": "added", "values": redact(touch.new)}
+    return {**head, "change": "changed", "keys": _keys(touch.old, touch.new, touch.old)}
+
+
+def _head(container: str, uuid: str, names: list[str]) -> Difference:
+    kind = KINDS.get(container, container)
+    return {"kind": kind, "uuid": uuid, "name": names[0] if names else ""}
+
+
+def _keys(old: Values, new: Values, names: Iterable[str]) -> list[Values]:
+    return [
+        {"key": "/".join(path), "old": redact(before, path), "new": redact(after, path)}
+        for name in names
+        if name not in _STAMPS
+        for path, before, after in _leaves((name,), old.get(name), new.get(name))
+    ]
+
+
+def _leaves(path: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """Values that differ in two trees. Nothing, and an empty or false value, are the same."""
+    if old == new or (not old and not new and (old is None or new is None)):
+        return
+    before, after = _branches(old, new), _branches(new, old)
+    if before is None or after is None:
+        yield path, old, new
+        return
+    for key in {**before, **after}:
+        yield from _leaves((*path, str(key)), before.get(key), after.get(key))
+
+
+def _branches(value: Any, other: Any) -> Values | None:
+    """What is below a value, if it is compared piece by piece with the other one."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list | tuple) and _structured(value, other):
+        return {str(index): item for index, item in enumerate(value)}
+    if value is None and isinstance(other, dict):
+        return {}
+    if value is None and isinstance(other, list | tuple) and _structured(other, None):
+        return {}
+    return None
+
+
+def _structured(value: Any, other: Any) -> bool:
+    """Whether two lists are lists of more than plain values."""
+    both = [*value, *(other if isinstance(other, list | tuple) else ())]
+    return any(isinstance(item, dict | list | tuple) for item in both)
+
+
+# several records ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Story:
+    """One object through several records."""
+
+    container: str
+    uuid: str
+    #: values at the beginning, as far as they are known to have differed; None: not there
+    begin: Values | None
+    #: whether ``begin`` is the whole object
+    whole: bool = False
+    end: Values | None = None
+    names: dict[str, None] = field(default_factory=dict)
+    serials: list[int] = field(default_factory=list)
+    jobs: dict[int, None] = field(default_factory=dict)
+
+    def add(self, touch: Touch) -> None:
+        if self.begin is not None and touch.old is not None:
+            self.begin = {**touch.old, **self.begin}
+            self.whole |= touch.new is None
+        self.end = touch.new
+        self.names = dict.fromkeys([*touch.names, *self.names])
+
+    def difference(self) -> Difference | None:
+        head = {
+            **_head(self.container, self.uuid, list(self.names)),
+            "serials": self.serials,
+            "jobs": list(self.jobs),
+        }
+        if self.begin is None:
+            if self.end is None:
+                return None
+            return {**head, "change": "added", "values": redact(self.end)}
+        if self.end is None:
+            return {**head, "change": "removed", "values": redact(self.begin)}
+        names = {**self.begin, **self.end} if self.whole else self.begin
+        keys = _keys(self.begin, self.end, names)
+        return {**head, "change": "changed", "keys": keys} if keys else None
+
+
+def between(records: Iterable[Record]) -> list[Difference]:
+    """What several records, oldest first, changed together, with their serials and jobs.
+
+    Objects that are as they were, and those that came and went, are left out.
+    """
+    stories: dict[tuple[str, str], _Story] = {}
+    for record in records:
+        for touch in touched(record):
+            key = (touch.container, touch.uuid)
+            story = stories.get(key)
+            if story is None:
+                begin = None if touch.old is None else {}
+                story = stories[key] = _Story(touch.container, touch.uuid, begin)
+            story.add(touch)
+            story.serials.append(record["serial"])
+            if record.get("job"):
+                story.jobs[record["job"]] = None
+    found = (story.difference() for story in stories.values())
+    return [difference for difference in found if difference is not None]

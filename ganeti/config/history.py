@@ -1,0 +1,254 @@
+"""The history of the configuration: records of the journal, kept when the journal is shortened.
+
+``<data>/history/<first serial>-<last serial>.gz`` holds lines of the journal as they were, mode
+0600, never changed in place. A segment is on disk before its lines leave the journal, so after a
+crash a change may be in two places; readers go by the serial and take the newer place. Small
+segments are joined; when all together exceed ``MAX_SIZE``, the oldest go.
+
+Only the master keeps segments. After a failover the history of the new master begins with what
+the journal among its copies of the master's state had, which is what came after the last
+checkpoint of the former master; the older segments stay where they are. If that node becomes the
+master again, what happened in between is missing there, and readers say so.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files, journal
+from ganeti.paths import Paths
+
+#: Bytes that all segments may take; about eight times as much text.
+MAX_SIZE = 64 * 1024 * 1024
+#: Segments smaller than this together are joined.
+SMALL = 256 * 1024
+
+_NAME = re.compile(r"([0-9]{1,18})-([0-9]{1,18})\.gz")
+_HEAD = re.compile(rb'[0-9a-f]{8} \{"serial":([0-9]{1,18}),"time":([0-9.e+]{1,30})[,}]')
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line; most are not looked at any further."""
+
+    serial: int
+    #: when the change was made; seconds since the epoch
+    time: float
+    raw: bytes
+
+    def record(self) -> journal.Record:
+        """The whole record; ConfigurationError when it is damaged."""
+        return _decode(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file with the changes from ``first`` to ``last``."""
+
+    first: int
+    last: int
+    path: Path
+
+    def inside(self, other: Segment) -> bool:
+        return other.first <= self.first and self.last <= other.last
+
+
+class History:
+    """Everything that is recorded on this node. Reading takes no lock and never waits."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._directory = paths.data / "history"
+        self._journal = paths.journal_file
+
+    # keeping ---------------------------------------------------------------------------------
+
+    def keep(self, lines: bytes) -> None:
+        """Keep whole lines of the journal; durable at return. One caller at a time; idempotent.
+
+        Blocks for some disk flushes and the compression (some 20 ms for each MiB).
+
+        Raises:
+            OSError: the disk is full; nothing is lost.
+        """
+        first, last = _line(lines[: lines.index(b"\n")]).serial, _last_serial(lines)
+        files.ensure_dir(self._directory, 0o700)
+        for path in self._directory.glob(".*"):  # rests of a crash
+            path.unlink()
+        known = self.segments()
+        made = self._write(first, last, gzip.compress(lines, 6, mtime=0))
+        for segment in known:
+            # What comes after the new beginning is here too, or belongs to changes that were
+            # lost with a master and made anew.
+            if segment.last < first or segment.path == made:
+                continue
+            if segment.first < first:
+                kept = [raw for raw in _read(segment.path) if _line(raw).serial < first]
+                data = gzip.compress(b"".join(raw + b"\n" for raw in kept), 6, mtime=0)
+                self._write(segment.first, first - 1, data)
+            segment.path.unlink()
+        self._join()
+        self._prune()
+
+    def _write(self, first: int, last: int, data: bytes) -> Path:
+        path = self._directory / f"{first}-{last}.gz"
+        files.write_atomic(path, data, mode=0o600)
+        return path
+
+    def _join(self) -> None:
+        """Put the newest segments together while they are small."""
+        segments = self.segments()
+        while len(segments) > 1:
+            newer, older = segments[:2]
+            if older.last + 1 != newer.first or _size(older) + _size(newer) > SMALL:
+                break
+            data = older.path.read_bytes() + newer.path.read_bytes()
+            self._write(older.first, newer.last, data)
+            segments = self.segments()
+        for segment in set(self._all()) - set(segments):
+            segment.path.unlink()
+
+    def _prune(self) -> None:
+        """Remove the oldest segments that there is no room for; the newest one stays."""
+        room = MAX_SIZE
+        for number, segment in enumerate(self.segments()):
+            room -= _size(segment)
+            if room < 0 and number:
+                segment.path.unlink()
+
+    # reading ---------------------------------------------------------------------------------
+
+    def segments(self) -> list[Segment]:
+        """What is kept, the newest first, without those that another one holds too."""
+        found: list[Segment] = []
+        for segment in sorted(self._all(), key=lambda s: (-s.last, s.first)):
+            if not any(segment.inside(other) for other in found):
+                found.append(segment)
+        return found
+
+    def _all(self) -> list[Segment]:
+        try:
+            names = os.listdir(self._directory)
+        except FileNotFoundError:
+            return []
+        matches = [match for name in names if (match := _NAME.fullmatch(name))]
+        return [Segment(int(m[1]), int(m[2]), self._directory / m[0]) for m in matches]
+
+    def newest_first(self, upto: int, born: float) -> Iterator[Line]:
+        """Each change once, from serial ``upto`` backwards; a serial that is missing is missing.
+
+        What is older than ``born``, the making of the cluster, belongs to another cluster.
+
+        Raises:
+            ConfigurationError: a segment is damaged; the text names it.
+        """
+        floor = upto + 1
+        for line in self._backwards(upto):
+            if line.serial >= floor:
+                continue
+            if line.time < born:
+                return
+            floor = line.serial
+            yield line
+
+    def _backwards(self, upto: int) -> Iterator[Line]:
+        # The journal first: what leaves it meanwhile is in a segment then.
+        floor = upto + 1
+        for raw in reversed(self._journal_lines()):
+            line = _line(raw)
+            floor = min(floor, line.serial)
+            yield line
+        while True:
+            segment = next((s for s in self.segments() if s.first < floor), None)
+            if segment is None:
+                return
+            try:
+                lines = _read(segment.path)
+            except FileNotFoundError:
+                continue  # joined with another one, or too old, since we looked
+            yield from map(_line, reversed(lines))
+            floor = segment.first
+
+    def _journal_lines(self) -> Sequence[bytes]:
+        try:
+            data = self._journal.read_bytes()
+        except FileNotFoundError:
+            return []
+        return data.split(b"\n")[:-1]  # a last line without its end is being written
+
+    def beginning(self, upto: int, born: float) -> Line | None:
+        """The first change from which on none is missing up to serial ``upto``; None: no change."""
+        begin: Line | None = None
+        head = next(iter(self._journal_lines()), None)
+        if head is not None:
+            line = _line(head)
+            begin = line if line.serial <= upto else None
+        expected = begin.serial if begin else upto + 1
+        for segment in self.segments():
+            if segment.first >= expected:
+                continue
+            try:
+                line = _first_line(segment.path)
+            except FileNotFoundError:
+                return self.beginning(upto, born)
+            if segment.last < expected - 1 or line.time < born:
+                break
+            begin, expected = line, segment.first
+        return begin
+
+
+def _size(segment: Segment) -> int:
+    return segment.path.stat().st_size
+
+
+def _line(raw: bytes) -> Line:
+    match = _HEAD.match(raw)
+    if match:
+        return Line(int(match[1]), float(match[2]), raw)
+    record = _decode(raw)
+    return Line(int(record["serial"]), float(record["time"]), raw)
+
+
+def _decode(raw: bytes) -> journal.Record:
+    record = journal.decode(raw)
+    if record is None:
+        raise errors.ConfigurationError(
+            f"the history of the configuration is damaged at {raw[:60]!r}: restore the files"
+            " in its directory from a backup, or move the damaged one away"
+        )
+    return record
+
+
+def _last_serial(lines: bytes) -> int:
+    return _line(lines[lines.rindex(b"\n", 0, -1) + 1 : -1] if lines.count(b"\n") > 1
+                 else lines[:-1]).serial  # fmt: skip
+
+
+def _damaged(path: Path, err: Exception) -> errors.ConfigurationError:
+    return errors.ConfigurationError(
+        f"{path} is damaged ({err}): restore it from a backup, or move it away to go on without"
+        " this part of the history"
+    )
+
+
+def _read(path: Path) -> list[bytes]:
+    """Lines of a segment."""
+    data = path.read_bytes()
+    try:
+        return gzip.decompress(data).split(b"\n")[:-1]
+    except (OSError, EOFError, zlib.error) as err:
+        raise _damaged(path, err) from err
+
+
+def _first_line(path: Path) -> Line:
+    with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as file:
+        try:
+            return _line(file.readline().rstrip(b"\n"))
+        except (OSError, EOFError, zlib.error) as err:
+            raise _damaged(path, err) from err

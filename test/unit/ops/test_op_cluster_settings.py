@@ -1,0 +1,134 @@
+"""What changes of the cluster's settings come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from op_samples import config, node, with_group, with_instance
+
+from ganeti import errors
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.opcodes import wire
+from ganeti.opcodes.cluster import OpClusterSetParams
+from ganeti.ops import policy
+from ganeti.ops.cluster import settings
+
+REFUSED = (errors.OpPrereqError, errors.ParameterError)
+
+
+def decide(of: Config, **change: Any) -> settings.Decision:
+    return settings.decide(of, wire.decode(OpClusterSetParams, change))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"candidate_pool_size": 3}, {"candidate_pool_size": 3}),
+        ({"candidate_pool_size": 10}, {}),
+        ({"mac_prefix": "02:AA:00"}, {"mac_prefix": "02:aa:00"}),
+        ({"uid_pool": [[5, 9]], "add_uids": [[20, 20]], "remove_uids": [[6, 7]]},
+         {"uid_pool": ((5, 5), (8, 9), (20, 20))}),
+        ({"hidden_os": [["add", "a"], ["add", "b"], ["remove", "a"]]}, {"hidden_os": ("b",)}),
+        ({"compression_tools": ["gzip", "lzop"]}, {"compression_tools": ("gzip", "lzop")}),
+        ({"reserved_lvs": ["xenvg/.*"]}, {"reserved_lvs": ("xenvg/.*",)}),
+        ({"vg_name": ""}, {}),
+        ({"vg_name": "xenvg"}, {"volume_group_name": "xenvg"}),
+        ({"file_storage_dir": "/srv//disks/"}, {"file_storage_dir": "/srv/disks"}),
+        ({"install_image": "https://example.com/x"}, {"install_image": "https://example.com/x"}),
+        ({"osparams": {"noop": {"a": "1"}}}, {"osparams": {"noop": {"a": "1"}}}),
+        ({"default_iallocator": "hail"}, {"default_iallocator": "hail"}),
+    ],
+)  # fmt: skip
+def test_values(change: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert decide(config(), **change).values == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"enabled_hypervisors": []}, "at least one"),
+        ({"enabled_hypervisors": ["chroot"]}, "chroot"),
+        ({"enabled_disk_templates": ["rbd"]}, "rbd"),
+        ({"hvparams": {"zen": {}}}, "zen"),
+        ({"hvparams": {"fake": {"colour": 1}}}, "colour"),
+        ({"os_hvp": {"noop": {"fake": {"migration_mode": "live"}}}}, "whole cluster"),
+        ({"os_hvp": {"noop": {"fake": 3}}}, "mapping"),
+        ({"nicparams": {"mac": "auto"}}, "mac"),
+        ({"nicparams": {"mode": "pool"}}, "pool"),
+        ({"master_netmask": 0}, "netmask"),
+        ({"master_netmask": 33}, "33"),
+        ({"master_netdev": "a/b"}, "a/b"),
+        ({"mac_prefix": "01:00:00"}, "multicast"),
+        ({"drbd_helper": "true"}, "absolute"),
+        ({"file_storage_dir": ""}, "--file-storage-dir"),
+        ({"file_storage_dir": "/a/../b"}, ".."),
+        ({"install_image": "image"}, "URL"),
+        ({"compression_tools": ["lzop"]}, "gzip"),
+        ({"compression_tools": ["gzip", "rm -rf"]}, "rm -rf"),
+        ({"reserved_lvs": ["("]}, "regular expression"),
+        ({"default_iallocator": "../x"}, "allocator"),
+        ({"enabled_data_collectors": {"lvs": True}}, "did you mean lv"),
+        ({"data_collector_interval": {"lv": 0}}, "positive"),
+        ({"remove_uids": [[1, 2]]}, "not in the pool"),
+        ({"hidden_os": [["attach", "a"]]}, "attach"),
+    ],
+)
+def test_refused(change: dict[str, Any], text: str) -> None:
+    with pytest.raises(REFUSED) as caught:
+        decide(config(), **change)
+    assert text in errors.text(caught.value)
+
+
+def test_what_instances_use_cannot_be_disabled() -> None:
+    of = with_instance(config(node(2)), "web1", "node-2")
+    with pytest.raises(errors.OpPrereqError, match="1 instances"):
+        decide(of, enabled_hypervisors=["kvm"])
+    with pytest.raises(errors.OpPrereqError, match="template file"):
+        decide(of, enabled_disk_templates=["diskless"])
+    assert decide(of, enabled_disk_templates=["file"]).values
+    with pytest.raises(errors.OpPrereqError, match="without one"):
+        decide(of, nicparams={"mode": "routed", "link": "100"})
+    mirrored = with_instance(config(node(2)), "web1", "node-2", "node-3")
+    with pytest.raises(errors.OpPrereqError, match="instances have disks"):
+        decide(mirrored, vg_name="")
+
+
+def test_a_change_of_lists_that_is_none_is_only_noted() -> None:
+    decision = decide(config(), hidden_os=[["remove", "a"]], blacklisted_os=[["remove", "b"]])
+    assert decision.values == {}
+    assert decision.notes == ("OS a is not hidden", "OS b is not blacklisted")
+
+
+def test_os_parameters_are_public_or_private() -> None:
+    with pytest.raises(errors.OpPrereqError, match="public and private"):
+        decide(
+            config(), osparams={"noop": {"a": "1"}}, osparams_private_cluster={"noop": {"a": "2"}}
+        )
+    of = config(osparams={"noop": {"a": "1"}})
+    assert decide(of, osparams={"noop": {"a": "default"}}).values == {"osparams": {}}
+
+
+def test_overrides_of_an_os_can_be_removed() -> None:
+    of = config(os_hvp={"noop": {"kvm": {"acpi": False, "boot_order": "cdrom"}}})
+    reset = decide(of, os_hvp={"noop": {"kvm": {"acpi": "default"}}}).values
+    assert reset == {"os_hvp": {"noop": {"kvm": {"boot_order": "cdrom"}}}}
+    assert decide(of, os_hvp={"noop": {"kvm": None}}).values == {"os_hvp": {}}
+
+
+def test_policies_that_allow_no_enabled_template_are_noted() -> None:
+    of = with_group(config(), "b", ipolicy={"disk-templates": ["plain"]})
+    notes = decide(of, enabled_disk_templates=["file"]).notes
+    assert ["b" in note for note in notes] == [True]
+
+
+def test_violations_of_a_new_policy_are_found_once() -> None:
+    of = with_instance(config(node(2)), "web1", "node-2")
+    change = {"ipolicy": {"minmax": [{"max": {"disk-size": 2000}}]}}
+    decision = decide(of, **change)
+    after = of.apply([], [], base.replace(of.cluster, **decision.values), mtime=3.0)
+    [text] = policy.new_violations(of, after)
+    assert "web1" in text
+    assert "2048" in text
+    assert policy.new_violations(after, after) == []
