@@ -8,10 +8,17 @@ from typing import Any
 from ganeti import constants
 from ganeti.base.text import natural_sorted
 from ganeti.model.config import Config
+from ganeti.model.instance import Instance
 
 
-def values(config: Config) -> dict[str, str]:
-    """Content of each ``ssconf_<key>`` file, without the last newline."""
+def values(
+    config: Config, before: Config | None = None, known: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Content of each ``ssconf_<key>`` file, without the last newline.
+
+    ``known`` are the values of the configuration ``before``; long ones that did not change are
+    taken over.
+    """
     cluster = config.cluster
     nodes = sorted(config.nodes.values(), key=lambda node: node.name)
     online = [node for node in nodes if not node.offline]
@@ -24,9 +31,9 @@ def values(config: Config) -> dict[str, str]:
         "gluster_storage_dir": cluster.gluster_storage_dir,
         "shared_file_storage_dir": cluster.shared_file_storage_dir,
         "hypervisor_list": _lines(cluster.enabled_hypervisors),
-        "instance_list": _lines(
-            natural_sorted(i.name for i in config.instances.values() if i.name)
-        ),
+        "instance_list": known["instance_list"]
+        if known and before is not None and before.instances is config.instances
+        else _lines(natural_sorted(i.name for i in config.instances.values() if i.name)),
         "maintain_node_health": str(cluster.maintain_node_health),
         "master_candidates": _lines(node.name for node in candidates),
         "master_candidates_certs": _lines(
@@ -71,6 +78,15 @@ def affects(before: Config, after: Config) -> bool:
         or old.nodes is not new.nodes
         or old.nodegroups is not new.nodegroups
         or old.networks is not new.networks
-        or (old.instances is not new.instances
-        and {i.name for i in old.instances.values()} != {i.name for i in new.instances.values()})
+        or (old.instances is not new.instances and _other_names(old.instances, new.instances))
     )
+
+
+def _other_names(old: Mapping[str, Instance], new: Mapping[str, Instance]) -> bool:
+    if len(old) != len(new):
+        return True
+    for uuid, instance in new.items():
+        former = old.get(uuid)
+        if former is not instance and (former is None or former.name != instance.name):
+            return True
+    return False

@@ -73,9 +73,11 @@ class Steps:
             job.hold = verdict if isinstance(verdict, Hold) else None
             if job.hold is not None:
                 job.active = False
-                return False
-            if verdict is None:
+            elif verdict is None:
                 job.machine.feed(m.Picked(book.stamp()))
+        if job.hold is not None:
+            book.notify(job.id)
+            return False
         if isinstance(verdict, errors.JobCanceled):
             _LOG.info("%s", errors.text(verdict))
             self._end(job, m.Rejected(book.stamp(), errors.encode(verdict)))

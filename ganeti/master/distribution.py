@@ -28,7 +28,9 @@ class Distribution:
         self._wanted = threading.Event()
         self._stopping = False
         self._round = threading.Lock()
-        self._last: dict[str, str] | None = None
+        self._config: Config | None = None
+        self._last: dict[str, str] = {}
+        #: nodes that have what was sent last
         self._nodes: frozenset[str] = frozenset()
         self._thread = threading.Thread(target=self._loop, name="ssconf", daemon=True)
 
@@ -57,14 +59,18 @@ class Distribution:
         """Send the files to all online nodes and wait; gives a text for each failure."""
         with self._round:
             config = self._store.current
-            values = ssconf.values(config)
+            values = ssconf.values(config, self._config, self._last)
             nodes = config.online_nodes()
-            uuids = frozenset(node.uuid for node in nodes)
-            if not force and values == self._last and uuids <= self._nodes:
-                return []
-            answers = self._rpc.many(nodes, NodeCalls.write_ssconf_files, values)
-            self._nodes = frozenset(uuid for uuid, answer in answers.items() if answer.ok)
-            self._last = values
+            changed = {key: text for key, text in values.items() if self._last.get(key) != text}
+            sent = {
+                node.uuid: (node, (values if force or node.uuid not in self._nodes else changed,))
+                for node in nodes
+                if force or changed or node.uuid not in self._nodes
+            }
+            answers = self._rpc.each(NodeCalls.write_ssconf_files, sent)
+            failed = {uuid for uuid, answer in answers.items() if not answer.ok}
+            self._nodes = frozenset(node.uuid for node in nodes) - failed
+            self._config, self._last = config, values
             return [errors.text(a.error) for a in answers.values() if a.error is not None]
 
     def stop(self) -> None:

@@ -12,111 +12,19 @@ import contextlib
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-HERE = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(HERE))
+import bench_jobs
+from measure import Cluster, Figures, create, delay, say, spread, timed
 
-from ganeti import constants, paths  # noqa: E402
-from ganeti.base import daemon  # noqa: E402
-from ganeti.luxi.client import Client  # noqa: E402
+from ganeti import paths
 
-TOOL = [sys.executable, str(HERE / "tools" / "local-cluster")]
 BIN = Path(sys.executable).parent
-#: The shortest delay that OP_TEST_DELAY accepts.
-SHORTEST = 1e-6
-Figures = dict[str, Any]
-
-
-class Cluster:
-    """A running local cluster and a LUXI connection to its master."""
-
-    def __init__(self, directory: Path, nodes: int) -> None:
-        self.directory = directory
-        self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
-        self.start_seconds = _timed(lambda: self._tool("start", "--nodes", str(nodes)))
-        self.root = directory / "node1"
-        os.environ[paths.ROOTDIR_VARIABLE] = str(self.root)
-        os.environ[paths.HOSTNAME_VARIABLE] = self.names[0]
-        self.client = Client()
-
-    def _tool(self, verb: str, *words: str) -> None:
-        subprocess.run([*TOOL, verb, "--dir", str(self.directory), *words], check=True,
-                       stdout=sys.stderr)  # fmt: skip
-
-    def destroy(self) -> None:
-        self.client.close()
-        self._tool("destroy")
-
-    def resident_mb(self) -> dict[str, float]:
-        """Resident memory of the daemons of the master node, in MB."""
-        where = paths.Paths(self.root)
-        pids = {name: daemon.running_pid(where.pid_file(name))
-                for name in (constants.MASTERD, constants.NODED)}  # fmt: skip
-        found = {name: _resident(pid) for name, pid in pids.items() if pid}
-        return {**found, "together": round(sum(found.values()), 1)}
-
-    def run(self, job: list[dict[str, Any]]) -> None:
-        """Submit a job and wait until it has succeeded."""
-        self.wait(self.client.submit_job(job))
-
-    def wait(self, number: int) -> None:
-        before: list[Any] | None = None
-        while True:
-            change = self.client.wait_for_job_change(number, ["status"], before, None, 60)
-            if change is None:
-                continue
-            before = change.values
-            if before[0] in ("success", "error", "canceled"):
-                break
-        if before[0] != "success":
-            rows = self.client.query_jobs([number], ["opresult"])
-            raise SystemExit(f"job {number} ended with {before[0]}: {rows}")
-
-
-def _resident(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return round(int(line.split()[1]) / 1024, 1)
-    return 0.0
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
-
-
-def _spread(seconds: list[float]) -> Figures:
-    """Median, best and 99th percentile in milliseconds."""
-    ordered = sorted(seconds)
-    return {
-        "median_ms": round(statistics.median(ordered) * 1000, 2),
-        "best_ms": round(ordered[0] * 1000, 2),
-        "p99_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1000, 2),
-        "runs": len(ordered),
-    }
-
-
-def delay(seconds: float = SHORTEST, *, on_master: bool = True) -> dict[str, Any]:
-    return {"OP_ID": "OP_TEST_DELAY", "duration": seconds, "on_master": on_master,
-            "no_locks": True}  # fmt: skip
-
-
-def create(name: str, node: str) -> dict[str, Any]:
-    return {
-        "OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create",
-        "disk_template": "file", "disks": [{"size": 8}], "nics": [], "pnode": node,
-        "os_type": "noop", "hypervisor": "fake", "ip_check": False, "name_check": False,
-        "start": True, "wait_for_sync": True,
-    }  # fmt: skip
 
 
 # benchmarks -----------------------------------------------------------------------------------
@@ -147,7 +55,7 @@ def one_job(cluster: Cluster, runs: int = 50) -> Figures:
         submit.append(time.perf_counter() - begin)
         cluster.wait(number)
         whole.append(time.perf_counter() - begin)
-    return {"submit_to_success": _spread(whole), "submit_call": _spread(submit)}
+    return {"submit_to_success": spread(whole), "submit_call": spread(submit)}
 
 
 def instance_life(cluster: Cluster, runs: int = 10) -> Figures:
@@ -162,8 +70,8 @@ def instance_life(cluster: Cluster, runs: int = 10) -> Figures:
             ("start", {"OP_ID": "OP_INSTANCE_STARTUP", **target}),
             ("remove", {"OP_ID": "OP_INSTANCE_REMOVE", **target}),
         ):
-            times[what].append(_timed(lambda job=job: cluster.run([job])))  # type: ignore[misc]
-    return {what: _spread(seconds) for what, seconds in times.items()}
+            times[what].append(timed(lambda job=job: cluster.run([job])))  # type: ignore[misc]
+    return {what: spread(seconds) for what, seconds in times.items()}
 
 
 def parallel_adds(cluster: Cluster, count: int = 20) -> Figures:
@@ -193,9 +101,9 @@ def commands(_cluster: Cluster, runs: int = 15) -> Figures:
     for _ in range(runs):
         for name, argv in argvs.items():
             times[name].append(
-                _timed(lambda a=argv: subprocess.run(a, check=True, stdout=subprocess.DEVNULL))  # type: ignore[misc]
+                timed(lambda a=argv: subprocess.run(a, check=True, stdout=subprocess.DEVNULL))  # type: ignore[misc]
             )
-    result: Figures = {name: _spread(seconds) for name, seconds in times.items()}
+    result: Figures = {name: spread(seconds) for name, seconds in times.items()}
     empty = result["python3 -c pass"]["median_ms"]
     for figures in result.values():
         figures["times_python"] = round(figures["median_ms"] / empty, 2)
@@ -227,15 +135,15 @@ def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
              for name, uuid, ip in rows]  # fmt: skip
     rpc = NodeRpc(Identity(where.client_cert, where.ca_cert).client_context())
     try:
-        first = _timed(lambda: rpc.many(nodes, NodeCalls.version))
-        one = [_timed(lambda: rpc.one(nodes[0], NodeCalls.version)) for _ in range(runs)]
-        every = [_timed(lambda: rpc.many(nodes, NodeCalls.version)) for _ in range(20)]
+        first = timed(lambda: rpc.many(nodes, NodeCalls.version))
+        one = [timed(lambda: rpc.one(nodes[0], NodeCalls.version)) for _ in range(runs)]
+        every = [timed(lambda: rpc.many(nodes, NodeCalls.version)) for _ in range(20)]
     finally:
         rpc.stop()
     return {
         "nodes": len(nodes),
-        "one_node": _spread(one),
-        "all_nodes": _spread(every),
+        "one_node": spread(one),
+        "all_nodes": spread(every),
         "all_nodes_first_ms": round(first * 1000, 1),
     }
 
@@ -245,7 +153,7 @@ def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
 
 def small_cluster(directory: Path) -> Figures:
     with _cluster(directory, 3) as cluster:
-        _say("memory at rest")
+        say("memory at rest")
         figures: Figures = {
             "cluster_start_seconds": round(cluster.start_seconds, 2),
             "memory_at_rest_mb": cluster.resident_mb(),
@@ -259,15 +167,20 @@ def small_cluster(directory: Path) -> Figures:
             ("memory_with_50_jobs_mb", memory_with_jobs),
             ("node_calls", node_calls),
         ):
-            _say(name)
+            say(name)
             figures[name] = work(cluster)
         figures["memory_afterwards_mb"] = cluster.resident_mb()
         return figures
 
 
+def waiting_jobs(directory: Path) -> Figures:
+    with _cluster(directory, 3) as cluster:
+        return bench_jobs.waiting_jobs(cluster)
+
+
 def large_cluster(directory: Path, nodes: int) -> Figures:
     with _cluster(directory, nodes) as cluster:
-        _say(f"calls to {nodes} nodes")
+        say(f"calls to {nodes} nodes")
         return {
             "cluster_start_seconds": round(cluster.start_seconds, 2),
             "node_calls": node_calls(cluster),
@@ -277,16 +190,13 @@ def large_cluster(directory: Path, nodes: int) -> Figures:
 
 @contextlib.contextmanager
 def _cluster(directory: Path, nodes: int) -> Iterator[Cluster]:
-    _say(f"starting {nodes} nodes")
+    say(f"starting {nodes} nodes")
     cluster = Cluster(directory, nodes)
     try:
         yield cluster
     finally:
         cluster.destroy()
 
-
-def _say(text: str) -> None:
-    print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
 def machine() -> Figures:
@@ -298,14 +208,21 @@ def machine() -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", type=int, default=40, help="nodes of the large cluster; 0: none")
+    parser.add_argument("--only", default="", metavar="PART", help="parts whose name contains this")
     options = parser.parse_args()
     figures: Figures = {"machine": machine()}
     with tempfile.TemporaryDirectory(prefix="ganeti-bench-") as temporary:
-        figures["three_nodes"] = small_cluster(Path(temporary) / "small")
+        base = Path(temporary)
+        parts = {
+            "three_nodes": lambda: small_cluster(base / "small"),
+            "waiting_jobs": lambda: waiting_jobs(base / "waiting"),
+            "configuration_changes": lambda: bench_jobs.configuration_changes(base),
+        }
         if options.large:
-            figures[f"{options.large}_nodes"] = large_cluster(
-                Path(temporary) / "large", options.large
-            )
+            parts[f"{options.large}_nodes"] = lambda: large_cluster(base / "large", options.large)
+        for name, part in parts.items():
+            if options.only in name:
+                figures[name] = part()
     json.dump(figures, sys.stdout, indent=1)
     print()
 
