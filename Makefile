@@ -8,7 +8,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test lint types imports bench clean install dist
+.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist test-partition
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -34,6 +34,12 @@ check: lint types imports test ## everything that must hold before a change land
 
 test: $(VENV)/dev.stamp ## all tests
 	@$(BIN)/python -m pytest
+
+test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (ten minutes)
+	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash
+
+test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
+	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
 
 lint: $(VENV)/dev.stamp ## style (ruff)
 	@$(BIN)/ruff check .

@@ -49,6 +49,11 @@ class Paths:
         return self.data / "config.journal"
 
     @property
+    def history(self) -> Path:
+        """Directory of older parts of the journal."""
+        return self.data / "history"
+
+    @property
     def epoch_file(self) -> Path:
         """Number of the highest master term that this node has seen."""
         return self.data / "epoch"

@@ -7,6 +7,7 @@ before a power cut. Damage anywhere else is an error, as a change would be lost.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -102,8 +103,8 @@ class Journal:
                 view = view[os.write(self._fd, view) :]
             os.fsync(self._fd)
         except OSError as err:
-            os.ftruncate(self._fd, self._size)
-            os.lseek(self._fd, self._size, os.SEEK_SET)
+            with contextlib.suppress(OSError):  # the torn line is found when it is read
+                self.cut(self._size)
             raise errors.ConfigurationError(
                 f"the change was not made: cannot write {self.path}: {err.strerror}"
             ) from err
@@ -150,12 +151,18 @@ class Journal:
         try:
             files.write_atomic(self.path, rest, mode=0o600)
         finally:  # even a failure may come after the old file was replaced
-            self._reopen()
+            self._follow(len(rest))
 
-    def _reopen(self) -> None:
-        self.close()
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
-        self._size = os.lseek(self._fd, 0, os.SEEK_END)
+    def _follow(self, size: int) -> None:
+        """If there is another file now, with ``size`` bytes, append to that one."""
+        assert self._fd is not None
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        if os.path.samestat(os.fstat(fd), os.fstat(self._fd)):
+            os.close(fd)
+            return
+        os.close(self._fd)
+        self._fd, self._size = fd, size
+        os.lseek(fd, size, os.SEEK_SET)
 
     def close(self) -> None:
         if self._fd is not None:

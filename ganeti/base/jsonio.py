@@ -7,11 +7,15 @@ without parsing it) and reports positions of errors.
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import simplejson
 
 from ganeti import errors
+
+if TYPE_CHECKING:
+    import msgspec
 
 RawJSON = simplejson.RawJSON
 
@@ -40,6 +44,28 @@ def dumps(value: Any) -> str:
 
 def dumps_bytes(value: Any) -> bytes:
     return dumps(value).encode("ascii")
+
+
+def answer_bytes(value: Any) -> bytes:
+    """UTF-8 text of plain data; ``loads`` gives the same value as for :func:`dumps_bytes`.
+
+    For large answers: msgspec writes them some 50 times as fast as simplejson. It leaves letters
+    that are not ASCII as they are, but escapes control characters too. What it does not know
+    (``RawJSON``, huge numbers) is left to simplejson, and so are the errors. Plain data is made of
+    what JSON has; of other values some (sets, times) are written in a form of msgspec's own.
+    """
+    try:
+        return _fast().encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return dumps_bytes(value)
+
+
+@cache
+def _fast() -> msgspec.json.Encoder:
+    """The encoder; imported here so that commands, which write little, need not load it."""
+    import msgspec
+
+    return msgspec.json.Encoder()
 
 
 def pretty(value: Any) -> str:

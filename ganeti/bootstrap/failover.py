@@ -7,6 +7,7 @@ step can be repeated: after a failure the command is simply run again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,18 +47,20 @@ class Failover:
     where: Paths = field(default_factory=paths.current)
 
     def __post_init__(self) -> None:
-        config = read_config(self.where)
-        self.config: Config = config
+        self.config: Config = read_config(self.where)
         name = paths.hostname()
-        found = [node for node in config.nodes.values() if node.name == name]
-        if not found:
+        found = self._named(name)
+        if found is None:
             raise errors.OpPrereqError(
                 f"this node is called {name}, which is no node of the cluster",
                 errors.ErrorCode.NOENT,
             )
-        self.node: Node = found[0]
-        self.old: Node = config.master
+        self.node: Node = found
+        self.old: Node = self.config.master
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
+
+    def _named(self, name: str) -> Node | None:
+        return next((node for node in self.config.nodes.values() if node.name == name), None)
 
     def run(self, *, dry_run: bool) -> None:
         """Do it, or only say what would be done; blocks up to some minutes.
@@ -70,14 +73,15 @@ class Failover:
         try:
             self._check()
             answers = self._vote()
+            self._find_old(answers)
             for line in self._plan(answers):
                 self.say(line)
             if dry_run:
                 self.say("Dry run: nothing was changed")
                 return
             self._hooks("pre")
-            self._stop_old()
-            self._claim(self._vote())
+            self._stop_old(answers)
+            self._claim(answers)
             self._record()
             self._start()
             self.say(f"{self.node.name} is the master now")
@@ -87,12 +91,6 @@ class Failover:
             self.rpc.stop()
 
     def _check(self) -> None:
-        if self.node is self.old:
-            raise errors.OpPrereqError(
-                f"{self.node.name} is the master already; its daemon is started with"
-                " ganeti-masterd",
-                errors.ErrorCode.INVAL,
-            )
         if not self.node.master_candidate:
             candidates = sorted(n.name for n in self.config.nodes.values() if n.master_candidate)
             raise errors.OpPrereqError(
@@ -101,15 +99,45 @@ class Failover:
                 errors.ErrorCode.STATE,
             )
 
+    def _find_old(self, answers: dict[str, Answer[MasterView]]) -> None:
+        """Who has to be stopped: the node that most nodes follow, else that of the configuration.
+
+        They differ when a failover did not get to its end; then it goes on here.
+        """
+        views = [answer.value.master for answer in answers.values() if answer.value is not None]
+        followed = Counter(views).most_common(1)
+        named = self._named(followed[0][0]) if followed else None
+        if self.node.uuid == self.config.master.uuid and (
+            named is None or named.uuid == self.node.uuid
+        ):
+            raise errors.OpPrereqError(
+                f"{self.node.name} is the master already; its daemon is started with"
+                " ganeti-masterd",
+                errors.ErrorCode.INVAL,
+            )
+        self.old = self.config.master if named is None else named
+        if self.old.uuid == self.node.uuid:
+            self.old = self.config.master
+
     def _own(self) -> vote.Own:
         jobs = JobFiles(self.where.queue)
         return vote.Own(self.node, self.config.data.serial_no, jobs.last_id())
+
+    def _renewed(self) -> vote.Own:
+        """What this node has now; its master may still send changes."""
+        self.config = read_config(self.where)
+        return self._own()
 
     def _vote(self) -> dict[str, Answer[MasterView]]:
         if self.no_voting:
             return vote.ask(self.config, self.rpc)
         return vote.hold(
-            self.config, self.rpc, self._own(), failover=True, patience=PATIENCE
+            self.config,
+            self.rpc,
+            self._own(),
+            failover=True,
+            patience=PATIENCE,
+            renew=self._renewed,
         )
 
     def _plan(self, answers: dict[str, Answer[MasterView]]) -> list[str]:
@@ -131,8 +159,11 @@ class Failover:
                      " become errors")  # fmt: skip
         return lines
 
-    def _stop_old(self) -> None:
+    def _stop_old(self, answers: dict[str, Answer[MasterView]]) -> None:
         """Stop the old master and release the address; what cannot be reached is skipped."""
+        old = answers.get(self.old.uuid)
+        if old is None or not old.ok:
+            return
         steps: list[tuple[str, Callable[[], Any]]] = [
             ("stop the old master", lambda: self.rpc.one(self.old, NodeCalls.node_stop_master)),
             (

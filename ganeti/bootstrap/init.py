@@ -136,5 +136,5 @@ def remove_files(where: Paths) -> None:
         where.domain_secret,
     ):
         files.remove(path)
-    for path in where.data.glob("ssconf_*"):
+    for path in (*where.data.glob("ssconf_*"), *where.history.glob("*"), where.epoch_file):
         files.remove(path)

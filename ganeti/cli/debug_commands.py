@@ -123,7 +123,7 @@ _INTERVAL = value(
 
 
 @DEBUG.command(
-    "locks", options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, _INTERVAL)
+    "locks", options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FORMAT, _INTERVAL)
 )
 def locks(call: Call) -> int:
     """Show who holds locks and who waits for them."""
@@ -133,7 +133,7 @@ def locks(call: Call) -> int:
             call,
             "lock",
             _LOCK_FIELDS,
-            formats={"owner": output.joined, "pending": _pending, "mode": _mode},
+            texts={"owner": output.joined, "pending": _pending, "mode": _mode},
         )
         if code or not call.opts.interval:
             return code

@@ -133,7 +133,7 @@ def delete(call: Call) -> None:
     "list",
     many("filter"),
     usage="[<filter-uuid>...]",
-    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE),
+    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FORMAT),
 )
 def list_filters(call: Call) -> int:
     """List filter rules.
@@ -145,7 +145,7 @@ def list_filters(call: Call) -> int:
 
 
 @FILTER.command(
-    "list-fields", many("field"), usage="[<fields>...]", options=o.TABLE_OPTIONS
+    "list-fields", many("field"), usage="[<fields>...]", options=o.LIST_FIELDS_OPTIONS
 )
 def list_fields(call: Call) -> int:
     """List the fields that gnt-filter list can show."""

@@ -31,7 +31,7 @@ def _parameters(value: Any) -> str:
 @GROUP.command(
     "list",
     many("group"),
-    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER),
+    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT),
     default_args="GNT_GROUP_LIST",
 )
 def list_groups(call: Call) -> int:
@@ -43,10 +43,10 @@ def list_groups(call: Call) -> int:
         **dict.fromkeys(("node_list", "pinst_list", "tags"), output.joined),
         "ndparams": _parameters,
     }
-    return listing.show_list(call, "group", _LIST_FIELDS, formats=formats)
+    return listing.show_list(call, "group", _LIST_FIELDS, texts=formats)
 
 
-@GROUP.command("list-fields", many("field"), options=o.TABLE_OPTIONS)
+@GROUP.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-group list can show."""
     return listing.show_fields(call, "group")

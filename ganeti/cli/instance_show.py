@@ -36,11 +36,11 @@ def list_instances(call: Call) -> int:
     Arguments are names, patterns such as 'web*', or one filter such as 'pnode == "node1"'.
     """
     return listing.show_list(
-        call, "instance", _LIST_FIELDS, formats=dict.fromkeys(_LISTS, output.joined)
+        call, "instance", _LIST_FIELDS, texts=dict.fromkeys(_LISTS, output.joined)
     )
 
 
-@INSTANCE.command("list-fields", many("field"), options=o.TABLE_OPTIONS)
+@INSTANCE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-instance list can show."""
     return listing.show_fields(call, "instance")

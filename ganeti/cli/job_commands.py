@@ -53,7 +53,7 @@ def job_id(text: str) -> int:
     "list",
     many("job-id"),
     options=(
-        o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER,
+        o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT,
         o.PENDING, _RUNNING, _ERROR, _FINISHED, _ARCHIVED,
     ),
 )  # fmt: skip
@@ -67,7 +67,7 @@ def list_jobs(call: Call) -> int:
         call,
         "job",
         _LIST_FIELDS,
-        formats={
+        texts={
             "summary": output.joined,
             "opstart": _stamps,
             "opexec": _stamps,
@@ -84,7 +84,7 @@ def _stamps(value: Any) -> str:
     return str([output.stamp(item) for item in value])
 
 
-@JOB.command("list-fields", many("field"), options=o.TABLE_OPTIONS)
+@JOB.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-job list can show."""
     return listing.show_fields(call, "job")

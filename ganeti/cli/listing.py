@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import constants
-from ganeti.cli import notices, output
+from ganeti.cli import formats, notices, output
 from ganeti.cli.command import Call
 from ganeti.filters import arguments
 
@@ -25,17 +25,19 @@ def show_list(
     kind: str,
     usual: Sequence[str],
     *,
-    formats: Mapping[str, output.Format] | None = None,
+    texts: Mapping[str, output.Format] | None = None,
     name_field: str = "name",
     numeric: bool = False,
     condition: list[Any] | None = None,
     extra_fields: Sequence[str] = (),
 ) -> int:
-    """Print the table of a list command; unknown fields give exit code 14.
+    """Print what a list command shows; unknown fields give exit code 14.
 
-    ``condition`` is a filter that options asked for, ``extra_fields`` are added if missing.
+    ``condition`` is a filter that options asked for, ``extra_fields`` are added if missing,
+    and ``texts`` replace the usual text of some fields.
     """
     opts = call.opts
+    form = formats.wanted(call)
     fields = chosen_fields(opts.output, usual)
     fields += [name for name in extra_fields if name not in fields]
     qfilter = arguments.filter_of_arguments(
@@ -44,27 +46,34 @@ def show_list(
     if condition is not None:
         qfilter = condition if qfilter is None else ["&", condition, qfilter]
     result = call.client.query(kind, fields, qfilter)
-    output.print_lines(
-        output.query_table(
+    if form is None:
+        lines = output.query_table(
             result,
             separator=opts.separator,
             headers=not opts.no_headers,
             unit=getattr(opts, "units", None),
             verbose=opts.verbose,
-            formats=formats,
+            formats=texts,
+            colour=output.colour_wanted(),
         )
-    )
+    else:
+        records = formats.of_query(result)
+        lines = formats.lines(form, fields, records, headers=not opts.no_headers)
+    output.print_lines(lines)
     return _warn_unknown([item.name for item in result.fields if item.kind == "unknown"])
 
 
 def show_fields(call: Call, kind: str) -> int:
-    """Print the table of the fields that can be asked for."""
+    """Print which fields can be asked for."""
+    form, headers = formats.wanted(call), not call.opts.no_headers
     fields = call.client.query_fields(kind, call.args or None)
-    output.print_lines(
-        output.fields_table(
-            fields, separator=call.opts.separator, headers=not call.opts.no_headers
-        )
-    )
+    if form is None:
+        lines = output.fields_table(fields, separator=call.opts.separator, headers=headers)
+    else:
+        keys = ("name", "title", "kind", "doc")
+        records = [{key: getattr(item, key) for key in keys} for item in fields]
+        lines = formats.lines(form, keys, records, headers=headers)
+    output.print_lines(lines)
     return _warn_unknown([item.name for item in fields if item.kind == "unknown"])
 
 

@@ -21,10 +21,10 @@ def list_nodes(call: Call) -> int:
     Arguments are names, patterns such as 'node1*', or one filter such as 'mfree > 1024'.
     """
     formats = dict.fromkeys(("pinst_list", "sinst_list", "tags"), output.joined)
-    return listing.show_list(call, "node", _LIST_FIELDS, formats=formats)
+    return listing.show_list(call, "node", _LIST_FIELDS, texts=formats)
 
 
-@NODE.command("list-fields", many("field"), options=o.TABLE_OPTIONS)
+@NODE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-node list can show."""
     return listing.show_fields(call, "node")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import nearest
-from ganeti.cli import jobs, listing, output
+from ganeti.cli import formats, jobs, listing, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
 from ganeti.cli.option import value
@@ -48,6 +48,11 @@ def _print(
     call: Call, known: Mapping[str, tuple[str, str]], fields: list[str], rows: list[list[Any]]
 ) -> None:
     opts = call.opts
+    form = formats.wanted(call)
+    if form is not None:
+        records = [dict(zip(fields, row, strict=True)) for row in rows]
+        output.print_lines(formats.lines(form, fields, records, headers=not opts.no_headers))
+        return
     output.print_lines(
         output.fixed_table(
             [known[name] for name in fields],
@@ -62,7 +67,7 @@ def _print(
 @NODE.command(
     "volumes",
     many("node"),
-    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.PRIORITY),
+    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, o.PRIORITY),
 )
 def volumes(call: Call) -> None:
     """List the logical volumes of nodes."""
@@ -74,7 +79,7 @@ def volumes(call: Call) -> None:
 @NODE.command(
     "list-storage",
     many("node"),
-    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, _STORAGE_TYPE, o.PRIORITY),
+    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, _STORAGE_TYPE, o.PRIORITY),
 )
 def list_storage(call: Call) -> None:
     """List the storage units of nodes with their sizes."""

@@ -86,8 +86,14 @@ FILTER = switch(
     "-F", "--filter", dest="force_filter", group=SELECTION,
     help="Take the only argument for a filter even if it looks like a name",
 )  # fmt: skip
+FORMAT = value(
+    "--format", dest="format", choices=("table", "json", "yaml", "csv"), default="table",
+    group=OUTPUT, help="Form of the list: a table for people, the others for programs",
+)  # fmt: skip
 TABLE_OPTIONS = (NO_HEADERS, SEPARATOR)
-LIST_OPTIONS = (NO_HEADERS, SEPARATOR, UNITS, FIELDS, VERBOSE, FILTER)
+#: Options of list-fields commands.
+LIST_FIELDS_OPTIONS = (*TABLE_OPTIONS, FORMAT)
+LIST_OPTIONS = (NO_HEADERS, SEPARATOR, UNITS, FIELDS, VERBOSE, FILTER, FORMAT)
 SHOW_MACHINE = switch(
     "-M", "--show-machine-names", dest="show_machine_names", group=OUTPUT,
     help="Put the name of the node before every line of its output",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
-from ganeti.cli import jobs, output, values
+from ganeti.cli import formats, jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.option import value
@@ -30,20 +30,23 @@ def _diagnose(call: Call, fields: Sequence[str]) -> list[dict[str, Any]]:
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
-@OS.command("list", options=(o.NO_HEADERS, o.PRIORITY))
+@OS.command("list", options=(o.NO_HEADERS, o.FORMAT, o.PRIORITY))
 def list_oses(call: Call) -> None:
     """List the operating systems that can be installed, with their variants."""
+    form = formats.wanted(call)
     found = _diagnose(call, ("name", "variants", "valid", "hidden", "blacklisted"))
-    if not call.opts.no_headers:
-        print("Name")
-    output.print_lines(
-        [
-            text
-            for item in found
-            if item["valid"] and not item["hidden"] and not item["blacklisted"]
-            for text in names_with_variants(item["name"], item["variants"])
-        ]
-    )
+    names = [
+        text
+        for item in found
+        if item["valid"] and not item["hidden"] and not item["blacklisted"]
+        for text in names_with_variants(item["name"], item["variants"])
+    ]
+    headers = not call.opts.no_headers
+    if form is None:
+        output.print_lines(["Name", *names] if headers else names)
+        return
+    records = [{"name": name} for name in names]
+    output.print_lines(formats.lines(form, ["name"], records, headers=headers))
 
 
 @OS.command("info", many("os"), aliases=("show",), options=(o.PRIORITY,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,7 +31,32 @@ KIND_WORDS = {
 }
 _RIGHT = frozenset(("number", "float", "unit"))
 
+#: Colours of missing values on a terminal: unknown and nodata red, unavail dim, offline yellow.
+_COLOURS = {1: "31", 2: "31", 3: "2", 4: "33"}
+
 Format = Callable[[Any], str]
+
+
+class _Missing(str):
+    """Text for a missing value, with the number of its colour."""
+
+    __slots__ = ("colour",)
+    colour: str
+
+    @classmethod
+    def of(cls, status: int, verbose: bool) -> _Missing:
+        made = cls(MISSING.get(status, MISSING[1])[verbose])
+        made.colour = _COLOURS.get(status, _COLOURS[1])
+        return made
+
+
+def colour_wanted() -> bool:
+    """Whether standard output is a terminal whose user has nothing against colours."""
+    return (
+        sys.stdout.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM", "dumb") != "dumb"
+    )
 
 
 def timestamp(seconds: float | None) -> str:
@@ -78,7 +105,7 @@ def cells(
     columns = [formats.get(item.name) or _formatter(item.kind, unit) for item in result.fields]
     return [
         [
-            form(value) if status == 0 else MISSING.get(status, MISSING[1])[verbose]
+            form(value) if status == 0 else _Missing.of(status, verbose)
             for (status, value), form in zip(row, columns, strict=True)
         ]
         for row in result.data
@@ -92,10 +119,12 @@ def table(
     right: Sequence[bool],
     separator: str | None = None,
     headers: bool = True,
+    colour: bool = False,
 ) -> list[str]:
     """Lines of a table: aligned columns, or cells joined by ``separator`` as they are.
 
-    A last column that is aligned to the left is not padded.
+    A last column that is aligned to the left is not padded. With ``colour`` missing values of
+    aligned columns stand out.
     """
     lines = [list(titles)] if headers else []
     lines += [list(row) for row in rows]
@@ -104,13 +133,17 @@ def table(
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if widths and not right[-1]:
         widths[-1] = 0
-    return [
-        " ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        )
-        for line in lines
-    ]
+    paint = _painted if colour else _padded
+    return [" ".join(map(paint, line, widths, right)) for line in lines]
+
+
+def _padded(cell: str, width: int, to_right: bool) -> str:
+    return cell.rjust(width) if to_right else cell.ljust(width)
+
+
+def _painted(cell: str, width: int, to_right: bool) -> str:
+    text = _padded(cell, width, to_right)
+    return f"\x1b[{cell.colour}m{text}\x1b[0m" if isinstance(cell, _Missing) else text
 
 
 def query_table(
@@ -121,6 +154,7 @@ def query_table(
     unit: str | None = None,
     verbose: bool = False,
     formats: Mapping[str, Format] | None = None,
+    colour: bool = False,
 ) -> list[str]:
     """Lines of the table of a query; ``formats`` replace the usual form of some fields.
 
@@ -137,6 +171,7 @@ def query_table(
         right=[item.kind in _RIGHT for item in result.fields],
         separator=separator,
         headers=headers,
+        colour=colour,
     )
 
 

@@ -45,7 +45,7 @@ def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[SimpleNamesp
         word = rest[0]
         if word == "--":
             return result, rest[1:]
-        if word == "-" or not word.startswith("-"):
+        if word == "-" or not word.startswith("-") or _is_number(word, flags):
             break
         del rest[0]
         if word.startswith("--"):
@@ -53,6 +53,11 @@ def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[SimpleNamesp
         else:
             _take_short(flags, word, rest, result)
     return result, rest
+
+
+def _is_number(word: str, flags: dict[str, Option]) -> bool:
+    """Whether a word is an argument like ``-2h`` (two hours ago), as no option is a digit."""
+    return word[1].isdigit() and word[:2] not in flags
 
 
 def _take_long(

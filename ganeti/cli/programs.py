@@ -10,6 +10,7 @@ CLUSTER = Program(
     (
         "ganeti.cli.cluster_setup",
         "ganeti.cli.cluster_show",
+        "ganeti.cli.cluster_history",
         "ganeti.cli.cluster_verify",
         "ganeti.cli.cluster_change",
         "ganeti.cli.cluster_remote",

@@ -28,6 +28,7 @@ KINDS = {
 _STAMPS = frozenset(("serial_no", "mtime", "ctime"))
 
 Values = dict[str, Any]
+Path = tuple[str, ...]
 Difference = dict[str, Any]
 
 
@@ -96,7 +97,7 @@ def _keys(old: Values, new: Values, names: Iterable[str]) -> list[Values]:
     ]
 
 
-def _leaves(path: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+def _leaves(path: Path, old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
     """Values that differ in two trees. Nothing, and an empty or false value, are the same."""
     if old == new or (not old and not new and (old is None or new is None)):
         return
@@ -132,31 +133,37 @@ def _structured(value: Any, other: Any) -> bool:
 
 @dataclass
 class _Story:
-    """One object through several records."""
+    """One object through several records, told from the last one backwards."""
 
     container: str
     uuid: str
+    #: values at the end; None: not there
+    end: Values | None
     #: values at the beginning, as far as they are known to have differed; None: not there
-    begin: Values | None
+    begin: Values | None = None
     #: whether ``begin`` is the whole object
     whole: bool = False
-    end: Values | None = None
     names: dict[str, None] = field(default_factory=dict)
     serials: list[int] = field(default_factory=list)
     jobs: dict[int, None] = field(default_factory=dict)
 
-    def add(self, touch: Touch) -> None:
-        if self.begin is not None and touch.old is not None:
-            self.begin = {**touch.old, **self.begin}
-            self.whole |= touch.new is None
-        self.end = touch.new
-        self.names = dict.fromkeys([*touch.names, *self.names])
+    def add(self, touch: Touch, record: Record) -> None:
+        if touch.old is None:
+            self.begin, self.whole = None, False
+        elif touch.new is None:
+            self.begin, self.whole = touch.old, True
+        else:
+            self.begin = {**(self.begin or {}), **touch.old}
+        self.names.update(dict.fromkeys(touch.names))
+        self.serials.append(record["serial"])
+        if record.get("job"):
+            self.jobs[record["job"]] = None
 
     def difference(self) -> Difference | None:
         head = {
             **_head(self.container, self.uuid, list(self.names)),
-            "serials": self.serials,
-            "jobs": list(self.jobs),
+            "serials": self.serials[::-1],
+            "jobs": list(self.jobs)[::-1],
         }
         if self.begin is None:
             if self.end is None:
@@ -169,8 +176,8 @@ class _Story:
         return {**head, "change": "changed", "keys": keys} if keys else None
 
 
-def between(records: Iterable[Record]) -> list[Difference]:
-    """What several records, oldest first, changed together, with their serials and jobs.
+def together(records: Iterable[Record]) -> list[Difference]:
+    """What several records, the newest first, changed together, with their serials and jobs.
 
     Objects that are as they were, and those that came and went, are left out.
     """
@@ -178,13 +185,15 @@ def between(records: Iterable[Record]) -> list[Difference]:
     for record in records:
         for touch in touched(record):
             key = (touch.container, touch.uuid)
-            story = stories.get(key)
-            if story is None:
-                begin = None if touch.old is None else {}
-                story = stories[key] = _Story(touch.container, touch.uuid, begin)
-            story.add(touch)
-            story.serials.append(record["serial"])
-            if record.get("job"):
-                story.jobs[record["job"]] = None
+            if key not in stories:
+                stories[key] = _Story(touch.container, touch.uuid, touch.new)
+            stories[key].add(touch, record)
     found = (story.difference() for story in stories.values())
     return [difference for difference in found if difference is not None]
+
+
+def order(item: Difference) -> tuple[int, str, str]:
+    """Sort key: by kind, then by name."""
+    kinds = [*KINDS.values()]
+    number = kinds.index(item["kind"]) if item["kind"] in kinds else len(kinds)
+    return number, item["name"], item["uuid"]

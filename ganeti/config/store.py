@@ -167,15 +167,18 @@ class Store:
                 _LOG.exception("a change of the configuration was not followed up")
 
     def _write(self, batch: list[tuple[journal.Record, Config]]) -> None:
-        """To disk and to the copies, at the same time; all of it or nothing."""
+        """To disk, then to the copies; all of it or nothing.
+
+        The order matters: a copy that was newer after a crash would keep this node from being
+        the master again.
+        """
         lines = b"".join(journal.encode(record) for record, _config in batch)
         size = self._journal.size
-        sent = self._copies.change(
-            self._current.data.serial_no, batch[-1][1].data.serial_no, lines
-        )
         try:
             self._journal.append_lines(lines)
-            sent.wait()
+            self._copies.change(
+                self._current.data.serial_no, batch[-1][1].data.serial_no, lines
+            ).wait()
         except errors.GanetiError:
             self._journal.cut(size)
             self._copies.take_back()

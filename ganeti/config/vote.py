@@ -12,7 +12,7 @@ refuse calls of the last master.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
@@ -43,7 +43,15 @@ def majority(count: int) -> int:
 
 
 def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
-    """Why too few nodes have answered, None when there are enough; the own node counts. Pure."""
+    """Why too few nodes have answered, None when there are enough. Pure.
+
+    The own node must be among them: its daemon would else take part in what the last master does,
+    and even write that master's state over ours.
+    """
+    mine = answers.get(own.node.uuid)
+    if len(_voters(config)) > 1 and (mine is None or not mine.ok):
+        why = "no answer" if mine is None or mine.error is None else errors.text(mine.error)
+        return f"the node daemon of this node must run and agree ({why})"
     for what, nodes in (("nodes", _voters(config)), ("master candidates", _candidates(config))):
         silent = [
             node.name
@@ -110,12 +118,20 @@ def ask(config: Config, rpc: NodeRpc) -> dict[str, Answer[MasterView]]:
 
 
 def hold(
-    config: Config, rpc: NodeRpc, own: Own, *, failover: bool, patience: float
+    config: Config,
+    rpc: NodeRpc,
+    own: Own,
+    *,
+    failover: bool,
+    patience: float,
+    renew: Callable[[], Own] | None = None,
 ) -> dict[str, Answer[MasterView]]:
     """Vote; returns the answers when this node may be the master.
 
     With ``failover`` nobody needs to take this node for the master yet. While too few nodes
     answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
+    ``renew`` tells anew what this node has, where a master still sends changes to it: after the
+    others have answered, and again while they have more.
 
     Raises:
         NoMasterError: another node is the master, or has newer data, or too few answered.
@@ -123,8 +139,10 @@ def hold(
     end = time.monotonic() + patience
     while True:
         answers = ask(config, rpc)
+        own = own if renew is None else renew()
         missing = missing_answers(config, own, answers)
-        if missing is None or time.monotonic() + PAUSE > end:
+        late = renew is not None and newer_data(config, own, answers) is not None
+        if (missing is None and not late) or time.monotonic() + PAUSE > end:
             break
         time.sleep(PAUSE)
     problem = None
@@ -141,9 +159,10 @@ def claim(
 ) -> int:
     """Take the next term; gives its number, which ``rpc`` carries from now on.
 
+    Nodes that did not answer before are not asked: they hear of the term with the next call.
     Once a majority has accepted it, the last master cannot acknowledge anything any more. What it
     acknowledged until then is in the answers, and is compared again. With ``alone`` (the word of
-    the administrator) nobody needs to accept it.
+    the administrator) nobody needs to accept it, and what others have does not matter.
 
     Raises:
         NoMasterError: somebody else was quicker, or too few nodes accepted.
@@ -151,10 +170,11 @@ def claim(
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     number = max([rpc.epoch, *seen]) + 1
     rpc.epoch = number
-    accepted = rpc.many(_voters(config), NodeCalls.master_claim, number, own.node.name)
-    problem = newer_data(config, own, accepted)
-    if problem is None and not alone:
-        problem = missing_answers(config, own, accepted)
+    awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
+    accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)
+    problem = None
+    if not alone:
+        problem = newer_data(config, own, accepted) or missing_answers(config, own, accepted)
     if problem is not None:
         raise errors.NoMasterError(f"the claim of the master role failed: {problem}")
     return number

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganeti import constants, errors
@@ -24,6 +24,8 @@ from ganeti.model.job import JobRecord
 _JOB_FILE = re.compile(r"^job-([1-9][0-9]*)$")
 SERIAL = "serial"
 #: Directory of files that remember clients' keys: ``keys/<SHA-256 of the key>`` holds a job id.
+#: Only of archived jobs: a live one has the key in its own file, so that neither is without the
+#: other after a crash.
 KEYS = "keys"
 
 _LOG = logging.getLogger(__name__)
@@ -37,12 +39,14 @@ def encode(job: JobRecord) -> bytes:
     return jsonio.dumps_bytes(job_model.to_wire(job))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Written:
-    """Files on their way to this disk and to the copies."""
+    """Files on their way to this disk, and from there to the copies."""
 
-    ticket: Ticket
-    round: Round
+    contents: Mapping[str, bytes]
+    ticket: Ticket = field(default_factory=Ticket)
+    #: set once the files are on this disk
+    round: Round | None = None
 
 
 class JobFiles:
@@ -53,7 +57,7 @@ class JobFiles:
         self._copies: Copies = copies or NoCopies()
         self._flushed_serial = 0
         self._lock = files.FileLock(directory / "lock")
-        self._commit: GroupCommit[Mapping[str, bytes]] = GroupCommit(self._flush)
+        self._commit: GroupCommit[Written] = GroupCommit(self._flush)
 
     # opening -----------------------------------------------------------------------------
 
@@ -143,7 +147,9 @@ class JobFiles:
 
         Call it in the order in which the contents were made.
         """
-        return Written(self._commit.add(contents), self._copies.write_jobs(contents))
+        written = Written(contents)
+        written.ticket = self._commit.add(written)
+        return written
 
     def wait(self, written: Written, *, copies: bool = False) -> None:
         """Block until the files are on disk (one flush for all that wait).
@@ -155,7 +161,7 @@ class JobFiles:
             QuorumError: they are on this disk, but on too few others.
         """
         self._commit.wait(written.ticket)
-        if copies:
+        if copies and written.round is not None:
             written.round.wait()
 
     def forget(self, names: Iterable[str]) -> None:
@@ -166,23 +172,28 @@ class JobFiles:
             files.remove(self.directory / name)
 
     def key(self, name: str) -> int | None:
-        """The id of the job that a key stands for; None for a new key."""
+        """The id of the archived job that a key stands for; None for a new key."""
         try:
             text = files.read_text(self.directory / name).strip()
         except FileNotFoundError:
             return None
         return int(text) if text.isdigit() else None
 
-    def _flush(self, batch: list[Mapping[str, bytes]]) -> None:
+    def _flush(self, batch: list[Written]) -> None:
         contents: dict[str, bytes] = {}
         for item in batch:
-            contents.update(item)
+            contents.update(item.contents)
         try:
             files.write_many(self.directory, contents, unflushed=(SERIAL,))
         except OSError as err:
             raise errors.JobQueueError(
                 f"cannot write the job queue in {self.directory}: {err.strerror or err}"
             ) from err
+        # Not before: a copy that was newer after a crash would keep this node from being the
+        # master again.
+        sent = self._copies.write_jobs(contents)
+        for item in batch:
+            item.round = sent
 
     def contents(self) -> dict[str, bytes]:
         """Every live job file, the serial and the keys, as they are on disk."""
@@ -204,8 +215,8 @@ class JobFiles:
         path = self.directory / "drain"
         if flag:
             files.write_atomic(path, b"", mode=0o644)
-        else:
-            files.remove(path)
+        elif files.remove(path):
+            files.fsync_dir(self.directory)
         self._copies.drain(flag)
 
     # archive -----------------------------------------------------------------------------
@@ -222,7 +233,9 @@ class JobFiles:
         touched: set[Path] = {self.directory}
         for job_id in job_ids:
             target = self._archive_path(job_id)
-            files.ensure_dir(target.parent, 0o750)
+            if not target.parent.is_dir():
+                files.ensure_dir(target.parent, 0o750)
+                files.fsync_dir(target.parent.parent)
             (self.directory / name_of(job_id)).rename(target)
             touched.add(target.parent)
         for directory in touched:

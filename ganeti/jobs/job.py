@@ -41,6 +41,8 @@ class Job:
     settled: bool = False
     #: what readers see until then: a crash may still take the end back
     before_end: JobRecord | None = None
+    #: its first file on the way, for those who submit it again with the same key
+    submitted: Written | None = None
     #: jobs of this submission that its relative dependencies resolved to
     depends: list[list[Dependency]] = field(default_factory=list)
     #: set when a running operation is asked to end early

@@ -74,6 +74,8 @@ class JobQueue:
             for record in records:
                 job = Job(record, Machine(record), [])
                 self._jobs[record.id] = job
+                if record.key is not None:
+                    self._keys[record.key] = job.id
                 if record.status in JOBS_FINALIZED:
                     continue
                 effect = self._restore(job)
@@ -182,43 +184,51 @@ class JobQueue:
         for ops in jobs:
             for op in ops:
                 self._executor.check_submission(op)
-        name = _key_file(key)
         with self._mutex:
-            known = self._by_key(name)
-            if known is not None:
-                return [known]
-            made = self._make(jobs, submitter)
-            contents = {job_files.name_of(job.id): job_files.encode(job.record) for job in made}
-            contents[job_files.SERIAL] = b"%d\n" % self._last_id
-            if name:
-                contents[name] = b"%d\n" % self._last_id
-                self._keys[name] = self._last_id
-            written = self._files.add(contents)
+            known = None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
+            if known is None:
+                made = self._make(jobs, submitter)
+                if key is not None:
+                    self._keys[key] = made[0].id
+                    made[0].record.key = key
+                names = {job_files.name_of(j.id): job_files.encode(j.record) for j in made}
+                written = self._files.add({**names, job_files.SERIAL: b"%d\n" % self._last_id})
+                for job in made:
+                    job.submitted = written
+        if known is not None:
+            return self._taken_before(known)
         try:
             self._files.wait(written, copies=True)
         except errors.GanetiError:
-            self._withdraw(made, name)
+            self._withdraw(made)
             raise
         for job in made:
+            job.submitted = None
             if job.record.ops:
                 self._steps.enqueue(job)
             else:
                 self._steps.after(job, Effect.FINALIZED)
         return [job.id for job in made]
 
-    def _by_key(self, name: str) -> int | None:
-        if not name:
-            return None
-        return self._keys.get(name) or self._files.key(name)
+    def _taken_before(self, job_id: int) -> list[int]:
+        """The answer to a key that is known, once the first submission is where it has to be."""
+        job = self._jobs.get(job_id)
+        written = None if job is None else job.submitted
+        if written is not None:
+            self._files.wait(written, copies=True)
+        return [job_id]
 
-    def _withdraw(self, jobs: Sequence[Job], key_file: str) -> None:
+    def _withdraw(self, jobs: Sequence[Job]) -> None:
         """Forget jobs that could not be kept; their ids stay used."""
         with self._mutex:
             for job in jobs:
-                del self._jobs[job.id]
-            self._keys.pop(key_file, None)
-        names = [job_files.name_of(job.id) for job in jobs]
-        self._files.forget([*names, key_file] if key_file else names)
+                self._drop(job)
+        self._files.forget([job_files.name_of(job.id) for job in jobs])
+
+    def _drop(self, job: Job) -> None:
+        del self._jobs[job.id]
+        if job.record.key is not None:
+            self._keys.pop(job.record.key, None)
 
     def _make(
         self, jobs: Sequence[Sequence[OpCode]], submitter: Submitter | None
@@ -337,13 +347,16 @@ class JobQueue:
                 for job in ended
                 if not job.settled
             }
+            for job in ended:
+                if job.record.key is not None:
+                    late[_key_file(job.record.key)] = b"%d\n" % job.id
         if late:
             self._files.wait(self._files.add(late))
         with self._mutex:
             moved = [job.id for job in ended if job.id in self._jobs]
             self._files.archive(moved)
             for job_id in moved:
-                del self._jobs[job_id]
+                self._drop(self._jobs[job_id])
         return moved
 
     def auto_archive(self, age: float, timeout: float) -> tuple[int, int]:
@@ -369,8 +382,6 @@ class JobQueue:
         return archived, 0
 
 
-def _key_file(key: str | None) -> str:
-    """Name of the file that remembers a key; empty without one."""
-    if key is None:
-        return ""
+def _key_file(key: str) -> str:
+    """Name of the file that remembers the key of an archived job."""
     return f"{job_files.KEYS}/{hashlib.sha256(key.encode('utf-8')).hexdigest()}"

@@ -88,6 +88,8 @@ METHODS: Mapping[str, Method] = {
                 ("reason", "ReasonTrail"), result="str"),
         _change("DeleteFilter", _UUID, result="null"),
         _read("ExplainJob", _JOB, result="object"),
+        _read("QueryHistory", ("filter", "object|null"), result="object"),
+        _read("QueryConfigDiff", ("t1", "number"), ("t2", "number"), result="object"),
         _change("SubmitJob", _OPS, Argument("key", "str", optional=True), result="int"),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
         _change("SubmitManyJobs", ("jobs", "[[OpCode]]"), result="[[bool, int|str]]"),
@@ -160,7 +162,7 @@ def decode_request(data: bytes) -> tuple[str, list[Any]]:
 
 def encode_result(value: Any) -> bytes:
     """The answer to a request that succeeded."""
-    return jsonio.dumps_bytes({"success": True, "result": value})
+    return jsonio.answer_bytes({"success": True, "result": value})
 
 
 def encode_error(err: BaseException) -> bytes:

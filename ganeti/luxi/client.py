@@ -265,6 +265,29 @@ class Client:
         """Tags of an object; the name is not looked at for the cluster."""
         return [str(tag) for tag in self.call("QueryTags", kind, name)]
 
+    def query_history(
+        self,
+        *,
+        object: str | None = None,
+        kind: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+        job: int | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """Changes of the configuration, oldest first; see ``master/history.py`` for the keys.
+
+        Times are seconds since the epoch; of more than ``limit`` changes the newest are given.
+        """
+        wanted = {"object": object, "kind": kind, "since": since, "until": until,
+                  "job": job, "limit": limit}  # fmt: skip
+        given = {key: value for key, value in wanted.items() if value is not None}
+        return dict(self.call("QueryHistory", given))
+
+    def query_config_diff(self, begin: float, end: float) -> dict[str, Any]:
+        """What differs between the configurations of two times (seconds since the epoch)."""
+        return dict(self.call("QueryConfigDiff", begin, end))
+
     def _rows(self, name: str, *args: Any) -> list[Row]:
         return [list(row) for row in self.call(name, *args)]
 

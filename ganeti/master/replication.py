@@ -33,6 +33,9 @@ ROUND_TIMEOUT = 10.0
 RETRY_AFTER = 5.0
 #: Seconds that a failed candidate is left alone even if there is news for it.
 SHORTEST_RETRY = 1.0
+#: Seconds after which an idle candidate gets an empty update: it tells whether it can be reached,
+#: and a master that was deposed hears of it.
+HEARTBEAT = 5.0
 #: Journal lines kept for a failed candidate; older ones are in every snapshot by then.
 KEPT_LINES = 1000
 #: Bytes of job files in one call when a candidate is brought up to date.
@@ -178,6 +181,8 @@ class Channel:
         self._pending = _Pending()
         #: the candidate must get the configuration, or everything, anew
         self._renew_config = self._renew_all = True
+        #: how often lines were taken back
+        self._taken_back = 0
         #: why it could not be reached, empty while it can
         self.trouble = ""
         self._failed_at = 0.0
@@ -199,6 +204,14 @@ class Channel:
     def renew_config(self) -> None:
         """What the candidate has of the configuration is not to be built upon."""
         with self._cond:
+            self._renew_config = True
+            self._cond.notify()
+
+    def take_back(self) -> None:
+        """Forget the lines that were not sent yet: they are not to be, or in the next snapshot."""
+        with self._cond:
+            self._taken_back += 1
+            self._pending.lines = []
             self._renew_config = True
             self._cond.notify()
 
@@ -227,19 +240,22 @@ class Channel:
     def _loop(self) -> None:
         while True:
             with self._cond:
-                self._cond.wait_for(self._wanted, RETRY_AFTER if self.trouble else None)
+                self._cond.wait_for(self._wanted, RETRY_AFTER if self.trouble else HEARTBEAT)
                 if self._stopping:
                     self._fail("the master daemon stops", self._pending.rounds)
                     return
                 renew_config, self._renew_config = self._renew_config, False
                 renew_all, self._renew_all = self._renew_all, False
                 batch, self._pending = self._pending, _Pending()
+                taken_back = self._taken_back
             try:
                 self._send(batch, renew_config=renew_config or renew_all, renew_all=renew_all)
             except errors.GanetiError as err:
                 with self._cond:
                     self._renew_config = self._renew_all = True
                     rounds = [*batch.rounds, *self._pending.rounds]
+                    if self._taken_back != taken_back:
+                        batch.lines = []
                     self._pending = batch.before(self._pending)
                     self._fail(errors.text(err), rounds)
                 continue
@@ -265,12 +281,16 @@ class Channel:
     def _send(self, batch: _Pending, *, renew_config: bool, renew_all: bool) -> None:
         if renew_config:
             self._bring_up(batch, files=renew_all)
+        elif not batch:
+            self._call(ReplicaUpdate(epoch=self._rpc.epoch))
         if batch and not self._call(batch.update(self._rpc.epoch)):
             self._bring_up(batch, files=True)
             if batch and not self._call(batch.update(self._rpc.epoch)):
                 raise errors.RpcError(f"node {self.node.name} did not take the changes in order")
 
     def _call(self, update: ReplicaUpdate) -> bool:
+        if self._stopping:  # it may be no candidate any more
+            raise errors.RpcError(f"node {self.node.name} is sent nothing more")
         return self._rpc.one(self.node, NodeCalls.replica_update, update)
 
     def _bring_up(self, batch: _Pending, *, files: bool) -> None:
@@ -356,12 +376,13 @@ class Replication:
             return {c.node.name: c.trouble for c in self._channels.values() if c.trouble}
 
     def _put(self, fill: Callable[[_Pending], None], what: str = "") -> Round:
+        # With the lock: in the same order for all. Of two copies one then has all of the other.
         with self._lock:
             channels = list(self._channels.values())
-        total = 1 if self.alone else len(channels) + 1
-        round_ = _Round(total, what)
-        for channel in channels:
-            channel.put(fill, round_ if what and not self.alone else None)
+            total = 1 if self.alone else len(channels) + 1
+            round_ = _Round(total, what)
+            for channel in channels:
+                channel.put(fill, round_ if what and not self.alone else None)
         return round_
 
     # copies --------------------------------------------------------------------------------
@@ -373,7 +394,9 @@ class Replication:
         return self._put(lambda pending: pending.add_lines(base, texts), "the change")
 
     def take_back(self) -> None:
-        self._renew()
+        with self._lock:
+            for channel in self._channels.values():
+                channel.take_back()
 
     def checkpoint(self) -> None:
         self._renew()

@@ -10,7 +10,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import files
 from ganeti.luxi.server import Reply
-from ganeti.master import facts, job_filters
+from ganeti.master import facts, history, job_filters
 from ganeti.master.core import Core
 from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.job import JobRecord, Submitter
@@ -44,6 +44,12 @@ class Service:
             "QueryConfigValues": self._config_values,
             "QueryClusterInfo": lambda _a, _p: facts.cluster_info(core.store.current, core.facts),
             "QueryTags": self._query_tags,
+            "QueryHistory": lambda a, _p: history.query(
+                core.store.current, core.store.history, a["filter"]
+            ),
+            "QueryConfigDiff": lambda a, _p: history.diff(
+                core.store.current, core.store.history, a["t1"], a["t2"]
+            ),
             "ExplainJob": lambda a, _p: core.queue.explain(_job_id(a["job"])),
             "SubmitJob": self._submit,
             "SubmitJobToDrainedQueue": self._submit_to_drained,
@@ -186,13 +192,7 @@ class Service:
             entries = [entry for op in record.ops for entry in op.log if entry[0] > serial]
             return entries, record.finalized
 
-        try:
-            found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
-        except errors.JobLost:
-            archived = self._core.queue.archived(job_id)
-            if archived is None:
-                raise
-            found = read(archived)
+        found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
         return found
 
 

@@ -42,7 +42,7 @@ class MasterSources:
         self, config: Config, rpc: NodeRpc, queue: JobQueue, locks: LockManager, facts: Facts
     ) -> None:
         self._config = config
-        self._rpc = rpc
+        self._rpc = rpc.within(QUERY_TIMEOUT)
         self._queue = queue
         self._locks = locks
         self._facts = facts

@@ -46,6 +46,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     start_timestamp: Stamp | None = None
     end_timestamp: Stamp | None = None
     submitter: Submitter | None = None
+    #: the client's own word for its request, if it gave one
+    key: str | None = None
 
     @property
     def status(self) -> JobStatus:
@@ -101,6 +103,8 @@ def to_wire(job: JobRecord) -> dict[str, Any]:
     value: dict[str, Any] = msgspec.to_builtins(job)
     if job.submitter is None:
         del value["submitter"]
+    if job.key is None:
+        del value["key"]
     return value
 
 

@@ -88,7 +88,7 @@ class Node(NodeCalls):
         self._system.stop_master()
 
     def node_demote_from_mc(self) -> None:
-        self._system.demote()
+        self._replica.forget(self._system.demote)
 
     def node_activate_master_ip(
         self, master_params: MasterNetwork, use_external_mip_script: bool

@@ -6,17 +6,20 @@ and place that a master daemon reads when this node takes over.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
+import signal
 import threading
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import files, journal
+from ganeti.base import daemon, files, journal, process
 from ganeti.node.context import NodeContext
 from ganeti.node.term import Term
 from ganeti.rpc.calls import decode_content
@@ -25,6 +28,8 @@ from ganeti.rpc.objects import MasterView, ReplicaUpdate
 _LOG = logging.getLogger(__name__)
 _QUEUE_FILE = re.compile(r"job-[1-9][0-9]{0,17}|serial|keys/[0-9a-f]{64}")
 _JOB_FILE = re.compile(r"job-([1-9][0-9]{0,17})")
+#: Seconds that a master daemon on this node gets to notice that another node is the master.
+STEP_DOWN = 2.0
 
 
 class _Head(msgspec.Struct):
@@ -95,6 +100,15 @@ class Replica:
             return []
         return [entry.name for entry in entries if _JOB_FILE.fullmatch(entry.name)]
 
+    def forget(self, remove: Callable[[], None]) -> None:
+        """Have the files of the copy removed while no update is being written."""
+        with self._lock:
+            self._serial = None
+            if self._journal is not None:
+                self._journal.close()
+                self._journal = None
+            remove()
+
     # what comes ----------------------------------------------------------------------------
 
     def update(self, update: ReplicaUpdate) -> bool:
@@ -112,13 +126,39 @@ class Replica:
         with self._lock:
             self._term.check(update.epoch)
             try:
-                self._write_jobs(update)
-                return self._write_config(update)
+                with self._alone():
+                    self._write_jobs(update)
+                    return self._write_config(update)
             except OSError as err:
                 self._serial = None
                 raise errors.GenericError(
                     f"the copy of the cluster's state cannot be written: {err.strerror or err}"
                 ) from err
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep master daemons of this node away from the files while they are written.
+
+        One that was deposed without hearing of it (it was frozen, or cut off) would write its old
+        state over the copy when it goes on or ends; one that just starts cuts the journal.
+
+        Raises:
+            GenericError: it cannot be ended.
+            LockError: one has just been started.
+        """
+        pid = daemon.running_pid(self._paths.pid_file(constants.MASTERD))
+        if pid is not None and not process.wait_exit(pid, STEP_DOWN):
+            _LOG.warning("killing the master daemon (pid %d): another node is the master", pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            if not process.wait_exit(pid, STEP_DOWN):
+                raise errors.GenericError(
+                    f"the master daemon (pid {pid}) of this node, which is not the master any"
+                    " more, cannot be killed"
+                )
+        files.ensure_dir(self._paths.queue, 0o750)
+        with files.FileLock(self._paths.queue / "lock").hold(blocking=False):
+            yield
 
     def _write_config(self, update: ReplicaUpdate) -> bool:
         if update.checkpoint is not None:

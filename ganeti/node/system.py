@@ -160,9 +160,10 @@ def _remove(paths: Iterable[Path]) -> None:
 
 def _candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
-    yield from (paths.config_file, paths.journal_file, paths.epoch_file, paths.ca_key)
+    yield from (paths.config_file, paths.journal_file, paths.ca_key)
     yield from (paths.data / "rapi.pem", paths.data / "rapi" / "users")
-    for pattern in ("job-*", "archive/*/job-*"):
+    yield from paths.history.glob("*")
+    for pattern in ("job-*", "archive/*/job-*", "keys/*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
     yield from (paths.queue / name for name in ("serial", "version", "drain"))
 
@@ -171,7 +172,7 @@ def _cluster_files(paths: Paths) -> Iterator[Path]:
     """What makes this host a member of a cluster; nothing of any instance."""
     data = paths.data
     yield from _candidate_files(paths)
-    yield from (paths.domain_secret, paths.hmac_key, paths.watcher_pause)
+    yield from (paths.epoch_file, paths.domain_secret, paths.hmac_key, paths.watcher_pause)
     yield from data.glob("watcher.*.data")
     yield from data.glob("watcher.*.instance-status")
     for name in (

@@ -56,6 +56,8 @@ class Context:
     clock: Clock
     paths: Paths
     services: Services
+    #: why the user wants it, for the history
+    reason: str = ""
     #: undo steps of what was done so far; run in reverse if the operation fails
     undo: ExitStack = field(default_factory=ExitStack)
 
@@ -66,9 +68,10 @@ class Context:
 
     @property
     def author(self) -> Author:
+        """Whom the history of the configuration names for a change."""
         submitter = self.job.submitter
         user = "" if submitter is None else submitter.name or f"uid {submitter.uid}"
-        return Author(job=self.job.job_id, user=user)
+        return Author(job=self.job.job_id, user=user, reason=self.reason)
 
     def log(self, message: str) -> None:
         """A line for the user, shown as it happens."""
@@ -127,6 +130,19 @@ class Operation(ABC, Generic[O, R]):
     @abstractmethod
     def run(self) -> R:
         """Do it. On an error everything in ``ctx.undo`` is undone."""
+
+
+#: Source of the text that a user gave with ``--reason``.
+_USER = "gnt:user"
+#: Sources of entries that say where a request came from, not why.
+_WAYS = ("gnt:client:", "gnt:opcode:", "rlib2:")
+
+
+def reason_of(op: OpCode) -> str:
+    """The reason that a user gave for an opcode, else that of the program that asked for it."""
+    given = [(source, text) for source, text, _time in op.reason if text]
+    given = [entry for entry in given if not entry[0].startswith(_WAYS)]
+    return next((text for source, text in given if source == _USER), given[0][1] if given else "")
 
 
 def not_found(what: str, name: str) -> errors.OpPrereqError:

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ganeti import errors
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.model.names import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks, registry
-from ganeti.ops.operation import Context, Operation
+from ganeti.ops.operation import Context, Operation, reason_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -27,7 +26,9 @@ class Runner:
         registry.find(op.op_id)
 
     def start(self, op: OpCode, job: JobHandle) -> OpExecution:
-        return OpExecution(registry.find(op.op_id), op, self._make_context(job))
+        context = self._make_context(job)
+        context.reason = reason_of(op)
+        return OpExecution(registry.find(op.op_id), op, context)
 
 
 class OpExecution:
@@ -73,5 +74,5 @@ class OpExecution:
         self._ctx.reservations.release(job_id)
         try:
             self._needs.close()  # type: ignore[attr-defined]
-        except errors.GanetiError as err:
-            _LOG.warning("operation ended with %s", errors.text(err))
+        except Exception:  # noqa: BLE001 - the job must end whatever its generator does
+            _LOG.exception("the locks of the operation were not given up in order")

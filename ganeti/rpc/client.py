@@ -8,6 +8,7 @@ A call is named by its method of :class:`NodeCalls`, so arguments and result are
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -61,10 +62,17 @@ class NodeRpc:
     def __init__(self, context: ReloadableContext) -> None:
         self._client = Client(context)
         self._port = resolve.port(constants.NODED)
+        self._limit = float("inf")
         #: number of the master term that calls carry; 0: none
         self.epoch = 0
         #: called when a node says that this master was replaced
         self.on_deposed: Callable[[str], None] = lambda _text: None
+
+    def within(self, seconds: float) -> NodeRpc:
+        """The same calls over the same connections, none of which may take longer than this."""
+        limited = copy.copy(self)
+        limited._limit = seconds
+        return limited
 
     def one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call one node and wait for its answer; blocks up to the call's time-out."""
@@ -103,7 +111,7 @@ class NodeRpc:
                 port=self._port,
                 path=f"/{spec.name}",
                 body=body,
-                timeout=spec.timeout,
+                timeout=min(spec.timeout, self._limit),
                 headers=headers,
             )
             for node, body in asked.values()
@@ -175,5 +183,5 @@ def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
 def _named(node: Node, spec: CallSpec, err: errors.GanetiError) -> errors.GanetiError:
     """The same error, with the node and the call in its text."""
     text = f"node {node.name}: {spec.name}: {errors.text(err)}"
-    copy = errors.decode([err.wire_name, [text, *err.args[1:]]])
-    return copy if copy is not None else errors.RpcError(text)
+    named = errors.decode([err.wire_name, [text, *err.args[1:]]])
+    return named if named is not None else errors.RpcError(text)

@@ -215,7 +215,7 @@ def test_a_bug_in_the_server_is_told_and_logged(serve, dial, caplog):
 
 
 def test_an_answer_that_is_no_json_is_a_bug_too(serve, dial, caplog):
-    serve(lambda method, args, peer, reply: reply.ok({1, 2}))
+    serve(lambda method, args, peer, reply: reply.ok(object()))
     client = dial()
     with caplog.at_level(logging.CRITICAL):
         client.ask("QueryClusterInfo")

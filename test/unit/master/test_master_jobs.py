@@ -44,7 +44,6 @@ def test_a_job_from_submission_to_archive(client, master):
     assert client.archive_job(job) is False
 
 
-@pytest.mark.xfail(strict=True, reason="the values of an archived job are all null")
 def test_waiting_for_an_archived_job_is_answered_or_refused(client):
     """Nulls tell a client neither that the job has ended nor that it is gone: it asks for ever."""
     job = client.submit_job([delay()])

@@ -14,8 +14,7 @@ from ganeti.base import jsonio
 from ganeti.base.text import natural_sorted
 from ganeti.errors import ParameterError, ProgrammerError
 from ganeti.filters.answer import FieldKind, ResultStatus
-from ganeti.luxi import calls
-from ganeti.query import engine, registry
+from ganeti.query import engine
 from ganeti.query.field import Field, Kind
 from ganeti.query.registry import KINDS
 
@@ -61,11 +60,6 @@ LIVE = {
     | {"mfree", "mnode", "mtotal", "spfree", "sptotal"},
 }
 
-
-def test_all_kinds_are_recorded():
-    assert KINDS.names() == sorted(RECORDED)
-    assert tuple(sorted(registry.LUXI_KINDS)) == tuple(sorted(calls.QUERY_KINDS))
-    assert tuple(sorted(registry.OPCODE_KINDS)) == tuple(sorted(calls.QUERY_KINDS_BY_JOB))
 
 
 @pytest.mark.parametrize("what", sorted(RECORDED))

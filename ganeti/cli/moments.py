@@ -1,0 +1,41 @@
+"""Points in time as people write them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime
+
+from ganeti import errors
+from ganeti.base import units
+
+#: What is understood, for help texts.
+FORMS = "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970, -2h, now"
+
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
+
+
+def parse(text: str, now: float | None = None) -> float:
+    """Seconds since the epoch of a text like those in ``FORMS``.
+
+    Without a time zone it is local time. ``-2h`` is two hours ago; units are s, m, h, d and w.
+
+    Raises:
+        OpPrereqError: nothing of that kind.
+    """
+    now = time.time() if now is None else now
+    wanted = text.strip()
+    try:
+        if wanted == "now":
+            return now
+        if wanted.startswith("-"):
+            return now - units.parse_timespec(wanted[1:])
+        if _SECONDS.fullmatch(wanted):
+            return float(wanted)
+        if not wanted[:1].isdigit():
+            raise ValueError
+        return datetime.fromisoformat(wanted).timestamp()
+    except (ValueError, OverflowError, OSError, errors.UnitParseError):
+        raise errors.OpPrereqError(
+            f"'{text[:40]}' is no time; use one of these forms: {FORMS}", errors.ErrorCode.INVAL
+        ) from None

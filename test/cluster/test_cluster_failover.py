@@ -1,0 +1,338 @@
+"""Another node becomes the master: by the vote, by force, and not when it must not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_cluster import Cluster, Ran, tool, wait_for
+
+from ganeti import constants
+from ganeti.base import process
+from ganeti.config.store import read_config
+from ganeti.model.config import ConfigData
+
+MASTERD = constants.MASTERD
+FAILOVER = "cluster master-failover"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Cluster]:
+    """Three nodes of which a test may do away with the master."""
+    made = Cluster(tmp_path / "c", 3)
+    try:
+        yield made
+    finally:
+        made.destroy()
+
+
+def masterd(cluster: Cluster, node: str, *options: str) -> Ran:
+    """Start the master daemon of a node by hand."""
+    result = subprocess.run(
+        [sys.executable, "-m", "ganeti.master.daemon", *options], env=cluster.env(node),
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    return Ran(result.returncode, result.stdout, result.stderr)
+
+
+def kill_node(cluster: Cluster, node: str) -> None:
+    assert tool("kill-node", cluster.directory, node).code == 0
+
+
+def revive(cluster: Cluster, node: str) -> None:
+    """Start the node daemon again, and nothing else."""
+    result = subprocess.run(
+        [sys.executable, "-m", "ganeti.node.daemon"], env=cluster.env(node),
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+
+
+def masters(cluster: Cluster) -> list[str]:
+    """Nodes on which a master daemon runs."""
+    short = [name.partition(".")[0] for name in cluster.names]
+    return [node for node in short if cluster.pid(MASTERD, node) is not None]
+
+
+def tags(cluster: Cluster, node: str) -> list[str]:
+    return cluster.ok("cluster list-tags", node=node).lines
+
+
+def write_hook(cluster: Cluster, node: str, phase: str, text: str) -> None:
+    directory = cluster.paths(node).hooks / f"master-failover-{phase}.d"
+    directory.mkdir(parents=True, exist_ok=True)
+    script = directory / "10-test"
+    script.write_text(f"#!/bin/sh\n{text}\n")
+    script.chmod(0o755)
+
+
+# what is refused, and changes nothing ------------------------------------------------------
+
+
+def test_dry_run_says_what_it_would_do(cluster: Cluster) -> None:
+    before = cluster.config()
+    ran = cluster.gnt(f"{FAILOVER} --dry-run", node="node2")
+    assert ran.code == 0, ran.err
+    assert "The old master node1.example.com answers: its daemon is stopped first" in ran.err
+    assert "node2.example.com becomes the master" in ran.err
+    assert "nothing was changed" in ran.err
+    assert cluster.config() == before
+    assert masters(cluster) == ["node1"]
+    assert cluster.gnt("cluster master-ping").code == 0
+
+
+def test_no_voting_must_be_confirmed(cluster: Cluster) -> None:
+    ran = cluster.gnt(f"{FAILOVER} --no-voting", node="node2")
+    assert ran.code == 1
+    assert "--yes-do-it" in ran.err
+    assert masterd(cluster, "node2", "--no-voting").code == 2
+    assert masters(cluster) == ["node1"]
+
+
+def test_refused_on_the_master(cluster: Cluster) -> None:
+    ran = cluster.gnt(FAILOVER)
+    assert ran.code == 1
+    assert "node1.example.com is the master already" in ran.err
+    assert masters(cluster) == ["node1"]
+
+
+def test_no_second_daemon(cluster: Cluster) -> None:
+    again = masterd(cluster, "node1")
+    assert again.code == 1
+    assert "already running" in again.err
+    assert str(cluster.pid(MASTERD)) in again.err
+    other = masterd(cluster, "node3")
+    assert other.code == constants.EXIT_NOTMASTER
+    assert "the master is node1.example.com" in other.err
+    wait_for(lambda: masters(cluster) == ["node1"], "the refused daemon to end")
+
+
+def test_master_ping(cluster: Cluster) -> None:
+    ping = cluster.gnt("cluster master-ping")
+    assert (ping.code, ping.out, ping.err) == (0, "", "")
+    elsewhere = cluster.gnt("cluster master-ping", node="node2")
+    assert elsewhere.code == constants.EXIT_NOTMASTER
+    assert "node1.example.com" in elsewhere.err
+
+
+def test_redist_conf(cluster: Cluster) -> None:
+    lost = cluster.paths("node3").ssconf("master_node")
+    lost.unlink()
+    cluster.ok("cluster redist-conf")
+    assert lost.read_text() == "node1.example.com\n"
+
+
+def test_pre_hook_can_refuse(cluster: Cluster) -> None:
+    write_hook(cluster, "node2", "pre", "echo not on a Friday; exit 1")
+    try:
+        ran = cluster.gnt(FAILOVER, node="node2")
+    finally:
+        (cluster.paths("node2").hooks / "master-failover-pre.d/10-test").unlink()
+    assert ran.code == 1
+    assert "not on a Friday" in ran.err
+    assert masters(cluster) == ["node1"]
+    assert cluster.gnt("cluster master-ping").code == 0
+
+
+def test_refused_on_a_node_that_is_no_candidate(cluster: Cluster) -> None:
+    cluster.ok("node modify -C no --auto-promote", "node3")
+    try:
+        ran = cluster.gnt(FAILOVER, node="node3")
+        assert ran.code != 0
+        assert "master candidate" in ran.err
+        assert masters(cluster) == ["node1"]
+    finally:
+        cluster.ok("node modify -C yes", "node3")
+
+
+# with the old master -----------------------------------------------------------------------
+
+
+def test_there_and_back(cluster: Cluster) -> None:
+    """The old master is stopped; what it had, the new one has."""
+    told = cluster.directory / "hooks"
+    for phase in ("pre", "post"):
+        write_hook(cluster, "node2", phase, f"env | grep GANETI | sort >> {told}-{phase}")
+    cluster.ok("cluster add-tags", "before")
+    old = cluster.pid(MASTERD)
+    assert old
+    moved = cluster.gnt(FAILOVER, node="node2", timeout=90)
+    assert moved.code == 0, moved.err
+    assert not process.is_alive(old)
+    assert masters(cluster) == ["node2"]
+    assert tags(cluster, "node2") == ["before"]
+    for phase in ("pre", "post"):
+        text = Path(f"{told}-{phase}").read_text()
+        assert "GANETI_HOOKS_PATH=master-failover\n" in text
+        assert f"GANETI_HOOKS_PHASE={phase}\n" in text
+        assert "GANETI_NEW_MASTER=node2.example.com\n" in text
+    cluster.ok("cluster add-tags", "after", node="node2")
+
+    refused = masterd(cluster, "node1")
+    assert refused.code == constants.EXIT_NOTMASTER
+    assert "node2.example.com" in refused.err
+    wrong = cluster.gnt("instance list", node="node1")
+    assert wrong.code == constants.EXIT_NOTMASTER
+    assert "node2.example.com" in wrong.err
+
+    back = cluster.gnt(FAILOVER, node="node1", timeout=90)
+    assert back.code == 0, back.err
+    assert masters(cluster) == ["node1"]
+    assert tags(cluster, "node1") == ["after", "before"]
+    assert cluster.gnt("cluster verify").code == 0
+
+
+def test_under_load(cluster: Cluster) -> None:
+    """Changes come all the time; those that were acknowledged survive the failover."""
+    script = (
+        f"n=0; while {sys.executable} -m ganeti.cli.cluster add-tags load$n; do"
+        f" echo load$n; n=$((n+1)); done"
+    )
+    load = subprocess.Popen(
+        ["/bin/sh", "-c", script], env=cluster.env(), stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    assert load.stdout is not None
+    first = load.stdout.readline()
+    moved = cluster.gnt(FAILOVER, node="node3", timeout=90)
+    rest = load.communicate(timeout=90)[0]
+    assert moved.code == 0, moved.err
+    assert masters(cluster) == ["node3"]
+    assert {*first.split(), *rest.split()} <= set(tags(cluster, "node3"))
+    assert cluster.gnt(FAILOVER, node="node1", timeout=90).code == 0
+
+
+# without the old master --------------------------------------------------------------------
+
+
+def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
+    running = fresh.ok("debug delay --submit", "600").err.split()[-1]
+    wait_for(lambda: fresh.cells("job list --running -o id") == [[running]], "the job to run")
+    fresh.ok("filter add --action PAUSE --predicates", '[["jobid", [">", "id", 0]]]')
+    queued = fresh.ok("debug delay --submit", "0.01").err.split()[-1]
+    rule = fresh.cells("filter list -o uuid")[0][0]
+    kill_node(fresh, "node1")
+
+    plan = fresh.gnt(f"{FAILOVER} --dry-run", node="node2")
+    assert "The old master node1.example.com does not answer" in plan.err
+    moved = fresh.gnt(FAILOVER, node="node2", timeout=90)
+    assert moved.code == 0, moved.err
+    assert masters(fresh) == ["node2"]
+
+    def status(number: str) -> str:
+        return fresh.ok("job list --no-headers -o status", number, node="node2").out.strip()
+
+    assert status(running) == "error"
+    assert "the master daemon stopped" in fresh.ok("job info", running, node="node2").out
+    assert status(queued) == "queued"
+    fresh.ok("filter delete", rule, node="node2")
+    wait_for(lambda: status(queued) == "success", "the queued job to go on")
+
+    revive(fresh, "node1")
+    refused = masterd(fresh, "node1")
+    assert refused.code == constants.EXIT_NOTMASTER
+    assert "node2.example.com" in refused.err
+    wait_for(lambda: masters(fresh) == ["node2"], "the refused daemon to end")
+
+    def sent_away() -> bool:
+        ran = fresh.gnt("cluster info", node="node1")
+        return ran.code == constants.EXIT_NOTMASTER and "node2.example.com" in ran.err
+
+    wait_for(sent_away, "node1 to know the master", timeout=40)
+    ours = fresh.paths("node2").queue / f"job-{queued}"
+    copy = fresh.paths("node1").queue / f"job-{queued}"
+    wait_for(lambda: copy.read_bytes() == ours.read_bytes(), "the jobs to be on node1")
+
+
+def test_frozen_master_is_fenced(fresh: Cluster) -> None:
+    """A master daemon that sleeps through its own end does no harm when it wakes up."""
+    pid = fresh.pid(MASTERD)
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    kill_noded = fresh.pid(constants.NODED)
+    assert kill_noded
+    os.kill(kill_noded, signal.SIGKILL)  # so that nobody can stop the master daemon
+    process.wait_exit(kill_noded, 10)
+    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    fresh.ok("cluster add-tags", "new", node="node3")
+    os.kill(pid, signal.SIGCONT)
+    late = fresh.gnt("cluster add-tags", "old")
+    assert late.code != 0
+    wait_for(lambda: not process.is_alive(pid), "the old master to step down")
+    revive(fresh, "node1")
+    assert tags(fresh, "node3") == ["new"]
+
+    def state(node: str) -> ConfigData:
+        return read_config(fresh.paths(node)).data
+
+    wait_for(lambda: state("node1") == state("node3"), "node1 to have the state")
+
+
+def test_needs_a_majority(fresh: Cluster) -> None:
+    kill_node(fresh, "node1")
+    kill_node(fresh, "node3")
+    before = fresh.paths("node2").config_file.read_bytes()
+    refused = fresh.gnt(FAILOVER, node="node2", timeout=90)
+    assert refused.code == constants.EXIT_NOTMASTER
+    assert "only 1 of 3 nodes answered, 2 are needed" in refused.err
+    assert masters(fresh) == []
+    assert fresh.paths("node2").config_file.read_bytes() == before
+    forced = fresh.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
+    assert forced.code == 0, forced.err
+    fresh.ok("cluster add-tags", "alone", node="node2")
+    for node in ("node1", "node3"):
+        revive(fresh, node)
+    assert masterd(fresh, "node1").code == constants.EXIT_NOTMASTER
+    wait_for(lambda: masters(fresh) == ["node2"], "the refused daemon to end")
+
+
+def test_not_without_what_others_know(fresh: Cluster) -> None:
+    """A candidate that slept while changes were acknowledged must not take over."""
+    kill_node(fresh, "node2")
+    fresh.ok("cluster add-tags", "later")
+    kill_node(fresh, "node1")
+    revive(fresh, "node2")
+    refused = fresh.gnt(FAILOVER, node="node2", timeout=90)
+    assert refused.code == constants.EXIT_NOTMASTER
+    assert "node3.example.com has a newer configuration" in refused.err
+    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    assert tags(fresh, "node3") == ["later"]
+
+
+def test_two_nodes(tmp_path: Path) -> None:
+    pair = Cluster(tmp_path / "c", 2)
+    try:
+        pair.ok("cluster add-tags", "kept")
+        kill_node(pair, "node1")
+        refused = pair.gnt(FAILOVER, node="node2", timeout=90)
+        assert refused.code == constants.EXIT_NOTMASTER
+        assert "2 are needed" in refused.err
+        forced = pair.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
+        assert forced.code == 0, forced.err
+        assert "No vote" in forced.err
+        assert tags(pair, "node2") == ["kept"]
+        revive(pair, "node1")
+        assert masterd(pair, "node1").code == constants.EXIT_NOTMASTER
+    finally:
+        pair.destroy()
+
+
+def test_the_administrator_may_give_changes_up(fresh: Cluster) -> None:
+    """With --no-voting it does not matter what other nodes know."""
+    kill_node(fresh, "node2")
+    fresh.ok("cluster add-tags", "given-up")
+    kill_node(fresh, "node1")
+    revive(fresh, "node2")
+    forced = fresh.gnt(f"{FAILOVER} --no-voting --yes-do-it", node="node2", timeout=90)
+    assert forced.code == 0, forced.err
+    assert tags(fresh, "node2") == []
+    fresh.ok("cluster add-tags", "kept", node="node2")
+    wait_for(
+        lambda: read_config(fresh.paths("node3")).cluster.tags == ["kept"],
+        "node3 to follow the new master",
+    )
