@@ -8,7 +8,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist test-partition
+.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -62,7 +62,12 @@ install: ## install programs and OS definitions below PREFIX (DESTDIR is honoure
 	@$(PYTHON) -m pip install --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
 	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
 	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
+	@install -d "$(DESTDIR)$(PREFIX)/share/man/man8"
+	@install -m 644 doc/man/*.8 "$(DESTDIR)$(PREFIX)/share/man/man8/"
 	@install -D -m 755 tools/master-ip-setup "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/master-ip-setup"
+
+docs: $(VENV)/run.stamp ## reference and man pages from the code
+	@tools/make-docs
 
 dist: $(VENV)/run.stamp ## source archive and wheel in dist/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build

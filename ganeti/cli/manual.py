@@ -1,0 +1,60 @@
+"""Man pages of programs, made from their commands."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+
+from ganeti.cli import usage
+from ganeti.cli.command import Command, Program
+from ganeti.cli.option import GROUPS, Option
+from ganeti.cli.options import COMMON
+
+SECTION = 8
+
+
+def page(program: Program) -> str:
+    """The page of a program as roff (``man`` macros); loads all its commands."""
+    program.load()
+    return "\n".join(_lines(program)) + "\n"
+
+
+def _lines(program: Program) -> Iterator[str]:
+    title = program.title.rstrip(".")
+    yield f'.TH {_text(program.name.upper())} {SECTION} "" "Ganeti" "Ganeti administration"'
+    yield from (".SH NAME", f"{_text(program.name)} \\- {_text(title[:1].lower() + title[1:])}")
+    yield from (".SH SYNOPSIS", f".B {_text(program.name)}")
+    yield _text("<command> [options] [arguments]")
+    yield from (".SH DESCRIPTION", _text(program.title))
+    yield "Options come before the arguments of a command. Long options may be shortened as long as"
+    yield "they stay unique. Exit codes: 0 success, 1 failure, 2 wrong options, 5 no cluster here,"
+    yield "11 another node is the master, 12 a node could not be prepared, 14 unknown field."
+    yield ".SH COMMANDS"
+    for _name, command in sorted(program.commands.items()):
+        yield from _command(program, command)
+    yield ".SH OPTIONS OF ALL COMMANDS"
+    yield from _options(COMMON)
+
+
+def _command(program: Program, command: Command) -> Iterator[str]:
+    yield f".SS {_text(', '.join((command.name, *command.aliases)))}"
+    line = usage.usage_line(program, command).removeprefix("Usage: ")
+    yield from (".nf", _text(line), ".fi", ".PP")
+    for text in inspect.cleandoc(command.run.__doc__ or "").splitlines():
+        yield _text(text) if text else ".PP"
+    yield from _options(command.options)
+
+
+def _options(options: Iterable[Option]) -> Iterator[str]:
+    found = list(options)
+    for group in GROUPS:
+        for option in sorted((o for o in found if o.group == group), key=lambda o: o.flags):
+            flags = ", ".join(f"\\fB{_text(flag)}\\fR" for flag in option.flags)
+            value = f" \\fI{_text(option.placeholder)}\\fR" if option.takes_value else ""
+            yield from (".TP", flags + value, _text(option.help))
+
+
+def _text(text: str) -> str:
+    """Text without meaning for roff."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
