@@ -1,0 +1,222 @@
+"""The engine under bad conditions: disks, files, clients, candidates."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+from local_cluster import TOOL, Cluster, wait_for
+
+from ganeti import constants
+
+NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
+
+
+def newest(cluster: Cluster) -> list[str]:
+    return cluster.cells("job list -o id,status")[-1]
+
+
+def test_a_damaged_job_file_is_moved_aside_and_the_rest_runs(cluster: Cluster) -> None:
+    number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
+    cluster.ok("job wait", number)
+    cluster.kill_master()
+    queue = cluster.paths().queue
+    (queue / f"job-{number}").write_text('{"id": 1, "ops": [')
+    assert cluster.start_master().code == 0
+    assert (queue / f"job-{number}.corrupted").exists()
+    log = (cluster.paths().log / "master-daemon.log").read_text()
+    assert f"job-{number}.corrupted" in log
+    cluster.ok("debug delay", "0.001")
+    assert int(newest(cluster)[0]) > int(number)
+
+
+def test_a_damaged_journal_refuses_the_start_and_changes_nothing(cluster: Cluster) -> None:
+    for tag in ("one", "two", "three"):
+        cluster.ok("cluster add-tags", tag)
+    cluster.kill_master()
+    path = cluster.paths().journal_file
+    good = path.read_bytes()
+    lines = good.splitlines(keepends=True)
+    assert len(lines) >= 2
+    broken = lines[0].replace(b"0", b"1", 1).replace(b"a", b"b", 1) + b"".join(lines[1:])
+    path.write_bytes(broken)
+    refused = cluster.start_master()
+    assert refused.code == 2
+    assert f"{path} is damaged at line 1" in refused.err
+    assert path.read_bytes() == broken
+    path.write_bytes(good)
+    assert cluster.start_master().code == 0
+    assert set(cluster.ok("cluster list-tags").lines) >= {"one", "two", "three"}
+
+
+@pytest.fixture
+def small_disk(cluster: Cluster) -> Iterator[Path]:
+    """The queue of the master on a file system of its own that is nearly full."""
+    cluster.kill_master()
+    queue = cluster.paths().queue
+    saved = cluster.directory / "saved-queue"
+    subprocess.run(["cp", "-a", str(queue), str(saved)], check=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(queue)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        assert cluster.start_master().code == 0
+        pytest.skip("this machine mounts no tmpfs")
+    subprocess.run(["cp", "-a", f"{saved}/.", str(queue)], check=True)
+    assert cluster.start_master().code == 0
+    try:
+        yield queue
+    finally:
+        cluster.kill_master()
+        (queue / "filler").unlink(missing_ok=True)
+        subprocess.run(["rm", "-rf", str(saved)], check=True)
+        subprocess.run(["cp", "-a", str(queue), str(saved)], check=True)
+        subprocess.run(["umount", str(queue)], check=True)
+        subprocess.run(["cp", "-a", f"{saved}/.", str(queue)], check=True)
+        assert cluster.start_master().code == 0
+
+
+def write_some(stream: IO[bytes]) -> int:
+    """Write a page; 0 when the disk is full."""
+    try:
+        return stream.write(bytes(4096))
+    except OSError:
+        return 0
+
+
+@pytest.mark.root
+@NEEDS_ROOT
+def test_a_full_disk(cluster: Cluster, small_disk: Path) -> None:
+    before = newest(cluster)
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as stream:
+        while write_some(stream):
+            pass
+    ran = cluster.gnt("debug delay", "0.001")
+    assert ran.code == 1
+    assert "No space left on device" in ran.err
+    assert newest(cluster) == before
+    filler.unlink()
+    cluster.ok("debug delay", "0.001")
+    assert int(newest(cluster)[0]) > int(before[0])
+
+
+@pytest.mark.root
+@NEEDS_ROOT
+def test_a_queue_that_cannot_be_written(cluster: Cluster) -> None:
+    before = newest(cluster)
+    queue = str(cluster.paths().queue)
+    if subprocess.run(["chattr", "+i", queue], check=False, capture_output=True).returncode:
+        pytest.skip("this file system has no immutable directories")
+    try:
+        ran = cluster.gnt("debug delay", "0.001")
+    finally:
+        subprocess.run(["chattr", "-i", queue], check=True)
+    assert ran.code == 1
+    assert f"cannot write the job queue in {queue}" in ran.err
+    assert newest(cluster) == before
+    cluster.ok("debug delay", "0.001")
+
+
+def test_a_thousand_clients_that_say_half_a_word(cluster: Cluster) -> None:
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    path = str(cluster.paths().luxi_socket)
+    clients: list[socket.socket] = []
+    try:
+        for _ in range(1000):
+            client = socket.socket(socket.AF_UNIX)
+            client.settimeout(10)
+            clients.append(client)
+            client.connect(path)
+            client.sendall(b'{"method": "Query')
+        begin = time.monotonic()
+        cluster.ok("job list")
+        cluster.ok("debug delay", "0.001")
+        assert time.monotonic() - begin < 10
+    finally:
+        for client in clients:
+            client.close()
+    cluster.ok("job list")
+
+
+def test_a_candidate_that_hangs_delays_nobody(cluster: Cluster) -> None:
+    pid = cluster.pid(constants.NODED, "node3")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        begin = time.monotonic()
+        for number in range(5):
+            cluster.ok("debug delay", "0.001")
+            cluster.ok("cluster add-tags", f"while-hanging-{number}")
+        assert time.monotonic() - begin < 15
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
+    before = newest(cluster)
+    for node in ("node2", "node3"):
+        pid = cluster.pid(constants.NODED, node)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    wait_for(
+        lambda: "majority" in cluster.gnt("debug delay", "0.001").err, "a refusal"
+    )
+    assert newest(cluster) == before
+    for node in ("node2", "node3"):
+        subprocess.run(
+            [*TOOL, "start-node", "--dir", str(cluster.directory), f"{node}.example.com"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
+
+
+def test_candidates_have_the_same_files_in_the_end(cluster: Cluster) -> None:
+    cluster.ok("cluster add-tags", "last-change")
+    number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
+    cluster.ok("job wait", number)
+    master = cluster.paths().queue / f"job-{number}"
+    for node in ("node2", "node3"):
+        where = cluster.paths(node)
+        copy = where.queue / master.name
+        wait_for(
+            lambda copy=copy: copy.exists() and copy.read_bytes() == master.read_bytes(),
+            f"the job on {node}",
+        )
+        text = where.config_file.read_text() + where.journal_file.read_text()
+        assert "last-change" in text
+
+
+def test_a_running_job_is_canceled(cluster: Cluster) -> None:
+    number = cluster.ok("debug delay --submit", "60").err.split()[-1]
+    wait_for(lambda: cluster.cells("job list -o status", number) == [["running"]], "the job")
+    assert "will be canceled" in cluster.ok("job cancel", number).out
+    ended = cluster.gnt("job wait", number)
+    assert ended.code == 1
+    assert cluster.cells("job list -o status", number) == [["canceled"]]
+    told = cluster.gnt("job cancel", number)
+    assert told.code == 1
+    assert "already finished" in told.out
+
+
+def test_a_rejected_job_names_the_rule(cluster: Cluster) -> None:
+    rule = cluster.ok(
+        "filter add --action REJECT --reason frozen --predicates",
+        '[["opcode", ["=", "OP_ID", "OP_TEST_DELAY"]]]',
+    ).out.strip()
+    try:
+        ran = cluster.gnt("debug delay", "0.001")
+        assert ran.code == 1
+        number = newest(cluster)[0]
+        assert newest(cluster)[1] == "canceled"
+        assert "frozen" in cluster.ok("job info", number).out
+    finally:
+        cluster.ok("filter delete", rule)
+    cluster.ok("debug delay", "0.001")
