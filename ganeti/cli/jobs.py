@@ -176,7 +176,9 @@ def _results(client: Client, job_id: int) -> list[Any]:
     if status == "success":
         return list(opresult)
     if status == "canceled":
-        raise errors.JobCanceled("Job was canceled")
+        reasons = [errors.decode(result) for result in opresult]
+        raise next((err for err in reasons if err is not None),
+                   errors.JobCanceled("Job was canceled"))  # fmt: skip
     done = 0
     for index, (state, result) in enumerate(zip(opstatus, opresult, strict=True)):
         if state == "success":

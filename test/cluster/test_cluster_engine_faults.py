@@ -214,6 +214,7 @@ def test_a_rejected_job_names_the_rule(cluster: Cluster) -> None:
     try:
         ran = cluster.gnt("debug delay", "0.001")
         assert ran.code == 1
+        assert "frozen" in ran.err
         number = newest(cluster)[0]
         assert newest(cluster)[1] == "canceled"
         assert "frozen" in cluster.ok("job info", number).out

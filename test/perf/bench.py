@@ -111,7 +111,8 @@ def commands(_cluster: Cluster, runs: int = 15) -> Figures:
 
 
 def memory_with_jobs(cluster: Cluster, count: int = 50) -> Figures:
-    """Resident memory while jobs run, as far as workers can take them."""
+    """Resident memory while jobs run; the cluster is told to let so many run."""
+    cluster.run([{"OP_ID": "OP_CLUSTER_SET_PARAMS", "max_running_jobs": count}])
     jobs = cluster.client.submit_many_jobs([[delay(3.0)] for _ in range(count)])
     numbers = [int(item.job_id or 0) for item in jobs]
     time.sleep(1.0)
