@@ -22,6 +22,7 @@ DEFAULT_TEMPLATES = ("file", "sharedfile", "diskless")
 FILE_STORAGE_DIR = "/srv/ganeti/file-storage"
 SHARED_FILE_STORAGE_DIR = "/srv/ganeti/shared-file-storage"
 GLUSTER_STORAGE_DIR = "/var/run/ganeti/gluster"
+DEFAULT_POOL_SIZE = 10
 DEFAULT_MAC_PREFIX = "aa:00:00"
 
 
@@ -57,7 +58,7 @@ def configuration(
         master_node=NodeUuid(node.uuid),
         master_ip=master_ip,
         master_netdev=settings.master_netdev or "lo",
-        master_netmask=settings.master_netmask or 32,
+        master_netmask=_netmask(settings),
         cluster_name=settings.cluster_name,
         candidate_certs={node.uuid: certificate_digest},
         **_choices(settings),
@@ -87,7 +88,7 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
         or SHARED_FILE_STORAGE_DIR,
         "gluster_storage_dir": settings.gluster_storage_dir or GLUSTER_STORAGE_DIR,
         "mac_prefix": parameters.mac_prefix(settings.mac_prefix or DEFAULT_MAC_PREFIX),
-        "candidate_pool_size": settings.candidate_pool_size or 10,
+        "candidate_pool_size": _pool_size(settings.candidate_pool_size),
         "default_iallocator": settings.default_iallocator or "",
         "default_iallocator_params": settings.default_iallocator_params,
         "uid_pool": uid_pool.check(settings.uid_pool),

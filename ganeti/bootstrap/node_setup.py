@@ -62,18 +62,19 @@ def setup(request: SetupRequest) -> None:
 
     Raises:
         OpPrereqError: this server belongs to another cluster, or was told a wrong name.
+        X509CertError: something that was sent is no certificate; nothing was changed.
         OpExecError: the node daemon does not start.
     """
     where = paths.current()
     _check(where, request)
+    for name in ("ca_pem", "server_pem", "client_pem"):
+        certs.digest(getattr(request, name), name)
     make_directories(where)
     if request.start:
         daemons.stop(constants.NODED, where)
     files.write_atomic(where.ca_cert, request.ca_pem, mode=0o444)
     files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
-    certs.inspect(where.server_cert)
-    certs.inspect(where.client_cert)
     write_ssconf(where, request.ssconf)
     if request.start:
         daemons.start(constants.NODED, where)
