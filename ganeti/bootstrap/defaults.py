@@ -23,6 +23,7 @@ FILE_STORAGE_DIR = "/srv/ganeti/file-storage"
 SHARED_FILE_STORAGE_DIR = "/srv/ganeti/shared-file-storage"
 GLUSTER_STORAGE_DIR = "/var/run/ganeti/gluster"
 DEFAULT_POOL_SIZE = 10
+DEFAULT_POOL_SIZE = 10
 DEFAULT_MAC_PREFIX = "aa:00:00"
 
 
@@ -136,3 +137,23 @@ def _hvparams(settings: InitSettings) -> dict[str, Params]:
         name: parameters.hypervisor(name, {}, settings.hvparams.get(name, {}))
         for name in HYPERVISORS.names()
     }
+
+
+def _netmask(settings: InitSettings) -> int:
+    longest = 32 if settings.primary_ip_version == 4 else 128
+    wanted = settings.master_netmask
+    if wanted is not None and not 0 < wanted <= longest:
+        raise errors.OpPrereqError(
+            f"prefix length {wanted} of the cluster's address is not between 1 and {longest}",
+            errors.ErrorCode.INVAL,
+        )
+    return wanted or longest
+
+
+def _pool_size(wanted: int | None) -> int:
+    if wanted is not None and wanted < 1:
+        raise errors.OpPrereqError(
+            f"a candidate pool of {wanted} nodes makes no sense: the master is a candidate",
+            errors.ErrorCode.INVAL,
+        )
+    return wanted or DEFAULT_POOL_SIZE
