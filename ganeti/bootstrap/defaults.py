@@ -6,7 +6,7 @@ import base64
 import uuid
 from typing import Any
 
-from ganeti import constants
+from ganeti import constants, errors
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import parameters
 from ganeti.hypervisor.registry import HYPERVISORS
@@ -22,7 +22,6 @@ DEFAULT_TEMPLATES = ("file", "sharedfile", "diskless")
 FILE_STORAGE_DIR = "/srv/ganeti/file-storage"
 SHARED_FILE_STORAGE_DIR = "/srv/ganeti/shared-file-storage"
 GLUSTER_STORAGE_DIR = "/var/run/ganeti/gluster"
-DEFAULT_POOL_SIZE = 10
 DEFAULT_POOL_SIZE = 10
 DEFAULT_MAC_PREFIX = "aa:00:00"
 
