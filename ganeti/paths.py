@@ -59,6 +59,11 @@ class Paths:
         return self.data / "epoch"
 
     @property
+    def position_file(self) -> Path:
+        """How new the copy of the cluster's state on this node is."""
+        return self.data / "position"
+
+    @property
     def queue(self) -> Path:
         return self.data / "queue"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import constants, errors, paths
+from ganeti.base import daemon
 from ganeti.bootstrap import daemons
 from ganeti.config import vote
 from ganeti.config.changes import Author, Draft
@@ -22,6 +23,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls import Identity
+from ganeti.node.term import read_position
 from ganeti.ops.cluster import master_ip
 from ganeti.ops.hooks import FAILED, global_env
 from ganeti.paths import Paths
@@ -73,7 +75,9 @@ class Failover:
         try:
             self._check()
             answers = self._vote()
-            self._find_old(answers)
+            if self._is_master(answers):
+                self._finish(dry_run=dry_run)
+                return
             for line in self._plan(answers):
                 self.say(line)
             if dry_run:
@@ -99,10 +103,11 @@ class Failover:
                 errors.ErrorCode.STATE,
             )
 
-    def _find_old(self, answers: dict[str, Answer[MasterView]]) -> None:
-        """Who has to be stopped: the node that most nodes follow, else that of the configuration.
+    def _is_master(self, answers: dict[str, Answer[MasterView]]) -> bool:
+        """Whether configuration and nodes say so already; else who has to be stopped is known.
 
-        They differ when a failover did not get to its end; then it goes on here.
+        That is the node that most nodes follow. It differs from that of the configuration when a
+        failover did not get to its end; then it goes on here.
         """
         views = [answer.value.master for answer in answers.values() if answer.value is not None]
         followed = Counter(views).most_common(1)
@@ -110,18 +115,30 @@ class Failover:
         if self.node.uuid == self.config.master.uuid and (
             named is None or named.uuid == self.node.uuid
         ):
-            raise errors.OpPrereqError(
-                f"{self.node.name} is the master already; its daemon is started with"
-                " ganeti-masterd",
-                errors.ErrorCode.INVAL,
-            )
+            return True
         self.old = self.config.master if named is None else named
         if self.old.uuid == self.node.uuid:
             self.old = self.config.master
+        return False
+
+    def _finish(self, *, dry_run: bool) -> None:
+        """Start the daemon of a master that has none (an earlier failover may have ended early)."""
+        if daemon.running_pid(self.where.pid_file(constants.MASTERD)) is not None:
+            raise errors.OpPrereqError(
+                f"{self.node.name} is the master already", errors.ErrorCode.INVAL
+            )
+        self.say(f"{self.node.name} is the master already, but its daemon does not run")
+        if dry_run:
+            self.say("Dry run: it is not started")
+            return
+        self._start()
+        self.say(f"{self.node.name} is the master now")
 
     def _own(self) -> vote.Own:
         jobs = JobFiles(self.where.queue)
-        return vote.Own(self.node, self.config.data.serial_no, jobs.last_id())
+        return vote.Own(
+            self.node, self.config.data.serial_no, jobs.last_id(), read_position(self.where)
+        )
 
     def _renewed(self) -> vote.Own:
         """What this node has now; its master may still send changes."""

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.node import Node
+from ganeti.node.term import Position
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.objects import MasterView
+from ganeti.rpc.objects import MasterView, ReplicaUpdate
 
 #: Seconds between two rounds while too few nodes answer.
 PAUSE = 1.0
@@ -35,6 +36,7 @@ class Own:
     node: Node
     config_serial: int
     last_job: int
+    position: Position = (0, 0)
 
 
 def majority(count: int) -> int:
@@ -52,12 +54,15 @@ def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
     if len(_voters(config)) > 1 and (mine is None or not mine.ok):
         why = "no answer" if mine is None or mine.error is None else errors.text(mine.error)
         return f"the node daemon of this node must run and agree ({why})"
-    for what, nodes in (("nodes", _voters(config)), ("master candidates", _candidates(config))):
+    for what, nodes, with_copy in (
+        ("nodes", _voters(config), False),
+        ("master candidates", _candidates(config), True),
+    ):
         silent = [
             node.name
             for node in nodes
             if node.uuid != own.node.uuid
-            and not (node.uuid in answers and answers[node.uuid].ok)
+            and not _counts(answers.get(node.uuid), with_copy=with_copy)
         ]
         heard = len(nodes) - len(silent)
         if heard < majority(len(nodes)):
@@ -68,14 +73,37 @@ def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
     return None
 
 
+def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
+    """Whether a node has answered; one that lost its copy (it was demoted) is no candidate."""
+    if answer is None or answer.value is None:
+        return False
+    return not with_copy or answer.value.config_serial is not None
+
+
 def newer_data(config: Config, own: Own, answers: Answers) -> str | None:
-    """Which node has newer data than we, None when none has. Pure."""
+    """Which node has newer data than we, None when none has. Pure.
+
+    What a later master has written is newer, whatever an older one has counted up to: it may have
+    made changes that nobody acknowledged. Without positions (state of an older version) serials and
+    job ids decide.
+    """
+    mine = answers.get(own.node.uuid)
+    here = max(own.position, (0, 0) if mine is None or mine.value is None else mine.value.position)
     for node in _candidates(config):
         answer = answers.get(node.uuid)
         if node.uuid == own.node.uuid or answer is None or answer.value is None:
             continue
         view = answer.value
-        if view.config_serial is not None and view.config_serial > own.config_serial:
+        if view.config_serial is None or view.position < here:
+            continue
+        if view.position > here:
+            return (
+                f"{node.name} has newer data (term {view.position[0]}, write {view.position[1]};"
+                f" here it is term {here[0]}, write {here[1]}); make that node the master"
+            )
+        if here != (0, 0):
+            continue
+        if view.config_serial > own.config_serial:
             return (
                 f"{node.name} has a newer configuration (serial {view.config_serial}, here it is"
                 f" {own.config_serial}); make that node the master"
@@ -169,7 +197,7 @@ def claim(
     """
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     number = max([rpc.epoch, *seen]) + 1
-    rpc.epoch = number
+    rpc.epoch, rpc.master = number, own.node.name
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
     accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)
     problem = None
@@ -177,4 +205,7 @@ def claim(
         problem = newer_data(config, own, accepted) or missing_answers(config, own, accepted)
     if problem is not None:
         raise errors.NoMasterError(f"the claim of the master role failed: {problem}")
+    if own.node.uuid in accepted:
+        # From now on what is here counts as newer than all that older masters have written.
+        rpc.one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
     return number

@@ -25,6 +25,11 @@ MAX_GROUPS = 60
 #: Seconds that all matching of one pass over the rows may take together.
 TIME_LIMIT = 2.0
 
+#: Characters of a text and of a pattern that are matched without a time-out, which costs ten
+#: times as much as matching a name; see :func:`is_tame`.
+TAME_TEXT = 100
+TAME_PATTERN = 256
+
 _ESCAPE = re.compile(r"\\(?:[pPNxuU]\{[^{}]*\}|g<[^<>]*>|.)", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|\[:[^\]\[]*:\]|[^\]\\])*\]", re.DOTALL)
 _COUNT = re.compile(r"\{(?=\d|,\d)(\d*)(,?)(\d*)\}")
@@ -60,10 +65,13 @@ def matcher(pattern: str, budget: Budget) -> Callable[[str], bool]:
     """
     search = compiled(pattern).search
     left = budget.left
+    length = TAME_TEXT if is_tame(pattern) else -1
 
     def test(text: str) -> bool:
         seconds = left()
         if seconds > 0:
+            if len(text) <= length:
+                return search(text) is not None
             try:
                 return search(text, timeout=seconds) is not None
             except TimeoutError:
@@ -74,6 +82,24 @@ def matcher(pattern: str, budget: Budget) -> Callable[[str], bool]:
         )
 
     return test
+
+
+_UNTAMED = re.compile(r"\||\)[*+{]|\\[0-9gkKRGX]|\(\?[^aims:)]|\(\*")
+
+
+def is_tame(pattern: str) -> bool:
+    """Whether matching a short text takes some tens of milliseconds at the very most.
+
+    So it is without alternatives, references and repeated groups, and with few other repeats: two
+    that can take any number of characters look at no more than the cube of the text's length.
+    Counts too much rather than too little: a repeat sign may be a plain character.
+    """
+    return (
+        len(pattern) <= TAME_PATTERN
+        and sum(map(pattern.count, "*+{")) <= 2
+        and pattern.count("?") <= 2
+        and _UNTAMED.search(pattern) is None
+    )
 
 
 @lru_cache(maxsize=256)

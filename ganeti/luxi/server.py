@@ -1,7 +1,8 @@
 """The LUXI server: one thread for all input and output, a pool for the work.
 
 The I/O thread never blocks: it reads what is there, cuts it into messages, hands complete ones to
-the pool and sends what is to be sent. A client that is slow, silent or talks nonsense costs a
+the pool and sends what is to be sent. Requests that take less than waking another thread would
+(``at_once`` tells) it answers itself. A client that is slow, silent or talks nonsense costs a
 descriptor and a buffer, nothing else. A handler answers when it likes, from any thread, so a
 client that waits for a job holds no thread.
 """
@@ -30,11 +31,14 @@ from ganeti.net.unix_socket import Credentials, FrameReader
 
 _LOG = logging.getLogger(__name__)
 
-_CHUNK = 256 * 1024
+#: Larger pieces of memory would come from the kernel and go back to it for each request.
+_CHUNK = 64 * 1024
 #: Seconds after which a request is answered with a time-out; below the clients' own limit.
 REQUEST_TIMEOUT = constants.LUXI_READ_TIMEOUT - 10
 #: Seconds in which a client must take at least something of an answer.
 WRITE_TIMEOUT = 120.0
+#: Bytes of a request that the I/O thread may answer itself.
+_SMALL = 2048
 #: Messages of one client that may wait while one is being worked on.
 _MAX_QUEUED = 16
 
@@ -110,6 +114,8 @@ class LuxiServer:
     Args:
         path: where to listen; permissions of the socket decide who may connect.
         handler: called for each request, in a pool thread.
+        at_once: whether a small request is so quick that the I/O thread calls the handler; must
+            not raise.
         workers: size of that pool.
         timeout: seconds after which a request is answered with a time-out error.
     """
@@ -122,10 +128,12 @@ class LuxiServer:
         mode: int = 0o660,
         gid: int | None = None,
         workers: int = 16,
+        at_once: Callable[[str, dict[str, Any]], bool] = lambda _name, _args: False,
         timeout: float = REQUEST_TIMEOUT,
     ) -> None:
         self._path = path
         self._handler = handler
+        self._at_once = at_once
         self._mode = mode
         self._gid = gid
         self._timeout = timeout
@@ -282,7 +290,22 @@ class LuxiServer:
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
             self._deadlines = [item for item in self._deadlines if item[2]._open]
             heapq.heapify(self._deadlines)
-        self._pool.submit(self._work, connection, message, reply)
+        quick = self._quick_request(message)
+        if quick is None:
+            self._pool.submit(self._work, connection, message, reply)
+        else:
+            self._handle(connection, *quick, reply)
+
+    def _quick_request(self, message: bytes) -> tuple[str, dict[str, Any]] | None:
+        """A request that need not go to the pool."""
+        if len(message) > _SMALL or b'"Query"' not in message:
+            return None
+        try:
+            name, args = calls.decode_request(message)
+            bound = calls.bind(calls.find(name), args)
+        except errors.GanetiError:
+            return None
+        return (name, bound) if self._at_once(name, bound) else None
 
     def _flush(self, connection: _Connection) -> None:
         with connection.lock:
@@ -318,8 +341,17 @@ class LuxiServer:
     def _work(self, connection: _Connection, message: bytes, reply: Reply) -> None:
         try:
             name, args = calls.decode_request(message)
-            method = calls.find(name)
-            self._handler(name, calls.bind(method, args), connection.peer, reply)
+            bound = calls.bind(calls.find(name), args)
+        except errors.GanetiError as err:
+            reply.fail(err)
+            return
+        self._handle(connection, name, bound, reply)
+
+    def _handle(
+        self, connection: _Connection, name: str, args: dict[str, Any], reply: Reply
+    ) -> None:
+        try:
+            self._handler(name, args, connection.peer, reply)
         except errors.GanetiError as err:
             reply.fail(err)
         except Exception as err:  # noqa: BLE001 - reported to the client and to the log

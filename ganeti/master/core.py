@@ -25,6 +25,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import BGL, LockLevel
 from ganeti.net.tls import Identity
+from ganeti.node.term import read_position
 from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
@@ -113,7 +114,12 @@ class Core:
             NoMasterError: this node may not be the master; the text says why.
         """
         config = self.store.current
-        own = vote.Own(config.master, config.data.serial_no, self.job_files.last_id())
+        own = vote.Own(
+            config.master,
+            config.data.serial_no,
+            self.job_files.last_id(),
+            read_position(self.paths),
+        )
         if alone:
             self.replication.alone = True
             answers = vote.ask(config, self.rpc)

@@ -116,7 +116,8 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         core.rpc.stop()
         raise
     waiting = Waiting()
-    server = LuxiServer(where.luxi_socket, Service(core, waiting))
+    service = Service(core, waiting)
+    server = LuxiServer(where.luxi_socket, service, at_once=service.at_once)
     core.start()
     server.start()
     _link_legacy_socket(where)

@@ -72,6 +72,8 @@ TakeSnapshot = Callable[[bool], Snapshot]
 class _Pending:
     """What a channel sends next."""
 
+    #: number of the last write that is in here or was sent before
+    sequence: int = 0
     base: int = 0
     lines: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -119,6 +121,7 @@ class _Pending:
     def update(self, epoch: int) -> ReplicaUpdate:
         return ReplicaUpdate(
             epoch=epoch,
+            sequence=self.sequence,
             base=self.base,
             serial=self.base + len(self.lines),
             records=self.lines,
@@ -173,8 +176,12 @@ class _Round:
 class Channel:
     """One candidate: a thread that sends what is pending, in order."""
 
-    def __init__(self, node: Node, rpc: NodeRpc, snapshot: TakeSnapshot) -> None:
+    def __init__(
+        self, node: Node, rpc: NodeRpc, snapshot: TakeSnapshot, sequence: int
+    ) -> None:
+        """``sequence`` is the number of the last write; a snapshot taken from now on has it."""
         self.node = node
+        self._sequence = sequence
         self._rpc = rpc
         self._snapshot = snapshot
         self._cond = threading.Condition()
@@ -190,10 +197,13 @@ class Channel:
         self._thread = threading.Thread(target=self._loop, name=f"to-{node.name}", daemon=True)
         self._thread.start()
 
-    def put(self, fill: Callable[[_Pending], None], round_: _Round | None = None) -> None:
+    def put(
+        self, fill: Callable[[_Pending], None], sequence: int, round_: _Round | None = None
+    ) -> None:
         """Add to what is sent next; a failed channel tells the round at once."""
         with self._cond:
             fill(self._pending)
+            self._sequence = sequence
             if round_ is not None:
                 if self.trouble:
                     round_.failed(self.node.name, self.trouble)
@@ -247,6 +257,7 @@ class Channel:
                 renew_config, self._renew_config = self._renew_config, False
                 renew_all, self._renew_all = self._renew_all, False
                 batch, self._pending = self._pending, _Pending()
+                batch.sequence = self._sequence
                 taken_back = self._taken_back
             try:
                 self._send(batch, renew_config=renew_config or renew_all, renew_all=renew_all)
@@ -279,13 +290,15 @@ class Channel:
         self._cond.notify_all()
 
     def _send(self, batch: _Pending, *, renew_config: bool, renew_all: bool) -> None:
+        epoch = self._rpc.epoch
+        if not (batch or renew_config):
+            self._call(ReplicaUpdate(epoch=epoch))
+            return
         if renew_config:
             self._bring_up(batch, files=renew_all)
-        elif not batch:
-            self._call(ReplicaUpdate(epoch=self._rpc.epoch))
-        if batch and not self._call(batch.update(self._rpc.epoch)):
+        if not self._call(batch.update(epoch)):
             self._bring_up(batch, files=True)
-            if batch and not self._call(batch.update(self._rpc.epoch)):
+            if not self._call(batch.update(epoch)):
                 raise errors.RpcError(f"node {self.node.name} did not take the changes in order")
 
     def _call(self, update: ReplicaUpdate) -> bool:
@@ -294,7 +307,10 @@ class Channel:
         return self._rpc.one(self.node, NodeCalls.replica_update, update)
 
     def _bring_up(self, batch: _Pending, *, files: bool) -> None:
-        """Send the configuration, and the job files that differ; ``batch`` comes after it."""
+        """Send the configuration, and the job files that differ.
+
+        ``batch`` has to follow, even an empty one: only then the copy is complete, and says so.
+        """
         epoch = self._rpc.epoch
         state = self._snapshot(files)
         config = encode_content(state.config)
@@ -331,6 +347,8 @@ class Replication:
         self._rpc = rpc
         self._lock = threading.Lock()
         self._channels: dict[str, Channel] = {}
+        #: number of the last write in this term
+        self._sequence = 1
         self._snapshot: TakeSnapshot | None = None
         #: acknowledge what only this node has (the administrator said so)
         self.alone = False
@@ -357,7 +375,9 @@ class Replication:
             ]
             for uuid, node in wanted.items():
                 if uuid not in self._channels:
-                    self._channels[uuid] = Channel(node, self._rpc, self._snapshot)
+                    self._channels[uuid] = Channel(
+                        node, self._rpc, self._snapshot, self._sequence
+                    )
         for channel in ended:
             threading.Thread(target=channel.stop, daemon=True, name="channel-end").start()
 
@@ -381,8 +401,9 @@ class Replication:
             channels = list(self._channels.values())
             total = 1 if self.alone else len(channels) + 1
             round_ = _Round(total, what)
+            self._sequence += 1
             for channel in channels:
-                channel.put(fill, round_ if what and not self.alone else None)
+                channel.put(fill, self._sequence, round_ if what and not self.alone else None)
         return round_
 
     # copies --------------------------------------------------------------------------------

@@ -74,6 +74,11 @@ class Service:
             raise errors.GenericError(f"method {method} is internal or not built in this version")
         reply.ok(function(args, peer))
 
+    @staticmethod
+    def at_once(method: str, args: Args) -> bool:
+        """Whether a request takes so little that no thread need be woken for it; never raises."""
+        return method == "Query" and engine.is_quick(args["what"], args["fields"], args["qfilter"])
+
     # queries -----------------------------------------------------------------------------
 
     def _query(self, args: Args, _peer: Credentials) -> Any:

@@ -42,7 +42,7 @@ class MasterSources:
         self, config: Config, rpc: NodeRpc, queue: JobQueue, locks: LockManager, facts: Facts
     ) -> None:
         self._config = config
-        self._rpc = rpc.within(QUERY_TIMEOUT)
+        self._calls = rpc
         self._queue = queue
         self._locks = locks
         self._facts = facts
@@ -50,6 +50,11 @@ class MasterSources:
     @property
     def config(self) -> Config:
         return self._config
+
+    @property
+    def _rpc(self) -> NodeRpc:
+        """Node calls for queries; most queries make none."""
+        return self._calls.within(QUERY_TIMEOUT).sharing()
 
     def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}

@@ -146,11 +146,13 @@ class FramedClient:
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        sock.settimeout(min(left, self._io_timeout))
+        if left < self._io_timeout:
+            sock.settimeout(left)
         try:
             data = sock.recv(CHUNK)
         finally:
-            sock.settimeout(self._io_timeout)
+            if left < self._io_timeout:
+                sock.settimeout(self._io_timeout)
         if not data:
             where = "in the middle of an answer" if self._reader.partial else "without an answer"
             raise errors.ConnectionClosedError(

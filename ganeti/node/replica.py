@@ -20,6 +20,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, journal, process
+from ganeti.node import term
 from ganeti.node.context import NodeContext
 from ganeti.node.term import Term
 from ganeti.rpc.calls import decode_content
@@ -41,9 +42,10 @@ class _Head(msgspec.Struct):
 class Replica:
     """Writes what the master sends. Thread-safe: one call at a time."""
 
-    def __init__(self, context: NodeContext, term: Term) -> None:
+    def __init__(self, context: NodeContext, terms: Term) -> None:
         self._paths = context.paths
-        self._term = term
+        self._term = terms
+        self._name = context.name
         self._lock = threading.Lock()
         #: serial of the last change in the copy; None: look into the files
         self._serial: int | None = None
@@ -57,6 +59,7 @@ class Replica:
         return MasterView(
             master=claimed or master,
             epoch=number,
+            position=term.read_position(self._paths),
             config_serial=self._read_serial(),
             last_job=self._last_job(),
         )
@@ -126,9 +129,17 @@ class Replica:
         with self._lock:
             self._term.check(update.epoch)
             try:
+                if self._term.seen() == (update.epoch, self._name):
+                    # The master is on this node and has its files itself; it has just won a vote.
+                    term.write_position(self._paths, (update.epoch, term.COMPLETE))
+                    return True
                 with self._alone():
                     self._write_jobs(update)
-                    return self._write_config(update)
+                    if not self._write_config(update):
+                        return False
+                    if update.sequence:
+                        term.write_position(self._paths, (update.epoch, update.sequence))
+                    return True
             except OSError as err:
                 self._serial = None
                 raise errors.GenericError(
@@ -196,7 +207,9 @@ class Replica:
         touched: set[Path] = set()
         for name in update.archive:
             target = queue / "archive" / str(int(name[4:]) // constants.JOBS_PER_ARCHIVE_DIR)
-            files.ensure_dir(target, 0o750)
+            if not target.is_dir():
+                files.ensure_dir(target, 0o750)
+                files.fsync_dir(target.parent)
             if (queue / name).exists():
                 (queue / name).rename(target / name)
                 touched |= {queue, target}

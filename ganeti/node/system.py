@@ -160,7 +160,7 @@ def _remove(paths: Iterable[Path]) -> None:
 
 def _candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
-    yield from (paths.config_file, paths.journal_file, paths.ca_key)
+    yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
     yield from (paths.data / "rapi.pem", paths.data / "rapi" / "users")
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):

@@ -12,6 +12,36 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.paths import Paths
 
+#: Sequence of the state on the node whose master made it: nobody has more of that term.
+COMPLETE = 2**62
+
+#: How new a copy of the state is: the term of the master that wrote it, and a number that grows
+#: with every write of that master. Of two copies the one with the larger has all of the other.
+Position = tuple[int, int]
+
+
+def read_position(paths: Paths) -> Position:
+    """Position of the state on this node; (0, 0) when it is not known."""
+    try:
+        words = files.read_text(paths.position_file).split()
+    except FileNotFoundError:
+        return 0, 0
+    if len(words) != 2 or not all(word.isdigit() for word in words):
+        return 0, 0
+    return int(words[0]), int(words[1])
+
+
+def write_position(paths: Paths, position: Position) -> None:
+    """Note how new the state is; call it when the state is on disk.
+
+    Only a new term is flushed: a number lost in a power cut makes the copy look older than it is,
+    which is safe.
+    """
+    old = read_position(paths)
+    if position > old:
+        text = f"{position[0]} {position[1]}\n"
+        files.write_atomic(paths.position_file, text, mode=0o644, fsync=position[0] != old[0])
+
 
 class Term:
     """What this node knows of terms. Thread-safe; a new number is on disk before it counts."""
@@ -38,17 +68,18 @@ class Term:
         with self._lock:
             return self._number, self._master
 
-    def check(self, number: int) -> None:
-        """Take note of the number of a call.
+    def check(self, number: int, master: str = "") -> None:
+        """Take note of the number of a call, and of the master that makes it if it is known.
 
         Raises:
             DeposedError: a newer master has taken over.
         """
         with self._lock:
-            if number < self._number:
+            other = master and self._master and master != self._master
+            if number < self._number or (number == self._number and other):
                 raise self._deposed(number)
-            if number > self._number:
-                self._store(number, "")
+            if number > self._number or (master and not self._master):
+                self._store(number, master)
 
     def claim(self, number: int, master: str) -> None:
         """Follow a new master from now on. Idempotent.

@@ -22,6 +22,9 @@ from ganeti.query.registry import KINDS
 
 #: Columns of one query.
 MAX_FIELDS = 1000
+#: Kinds whose objects have an index by name; see :func:`is_quick`.
+_QUICK_KINDS = ("instance", "node")
+_QUICK_FIELDS = 50
 
 
 class QueryAnswer(TypedDict):
@@ -188,7 +191,7 @@ def _checked(fields: Any) -> Iterable[str]:
 
 def kind_of(what: str | Kind[Any]) -> Kind[Any]:
     """The kind of a name; ParameterError for an unknown one."""
-    return what if isinstance(what, Kind) else KINDS.get(what)
+    return what if isinstance(what, Kind) else KINDS.get(what[:60])
 
 
 def query(
@@ -196,6 +199,27 @@ def query(
 ) -> QueryAnswer:
     """Compile and run one request; see :class:`Query`."""
     return Query(what, fields, qfilter).run(sources)
+
+
+def is_quick(what: Any, fields: Any, qfilter: Any) -> bool:
+    """Whether a query looks one name up in the configuration, which takes some microseconds.
+
+    Takes whatever a client may have sent and never raises; what is wrong is not quick.
+    """
+    if what not in _QUICK_KINDS or not isinstance(fields, list) or len(fields) > _QUICK_FIELDS:
+        return False
+    if isinstance(qfilter, list) and len(qfilter) == 2 and qfilter[0] == "|":
+        qfilter = qfilter[1]
+    if not isinstance(qfilter, list) or len(qfilter) != 3 or qfilter[0] not in ("==", "="):
+        return False
+    kind = KINDS.get(what)
+    if qfilter[1] != kind.name_field:
+        return False
+    for name in fields:
+        field = kind.find(name) if isinstance(name, str) else None
+        if field is None or field.needs:
+            return False
+    return True
 
 
 def fields_of(what: str | Kind[Any], names: Sequence[str] | None = None) -> FieldsAnswer:

@@ -21,6 +21,7 @@ from ganeti.net.http_client import Call, Client, Response
 from ganeti.net.tls import ReloadableContext
 from ganeti.rpc import calls
 from ganeti.rpc.calls import CallSpec, NodeCalls
+from ganeti.rpc.rounds import Rounds
 
 #: HTTP status with which a node refuses the calls of a master that was replaced.
 DEPOSED = 409
@@ -63,8 +64,12 @@ class NodeRpc:
         self._client = Client(context)
         self._port = resolve.port(constants.NODED)
         self._limit = float("inf")
+        self._rounds = Rounds()
+        self._sharing = False
         #: number of the master term that calls carry; 0: none
         self.epoch = 0
+        #: name of the node that claimed it
+        self.master = ""
         #: called when a node says that this master was replaced
         self.on_deposed: Callable[[str], None] = lambda _text: None
 
@@ -73,6 +78,15 @@ class NodeRpc:
         limited = copy.copy(self)
         limited._limit = seconds
         return limited
+
+    def sharing(self) -> NodeRpc:
+        """The same calls, for those that only read: equal ones made at the same time are one.
+
+        Answers are never older than the call (see :class:`Rounds`); nobody may change them.
+        """
+        shared = copy.copy(self)
+        shared._sharing = True
+        return shared
 
     def one(self, node: Node, method: Method[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call one node and wait for its answer; blocks up to the call's time-out."""
@@ -103,8 +117,20 @@ class NodeRpc:
     def _fan_out(
         self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
     ) -> dict[str, Answer[Any]]:
+        if not self._sharing:
+            return self._ask(spec, todo)
+        key = (
+            spec.name,
+            *((uuid, node.primary_ip, node.offline, body) for uuid, (node, body) in todo.items()),
+        )
+        return self._rounds.share(key, lambda: self._ask(spec, todo))
+
+    def _ask(
+        self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
+    ) -> dict[str, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
-        headers = (("X-Ganeti-Epoch", str(self.epoch)),) if self.epoch else ()
+        term = f"{self.epoch} {self.master}".strip()
+        headers = (("X-Ganeti-Epoch", term),) if self.epoch else ()
         requests = [
             Call(
                 host=node.primary_ip,

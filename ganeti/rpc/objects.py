@@ -145,6 +145,8 @@ class MasterView(msgspec.Struct, kw_only=True):
     master: str
     #: highest term it has seen
     epoch: int
+    #: how new its copy of the state is (see ``node/term.py``); (0, 0): not known
+    position: tuple[int, int] = (0, 0)
     #: last change in its copy of the configuration; None: it has no copy
     config_serial: int | None = None
     #: highest job id in its copy of the queue
@@ -159,6 +161,8 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     """
 
     epoch: int
+    #: the copy has every write of the term up to this one when the call is done; 0: not said
+    sequence: int = 0
     base: int = 0
     serial: int = 0
     #: ``config.data`` as :func:`~ganeti.rpc.calls.encode_content` makes it

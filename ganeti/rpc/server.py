@@ -53,12 +53,12 @@ class RpcApp:
         calls: NodeCalls,
         authorise: Authorise,
         *,
-        check_term: Callable[[int], None] = lambda _number: None,
+        check_term: Callable[[int, str], None] = lambda _number, _master: None,
         clock: Clock = SYSTEM,
     ) -> None:
         """``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
         caller's certificate) and returns why the call is refused, or None. ``check_term`` gets
-        the number of the caller's master term and raises DeposedError for an old one."""
+        number and owner of the caller's master term and raises DeposedError for an old one."""
         self._calls = calls
         self._authorise = authorise
         self._check = check_term
@@ -102,10 +102,11 @@ class RpcApp:
         """Refuse the call of a master that was replaced; callers without a term pass."""
         if header is None:
             return
-        if not (header.isascii() and header.isdigit() and len(header) < 18):
-            raise _RefusedError(400, "the header X-Ganeti-Epoch is no number")
+        number, _, master = header.partition(" ")
+        if not (number.isascii() and number.isdigit() and len(number) < 18):
+            raise _RefusedError(400, "the header X-Ganeti-Epoch is no number and name")
         try:
-            self._check(int(header))
+            self._check(int(number), master)
         except errors.DeposedError as err:
             raise _RefusedError(409, errors.text(err)) from err
 

@@ -150,6 +150,17 @@ def test_refused_on_a_node_that_is_no_candidate(cluster: Cluster) -> None:
         cluster.ok("node modify -C yes", "node3")
 
 
+def test_a_master_without_its_daemon_gets_it_back(cluster: Cluster) -> None:
+    """So that a failover which ended early can simply be run again."""
+    cluster.kill_master()
+    plan = cluster.gnt(f"{FAILOVER} --dry-run")
+    assert "node1.example.com is the master already, but its daemon does not run" in plan.err
+    assert masters(cluster) == []
+    again = cluster.gnt(FAILOVER)
+    assert again.code == 0, again.err
+    assert cluster.gnt("cluster master-ping").code == 0
+
+
 # with the old master -----------------------------------------------------------------------
 
 
@@ -333,6 +344,6 @@ def test_the_administrator_may_give_changes_up(fresh: Cluster) -> None:
     assert tags(fresh, "node2") == []
     fresh.ok("cluster add-tags", "kept", node="node2")
     wait_for(
-        lambda: read_config(fresh.paths("node3")).cluster.tags == ["kept"],
+        lambda: read_config(fresh.paths("node3")).cluster.tags == ("kept",),
         "node3 to follow the new master",
     )

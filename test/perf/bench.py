@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bench_jobs
+import bench_query
 from measure import Cluster, Figures, create, delay, say, spread, timed
 
 from ganeti import paths
@@ -44,6 +45,19 @@ def jobs_per_second(cluster: Cluster, count: int = 1000) -> Figures:
         "submit_seconds": round(submitted - begin, 3),
         "total_seconds": round(total, 3),
     }
+
+
+def jobs_with_one_candidate(cluster: Cluster) -> Figures:
+    """The same when no other node keeps copies of the state."""
+    _set_pool(cluster, 1)
+    try:
+        return jobs_per_second(cluster)
+    finally:
+        _set_pool(cluster, 10)
+
+
+def _set_pool(cluster: Cluster, size: int) -> None:
+    cluster.run([{"OP_ID": "OP_CLUSTER_SET_PARAMS", "candidate_pool_size": size}])
 
 
 def one_job(cluster: Cluster, runs: int = 50) -> Figures:
@@ -161,6 +175,7 @@ def small_cluster(directory: Path) -> Figures:
         }
         for name, work in (
             ("no_op_jobs", jobs_per_second),
+            ("no_op_jobs_one_candidate", jobs_with_one_candidate),
             ("one_job", one_job),
             ("instances", instance_life),
             ("parallel_adds", parallel_adds),
@@ -185,7 +200,9 @@ def large_cluster(directory: Path, nodes: int) -> Figures:
         return {
             "cluster_start_seconds": round(cluster.start_seconds, 2),
             "node_calls": node_calls(cluster),
-            "no_op_jobs": jobs_per_second(cluster),
+            "no_op_jobs_ten_candidates": jobs_per_second(cluster),
+            "no_op_jobs_one_candidate": jobs_with_one_candidate(cluster),
+            "queries": bench_query.figures(cluster),
         }
 
 

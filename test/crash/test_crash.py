@@ -1,0 +1,47 @@
+"""The master daemon is killed at every place where it writes something durable.
+
+``CRASH_POINTS`` says at how many: a number, or ``all``; without it, a sample.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash_run import CrashRun, choose
+
+#: Number of nodes -> places to kill at: in a sample, and when all are asked for (None: each one).
+SAMPLE = {1: 20, 3: 6}
+ALL = {1: None, 3: 80}
+#: So many of the places are met, at least; what threads do in which order is not the same twice.
+MET = 0.6
+
+
+@pytest.fixture(params=[1, 3], ids=["one-node", "three-nodes"])
+def run(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CrashRun]:
+    made = CrashRun(tmp_path / "crash", request.param)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def wanted(nodes: int) -> int | None:
+    asked = os.environ.get("CRASH_POINTS", "")
+    return ALL[nodes] if asked == "all" else int(asked or SAMPLE[nodes])
+
+
+@pytest.mark.timeout(3600)
+def test_nothing_acknowledged_is_lost(run: CrashRun, capsys: pytest.CaptureFixture[str]) -> None:
+    points = choose(run.enumerate(), wanted(len(run.names)))
+    for point in points:
+        run.kill_at(point)
+    again, run.missed = run.missed, []
+    for point in again:
+        run.kill_at(point)
+    run.finish()
+    with capsys.disabled():
+        print(f"\n{run.summary()}")
+    assert len(run.missed) <= (1 - MET) * len(points)

@@ -1,0 +1,295 @@
+"""Rules of terms, votes and copies that a partition would break only once in a while."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ganeti import constants, errors
+from ganeti.base import files, journal
+from ganeti.config import vote
+from ganeti.master.replication import Channel, Snapshot
+from ganeti.model.node import Node
+from ganeti.node.context import NodeContext
+from ganeti.node.replica import Replica
+from ganeti.paths import Paths
+from ganeti.rpc.calls import encode_content
+from ganeti.rpc.client import Answer
+from ganeti.rpc.objects import MasterView, ReplicaUpdate
+
+
+def line(serial: int, what: str) -> str:
+    return journal.encode({"serial": serial, "name": what}).decode()
+
+
+def checkpoint(serial: int) -> str:
+    return f'{{"serial_no": {serial}}}'
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Paths:
+    paths = Paths(tmp_path)
+    for directory in (paths.data, paths.queue, paths.run):
+        directory.mkdir(parents=True)
+    paths.config_file.write_text(checkpoint(10))
+    return paths
+
+
+@pytest.fixture
+def context(where: Paths) -> NodeContext:
+    return NodeContext(where, "node2.example.com")
+
+
+@pytest.fixture
+def replica(context: NodeContext) -> Replica:
+    return Replica(context, context.term)
+
+
+# copies ------------------------------------------------------------------------------------
+
+
+HOLD = (
+    "import sys, time\n"
+    "from pathlib import Path\n"
+    "from ganeti.base.daemon import PidFile\n"
+    "PidFile(Path(sys.argv[1])).acquire()\n"
+    "print('held', flush=True)\n"
+    "time.sleep(60)\n"
+)
+
+
+@pytest.fixture
+def masterd(where: Paths) -> Iterator[subprocess.Popen[str]]:
+    """Something that holds the pid file of the master daemon, as a daemon would."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(where.pid_file(constants.MASTERD))],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_a_deposed_master_is_ended_before_its_files_are_written(
+    where: Paths, replica: Replica, masterd: subprocess.Popen[str]
+) -> None:
+    masterd.send_signal(signal.SIGSTOP)  # it cannot notice anything
+    reaper = threading.Thread(target=masterd.wait)
+    reaper.start()
+    update = ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20)))
+    assert replica.update(update)
+    reaper.join(10)
+    assert masterd.returncode == -signal.SIGKILL
+    assert replica.view("").config_serial == 20
+    assert where.config_file.read_text() == checkpoint(20)
+
+
+def test_no_update_while_a_master_daemon_has_the_queue(where: Paths, replica: Replica) -> None:
+    with files.FileLock(where.queue / "lock").hold(), pytest.raises(errors.LockError):
+        replica.update(ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20))))
+    assert where.config_file.read_text() == checkpoint(10)
+
+
+def test_an_update_of_an_old_term_touches_nothing(where: Paths, replica: Replica) -> None:
+    replica.claim(3, "node3.example.com", "")
+    with pytest.raises(errors.DeposedError, match="node3"):
+        replica.update(ReplicaUpdate(epoch=2, base=10, serial=11, records=[line(11, "late")]))
+    assert not where.journal_file.exists()
+    assert replica.view("").config_serial == 10
+
+
+def test_one_term_has_one_master(replica: Replica) -> None:
+    replica.claim(3, "node3.example.com", "")
+    replica.claim(3, "node3.example.com", "")
+    with pytest.raises(errors.DeposedError):
+        replica.claim(3, "node4.example.com", "")
+    with pytest.raises(errors.DeposedError):
+        replica.claim(2, "node4.example.com", "")
+    assert replica.view("").master == "node3.example.com"
+
+
+def test_a_copy_knows_how_new_it_is(replica: Replica) -> None:
+    assert replica.view("").position == (0, 0)
+    replica.claim(4, "node3.example.com", "")
+    replica.update(ReplicaUpdate(epoch=4, base=20, checkpoint=encode_content(checkpoint(20))))
+    assert replica.view("").position == (0, 0)  # job files may be missing still
+    replica.update(ReplicaUpdate(epoch=4, sequence=7))
+    assert replica.view("").position == (4, 7)
+    replica.update(ReplicaUpdate(epoch=4, sequence=3))
+    assert replica.view("").position == (4, 7)
+
+
+def test_the_master_itself_has_all_of_its_term(
+    replica: Replica, masterd: subprocess.Popen[str]
+) -> None:
+    replica.claim(5, "node2.example.com", "")
+    assert replica.view("").position == (0, 0)  # it may still lose
+    replica.update(ReplicaUpdate(epoch=5))
+    assert replica.view("").position > (5, 10**9)
+    assert masterd.poll() is None
+
+
+# channels ----------------------------------------------------------------------------------
+
+
+class Wire:
+    """The call to one node daemon, and whether it gets through."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.epoch = 1
+        self.whole = threading.Event()
+        self.whole.set()
+        self._replica = replica
+
+    def one(self, node: Node, method: Any, *args: Any) -> Any:
+        if not self.whole.is_set():
+            raise errors.RpcError(f"node {node.name}: cut off")
+        return getattr(self._replica, method.__name__.removeprefix("replica_"))(*args)
+
+
+def node(number: int, **more: Any) -> Node:
+    address = f"192.0.2.{number}"
+    return Node(
+        uuid=f"uuid-{number}", name=f"node{number}.example.com", primary_ip=address,
+        secondary_ip=address, group="g", master_candidate=True, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def wire(replica: Replica) -> Wire:
+    return Wire(replica)
+
+
+@pytest.fixture
+def channel(wire: Wire) -> Iterator[Channel]:
+    state = Snapshot(serial=10, config=checkpoint(10), files={}, drained=False)
+    made = Channel(node(2), wire, lambda _files: state, 1)  # type: ignore[arg-type]
+    assert made.flushed(5)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def test_what_was_taken_back_is_not_sent_later(
+    channel: Channel, wire: Wire, replica: Replica
+) -> None:
+    """A change that failed must not come true on a copy when its node can be reached again."""
+    wire.whole.clear()
+    channel.put(lambda pending: pending.add_lines(10, [line(11, "refused")]))
+    until(lambda: bool(channel.trouble))
+    channel.take_back()
+    wire.whole.set()
+    until(lambda: not channel.trouble and channel.flushed(0))
+    assert replica.view("").config_serial == 10
+    channel.put(lambda pending: pending.add_lines(10, [line(11, "made")]))
+    assert channel.flushed(5)
+    assert replica.view("").config_serial == 11
+
+
+def test_an_idle_channel_notices_a_new_master(
+    channel: Channel, replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ganeti.master.replication.HEARTBEAT", 0.1)
+    channel.renew_config()  # so that it looks at the new time
+    replica.claim(2, "node3.example.com", "")
+    until(lambda: "node3.example.com has become the master" in channel.trouble)
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# votes -------------------------------------------------------------------------------------
+
+
+class Nodes:
+    """As much of a configuration as the rules of the vote look at."""
+
+    def __init__(self, *nodes: Node) -> None:
+        self.nodes = {item.uuid: item for item in nodes}
+
+
+def answers(*views: Any) -> dict[str, Answer[MasterView]]:
+    """Answers of nodes 1, 2, ...: a serial, or None for a node that is silent."""
+    found: dict[str, Answer[MasterView]] = {}
+    for number, serial in enumerate(views, 1):
+        if serial is None:
+            found[f"uuid-{number}"] = Answer(node(number), error=errors.RpcError("silent"))
+        else:
+            view = MasterView(master="node1.example.com", epoch=1, config_serial=serial)
+            found[f"uuid-{number}"] = Answer(node(number), value=view)
+    return found
+
+
+def missing(config: Any, own: vote.Own, *views: Any) -> str | None:
+    return vote.missing_answers(config, own, answers(*views))
+
+
+def test_who_must_answer() -> None:
+    config = Nodes(*(node(n) for n in range(1, 6)))
+    own = vote.Own(node(1), 5, 0)
+    assert missing(config, own, 5, 5, 5, None, None) is None
+    assert "only 2 of 5 nodes answered" in str(missing(config, own, 5, 5, None, None, None))
+    # a daemon that does not answer here would go on to do what the last master says
+    assert "of this node" in str(missing(config, own, None, 5, 5, 5, 5))
+    alone = Nodes(node(1))
+    assert missing(alone, own, None) is None
+    offline = Nodes(node(1), node(2), *(node(n, offline=True) for n in range(3, 6)))
+    assert missing(offline, own, 5, 5) is None
+
+
+def test_who_has_more() -> None:
+    config: Any = Nodes(*(node(n) for n in range(1, 4)))
+    own = vote.Own(node(1), 5, 7)
+    assert vote.newer_data(config, own, answers(5, 5, 4)) is None
+    assert "node3.example.com" in str(vote.newer_data(config, own, answers(5, 5, 6)))
+    more = answers(5, 5, None)
+    view = more["uuid-2"].value
+    assert view is not None
+    view.last_job = 8
+    assert "newer jobs" in str(vote.newer_data(config, own, more))
+
+
+def test_a_later_master_has_more_whatever_an_older_one_counted() -> None:
+    config: Any = Nodes(*(node(n) for n in range(1, 4)))
+    own = vote.Own(node(1), 5, 7)
+    found = answers(5, 9, 4)
+    for name, position in (("uuid-1", (3, 9)), ("uuid-2", (2, 99)), ("uuid-3", (3, 9))):
+        view = found[name].value
+        assert view is not None
+        view.position = position
+    assert vote.newer_data(config, own, found) is None
+    view.position = (3, 10)
+    assert "newer data (term 3, write 10" in str(vote.newer_data(config, own, found))
+    view.position = (4, 1)
+    assert "make that node the master" in str(vote.newer_data(config, own, found))
+
+
+def test_a_candidate_without_a_copy_does_not_count() -> None:
+    config: Any = Nodes(*(node(n) for n in range(1, 4)))
+    found = answers(5, 5, 5)
+    del found["uuid-2"]
+    assert vote.missing_answers(config, vote.Own(node(1), 5, 7), found) is None
+    view = found["uuid-3"].value
+    assert view is not None
+    view.config_serial = None
+    assert "master candidates" in str(
+        vote.missing_answers(config, vote.Own(node(1), 5, 7), found)
+    )
