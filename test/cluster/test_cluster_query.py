@@ -74,7 +74,7 @@ def test_the_example_with_instances(client: Client) -> None:
         "web3": [(OFFLINE, none), nothing, (OK, 96), (OK, "192.0.2.30"), lacking, lacking],
         "web4": [(NODATA, none), nothing, (OK, 96), (OK, "192.0.2.40"), (OK, "192.0.2.41"),
                  lacking],
-        "web10": [lacking, nothing, (OK, 128), lacking, lacking, lacking],
+        "web10": [lacking, nothing, (OK, 64), lacking, lacking, lacking],
     }  # fmt: skip
     seen = {status for row in result.data for status, _ in row}
     assert seen == {OK, UNKNOWN, NODATA, UNAVAIL, OFFLINE}
@@ -212,7 +212,7 @@ def test_json_has_the_reasons_beside_the_values(cluster: Cluster) -> None:
 
 def test_every_list_command_speaks_json(cluster: Cluster) -> None:
     for line in ("instance list", "node list", "group list", "job list", "filter list",
-                 "debug locks", "os list", "node list-storage"):  # fmt: skip
+                 "debug locks", "os list"):  # fmt: skip
         found = json.loads(cluster.ok(f"{line} --format json").out)
         assert isinstance(found, list), line
         assert all(isinstance(item, dict) for item in found), line

@@ -189,7 +189,7 @@ def test_what_was_taken_back_is_not_sent_later(
 ) -> None:
     """A change that failed must not come true on a copy when its node can be reached again."""
     wire.whole.clear()
-    channel.put(lambda pending: pending.add_lines(10, [line(11, "refused")]))
+    channel.put(lambda pending: pending.add_lines(10, [line(11, "refused")]), 2)
     until(lambda: bool(channel.trouble))
     channel.take_back()
     wire.whole.set()

@@ -22,32 +22,19 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-HERE = Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(HERE))
+from measure import TOOL, Cluster, Figures, say
 
-from ganeti import paths  # noqa: E402
-from ganeti.luxi.client import Client  # noqa: E402
+from ganeti import paths
+from ganeti.luxi.client import Client
 
-TOOL = [sys.executable, str(HERE / "tools" / "local-cluster")]
 #: Columns of gnt-instance list; the first four come from the configuration.
 STATIC = ["name", "hypervisor", "os", "pnode"]
 LIVE = [*STATIC, "status", "oper_ram"]
 MODEL = "model.example.com"
 CLIENTS = 8
 JOBS = 200
-Figures = dict[str, Any]
-
-
-class Cluster(Protocol):
-    """What is needed of the cluster of bench.py."""
-
-    directory: Path
-    names: list[str]
-    client: Client
-
-    def run(self, job: list[dict[str, Any]]) -> None: ...
 
 
 # instances ------------------------------------------------------------------------------------
@@ -190,7 +177,7 @@ def crowd(cluster: Cluster, fields: list[str], seconds: float = 6.0) -> Figures:
     delay = {"OP_ID": "OP_TEST_DELAY", "duration": 0.5, "on_master": True, "no_locks": True}
     submitted = cluster.client.submit_many_jobs([[delay] for _ in range(JOBS)])
     numbers = [int(item.job_id or 0) for item in submitted]
-    with multiprocessing.get_context("spawn").Pool(CLIENTS) as pool:
+    with multiprocessing.get_context("fork").Pool(CLIENTS) as pool:
         pool.map(_warm, range(CLIENTS), chunksize=1)
         begin = time.perf_counter()
         parts = pool.starmap(_ask, [(fields, seconds)] * CLIENTS, chunksize=1)
@@ -198,7 +185,7 @@ def crowd(cluster: Cluster, fields: list[str], seconds: float = 6.0) -> Figures:
     times = list(itertools.chain.from_iterable(parts))
     rows = cluster.client.query_jobs(numbers, ["status"])
     for number in numbers:
-        _wait(cluster.client, number)
+        cluster.wait(number)
     return {
         "queries_per_second": round(len(times) / elapsed, 1),
         **spread(times),
@@ -220,32 +207,23 @@ def _ask(fields: list[str], seconds: float) -> list[float]:
     return times
 
 
-def _wait(client: Client, number: int) -> None:
-    before: list[Any] | None = None
-    while before is None or before[0] not in ("success", "error", "canceled"):
-        change = client.wait_for_job_change(number, ["status"], before, None, 60)
-        before = change.values if change is not None else before
-
-
 def figures(cluster: Cluster, sizes: Sequence[int] = (200, 1000, 5000)) -> Figures:
     """Figures for each number of instances; the cluster has them afterwards."""
     make_model(cluster)
     result: Figures = {}
     for count in sizes:
-        print(f"bench: queries of {count} instances", file=sys.stderr, flush=True)
+        say(f"queries of {count} instances")
         result[f"{count}_instances"] = one_size(cluster, count)
     return result
 
 
 def main() -> None:
-    import bench
-
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=40)
     parser.add_argument("--instances", type=int, nargs="*", default=[200, 1000, 5000])
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ganeti-bench-") as temporary:
-        cluster = bench.Cluster(Path(temporary) / "query", options.nodes)
+        cluster = Cluster(Path(temporary) / "query", options.nodes)
         try:
             found = figures(cluster, options.instances)
         finally:
