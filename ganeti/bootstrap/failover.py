@@ -154,6 +154,7 @@ class Failover:
             self._own(),
             failover=True,
             patience=PATIENCE,
+            retiring=self.config.master.uuid,
             renew=self._renewed,
         )
 

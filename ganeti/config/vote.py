@@ -80,8 +80,12 @@ def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
     return not with_copy or answer.value.config_serial is not None
 
 
-def newer_data(config: Config, own: Own, answers: Answers) -> str | None:
+def newer_data(
+    config: Config, own: Own, answers: Answers, *, retiring: str = ""
+) -> str | None:
     """Which node has newer data than we, None when none has. Pure.
+
+    ``retiring`` is the uuid of a master that will be stopped first: what it has now is no matter.
 
     What a later master has written is newer, whatever an older one has counted up to: it may have
     made changes that nobody acknowledged. Without positions (state of an older version) serials and
@@ -91,7 +95,7 @@ def newer_data(config: Config, own: Own, answers: Answers) -> str | None:
     here = max(own.position, (0, 0) if mine is None or mine.value is None else mine.value.position)
     for node in _candidates(config):
         answer = answers.get(node.uuid)
-        if node.uuid == own.node.uuid or answer is None or answer.value is None:
+        if node.uuid in (own.node.uuid, retiring) or answer is None or answer.value is None:
             continue
         view = answer.value
         if view.config_serial is None or view.position < here:
@@ -152,12 +156,14 @@ def hold(
     *,
     failover: bool,
     patience: float,
+    retiring: str = "",
     renew: Callable[[], Own] | None = None,
 ) -> dict[str, Answer[MasterView]]:
     """Vote; returns the answers when this node may be the master.
 
     With ``failover`` nobody needs to take this node for the master yet. While too few nodes
     answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
+    ``retiring`` is a master that will be stopped before the claim (see :func:`newer_data`).
     ``renew`` tells anew what this node has, where a master still sends changes to it: after the
     others have answered, and again while they have more.
 
@@ -169,14 +175,14 @@ def hold(
         answers = ask(config, rpc)
         own = own if renew is None else renew()
         missing = missing_answers(config, own, answers)
-        late = renew is not None and newer_data(config, own, answers) is not None
+        late = renew is not None and newer_data(config, own, answers, retiring=retiring) is not None
         if (missing is None and not late) or time.monotonic() + PAUSE > end:
             break
         time.sleep(PAUSE)
     problem = None
     if missing is None and not failover:
         problem = other_master(config, own, answers)
-    problem = problem or newer_data(config, own, answers) or missing
+    problem = problem or newer_data(config, own, answers, retiring=retiring) or missing
     if problem is not None:
         raise errors.NoMasterError(f"the vote on the master failed: {problem}")
     return answers

@@ -80,7 +80,7 @@ class Core:
         self.locks.create(LockLevel.NODE, config.nodes)
         self.locks.create(LockLevel.NODE_RES, config.nodes)
         self.locks.create(LockLevel.NETWORK, config.networks)
-        self.replication.start(self._state, config)
+        self.replication.start(self._state, config, self.paths.position_file)
         self.store.add_listener(self._changed)
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()

@@ -11,11 +11,13 @@ it cannot succeed any more. A failed channel counts as failed at once until it w
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ganeti import errors
 from ganeti.base.copies import Round
@@ -349,14 +351,26 @@ class Replication:
         self._channels: dict[str, Channel] = {}
         #: number of the last write in this term
         self._sequence = 1
+        self._position: int | None = None
         self._snapshot: TakeSnapshot | None = None
         #: acknowledge what only this node has (the administrator said so)
         self.alone = False
 
-    def start(self, snapshot: TakeSnapshot, config: Config) -> None:
-        """Begin to send to the candidates."""
+    def start(self, snapshot: TakeSnapshot, config: Config, position_file: Path) -> None:
+        """Begin to send to the candidates, and to note in a file how new our own state is."""
         self._snapshot = snapshot
+        self._position = os.open(position_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._note_position()
         self.follow(config)
+
+    def _note_position(self) -> None:
+        """Not flushed: after a power cut this node only looks older than it is.
+
+        Always the same file, even when a later master has put another one in its place: then what
+        is noted here does not count any more.
+        """
+        if self._position is not None:
+            os.pwrite(self._position, f"{self._rpc.epoch:020d} {self._sequence:020d}\n".encode(), 0)
 
     def follow(self, config: Config) -> None:
         """Have one channel for each other candidate that is not offline."""
@@ -389,6 +403,9 @@ class Replication:
         for channel in channels:
             channel.flushed(max(0.0, end - time.monotonic()))
             channel.stop()
+        if self._position is not None:
+            os.close(self._position)
+            self._position = None
 
     def trouble(self) -> dict[str, str]:
         """Candidates without the newest state, and why."""
@@ -402,6 +419,7 @@ class Replication:
             total = 1 if self.alone else len(channels) + 1
             round_ = _Round(total, what)
             self._sequence += 1
+            self._note_position()
             for channel in channels:
                 channel.put(fill, self._sequence, round_ if what and not self.alone else None)
         return round_

@@ -12,9 +12,6 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.paths import Paths
 
-#: Sequence of the state on the node whose master made it: nobody has more of that term.
-COMPLETE = 2**62
-
 #: How new a copy of the state is: the term of the master that wrote it, and a number that grows
 #: with every write of that master. Of two copies the one with the larger has all of the other.
 Position = tuple[int, int]

@@ -310,7 +310,7 @@ def test_not_without_what_others_know(fresh: Cluster) -> None:
     revive(fresh, "node2")
     refused = fresh.gnt(FAILOVER, node="node2", timeout=90)
     assert refused.code == constants.EXIT_NOTMASTER
-    assert "node3.example.com has a newer configuration" in refused.err
+    assert "node3.example.com has newer data" in refused.err
     assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
     assert tags(fresh, "node3") == ["later"]
 
