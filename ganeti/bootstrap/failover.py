@@ -23,7 +23,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls import Identity
-from ganeti.node.term import read_position
+from ganeti.node.term import made_here, read_position
 from ganeti.ops.cluster import master_ip
 from ganeti.ops.hooks import FAILED, global_env
 from ganeti.paths import Paths
@@ -137,7 +137,11 @@ class Failover:
     def _own(self) -> vote.Own:
         jobs = JobFiles(self.where.queue)
         return vote.Own(
-            self.node, self.config.data.serial_no, jobs.last_id(), read_position(self.where)
+            self.node,
+            self.config.data.serial_no,
+            jobs.last_id(),
+            read_position(self.where),
+            made_here(self.where),
         )
 
     def _renewed(self) -> vote.Own:

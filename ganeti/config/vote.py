@@ -37,6 +37,8 @@ class Own:
     config_serial: int
     last_job: int
     position: Position = (0, 0)
+    #: the state was made by a master on this node
+    made_here: bool = False
 
 
 def majority(count: int) -> int:
@@ -100,6 +102,8 @@ def newer_data(
         view = answer.value
         if view.config_serial is None or view.position < here:
             continue
+        if own.made_here and view.position[0] == here[0] == own.position[0]:
+            continue  # it got all it has from here
         if view.position > here:
             return (
                 f"{node.name} has newer data (term {view.position[0]}, write {view.position[1]};"

@@ -25,7 +25,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import BGL, LockLevel
 from ganeti.net.tls import Identity
-from ganeti.node.term import read_position
+from ganeti.node.term import made_here, read_position
 from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
@@ -119,6 +119,7 @@ class Core:
             config.data.serial_no,
             self.job_files.last_id(),
             read_position(self.paths),
+            made_here(self.paths),
         )
         if alone:
             self.replication.alone = True

@@ -23,6 +23,7 @@ from ganeti import errors
 from ganeti.base.copies import Round
 from ganeti.model.config import Config
 from ganeti.model.node import Node
+from ganeti.node.term import position_text
 from ganeti.rpc.calls import NodeCalls, encode_content
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import ReplicaUpdate
@@ -370,7 +371,8 @@ class Replication:
         is noted here does not count any more.
         """
         if self._position is not None:
-            os.pwrite(self._position, f"{self._rpc.epoch:020d} {self._sequence:020d}\n".encode(), 0)
+            text = position_text((self._rpc.epoch, self._sequence), own=True)
+            os.pwrite(self._position, text.encode("ascii"), 0)
 
     def follow(self, config: Config) -> None:
         """Have one channel for each other candidate that is not offline."""

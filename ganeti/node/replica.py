@@ -131,7 +131,7 @@ class Replica:
             try:
                 if self._term.seen() == (update.epoch, self._name):
                     # The master is on this node and has its files itself; it has just won a vote.
-                    term.write_position(self._paths, (update.epoch, 0))
+                    term.write_position(self._paths, (update.epoch, 0), own=True)
                     return True
                 with self._alone():
                     self._write_jobs(update)

@@ -17,18 +17,39 @@ from ganeti.paths import Paths
 Position = tuple[int, int]
 
 
+#: Third word of the file on the node whose master made the state.
+_OWN = "own"
+
+
 def read_position(paths: Paths) -> Position:
     """Position of the state on this node; (0, 0) when it is not known."""
+    return _read(paths)[0]
+
+
+def made_here(paths: Paths) -> bool:
+    """Whether the state was made by a master on this node.
+
+    Then no copy has more of that term, whatever the numbers say: they are not flushed.
+    """
+    return _read(paths)[1]
+
+
+def _read(paths: Paths) -> tuple[Position, bool]:
     try:
         words = files.read_text(paths.position_file).split()
     except FileNotFoundError:
-        return 0, 0
-    if len(words) != 2 or not all(word.isdigit() for word in words):
-        return 0, 0
-    return int(words[0]), int(words[1])
+        return (0, 0), False
+    if len(words) < 2 or not all(word.isdigit() for word in words[:2]):
+        return (0, 0), False
+    return (int(words[0]), int(words[1])), words[2:] == [_OWN]
 
 
-def write_position(paths: Paths, position: Position) -> None:
+def position_text(position: Position, *, own: bool) -> str:
+    """Content of the file; always as long for the same owner, so that it can be overwritten."""
+    return f"{position[0]:020d} {position[1]:020d}{f' {_OWN}' if own else ''}\n"
+
+
+def write_position(paths: Paths, position: Position, *, own: bool = False) -> None:
     """Note how new the state is; call it when the state is on disk.
 
     Only a new term is flushed: a number lost in a power cut makes the copy look older than it is,
@@ -36,7 +57,7 @@ def write_position(paths: Paths, position: Position) -> None:
     """
     old = read_position(paths)
     if position > old:
-        text = f"{position[0]} {position[1]}\n"
+        text = position_text(position, own=own)
         files.write_atomic(paths.position_file, text, mode=0o644, fsync=position[0] != old[0])
 
 
