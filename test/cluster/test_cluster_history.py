@@ -101,7 +101,7 @@ def test_the_difference_of_two_times(cluster: Cluster, web: float) -> None:
     assert ran.lines[0].startswith("From: ")
     middle = next(c["time"] for c in history(cluster, "web1")["changes"]
                   if c["reason"] == "open for customers")  # fmt: skip
-    text = cluster.ok(f"cluster diff {middle - 0.0001:.6f} {middle:.6f}").out
+    text = cluster.ok(f"cluster diff {middle - 0.0001:.6f} {middle + 0.0001:.6f}").out
     assert "Instance web1.example.com: changed (change " in text
     assert "  admin_state: down -> up\n" in text
     assert cluster.ok("cluster diff now now").lines[-1] == "No difference"
