@@ -70,6 +70,8 @@ def test_ctrl_c_detaches_and_the_job_goes_on(cluster: Cluster) -> None:
     process = subprocess.Popen(
         cluster.argv("debug", "delay", "60"), env=cluster.env(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # whoever runs the tests in the background has it ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
     def running() -> list[list[str]]:
