@@ -177,15 +177,23 @@ def test_readers_of_a_file_that_is_written_again_and_again_see_whole_contents(
     assert (len(words), len(set(words))) == (20000, 1)
 
 
-def test_a_new_file_is_written_whole_with_its_mode(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("something longer that was there")
-    path.unlink()
-    files.write_synced(path, b"x" * 100_000, mode=0o600)
-    assert path.read_bytes() == b"x" * 100_000
-    assert mode_of(path) == 0o600
-    files.write_synced(path, b"short")
-    assert path.read_bytes() == b"short"
+def test_many_files_are_replaced_and_nothing_is_left(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "job-1").write_text("something longer that was there")
+    contents = {f"job-{n}": b"x" * n for n in range(1, 200)}
+    files.write_many(tmp_path, {**contents, "serial": b"199\n", "keys/a": b"7"},
+                     unflushed=("serial",))  # fmt: skip
+    found = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert found == {**contents, "serial": b"199\n"}
+    assert (tmp_path / "keys" / "a").read_bytes() == b"7"
+    files.write_many(tmp_path, {})
+
+
+def test_many_files_on_a_disk_that_refuses_one(tmp_path: Path) -> None:
+    (tmp_path / "job-1").write_text("old")
+    with pytest.raises(OSError, match="No such file"):
+        files.write_many(tmp_path, {"job-1": b"new", "nowhere/x": b"new"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job-1"]
 
 
 # directories
