@@ -59,7 +59,7 @@ clean: ## remove everything that was made
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 install: ## install programs and OS definitions below PREFIX (DESTDIR is honoured)
-	@$(PYTHON) -m pip install --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
+	@$(PYTHON) -m pip install --ignore-installed --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
 	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
 	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
 	@install -d "$(DESTDIR)$(PREFIX)/share/man/man8"
