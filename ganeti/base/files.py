@@ -130,7 +130,7 @@ def write_atomic(
         finally:
             os.close(fd)
         os.rename(tmp, path)
-    except BaseException:
+    except BaseException:  # an interrupt too: the rest is removed, then it goes on
         with contextlib.suppress(FileNotFoundError):
             os.unlink(tmp)
         raise

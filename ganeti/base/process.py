@@ -100,7 +100,7 @@ def _communicate(
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
         return *_last_words(child), True
-    except BaseException:
+    except BaseException:  # an interrupt too: the program must not outlive us
         kill_group(child.pid)
         _last_words(child)
         raise

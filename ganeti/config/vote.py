@@ -182,7 +182,7 @@ def hold(
         late = renew is not None and newer_data(config, own, answers, retiring=retiring) is not None
         if (missing is None and not late) or time.monotonic() + PAUSE > end:
             break
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
     problem = None
     if missing is None and not failover:
         problem = other_master(config, own, answers)

@@ -236,7 +236,7 @@ class FakeHypervisor(Hypervisor):
         if rule is None:
             return None
         if rule.delay:
-            time.sleep(rule.delay)
+            time.sleep(rule.delay)  # what the script asks for: a slow hypervisor
         if rule.fail is not UNSET:
             raise errors.HypervisorError(str(rule.fail))
         return rule

@@ -328,7 +328,7 @@ class Client:
         except OSError as err:
             link.sock.close()
             raise _connect_error(call, err) from err
-        except BaseException:
+        except BaseException:  # an interrupt too: the connection is closed, then it goes on
             link.sock.close()
             raise
         return link
@@ -348,7 +348,7 @@ class Client:
         try:
             _send(link, head, call.body)
             response, reusable = link.receive(self._max_response)
-        except BaseException as err:
+        except BaseException as err:  # an interrupt too: the connection is closed, then it goes on
             self._drop(link)
             if isinstance(err, OSError | http.client.HTTPException):
                 raise self._call_error(call, err) from err

@@ -435,7 +435,7 @@ class Identity:
         Raises:
             X509CertError: a file is missing or cannot be used.
         """
-        verify = SSL.VERIFY_NONE
+        verify = SSL.VERIFY_NONE  # a server whose clients prove who they are in another way
         if require_client:
             verify = SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT
         if self.cert_file is None or (require_client and self.ca_file is None):

@@ -181,7 +181,7 @@ class FramedClient:
             raise errors.ConnectionClosedError(
                 f"Error while {doing} the daemon behind {self._path}: {err.strerror}"
             ) from err
-        except BaseException:
+        except BaseException:  # an interrupt too: the socket is closed, then it goes on
             self.close()
             raise
 
@@ -236,7 +236,7 @@ def _connect_once(path: Path, timeout: float) -> socket.socket:
         with _short_name(path) as name:
             sock.connect(name)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
-    except BaseException:
+    except BaseException:  # an interrupt too: the socket is closed, then it goes on
         sock.close()
         raise
     return sock
@@ -295,13 +295,13 @@ def listen(path: Path, mode: int, gid: int | None = None, backlog: int = 128) ->
                 os.chown(new, -1, gid)
             sock.listen(backlog)
             os.rename(new, path)
-        except BaseException:
+        except BaseException:  # an interrupt too: the new name is removed, then it goes on
             new.unlink()
             raise
     except OSError as err:
         sock.close()
         raise errors.LuxiError(f"Cannot listen on {path}: {err.strerror or err}") from err
-    except BaseException:
+    except BaseException:  # an interrupt too: the socket is closed, then it goes on
         sock.close()
         raise
     return sock

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 from ganeti.opcodes.values import refuse
 
 
-class _Address(str):
+class _Address(str, ABC):
     """Text that is a network address of one kind; kept as it was written."""
 
     __slots__ = ()
@@ -28,11 +29,12 @@ class _Address(str):
                 cls._check(raw)
             except ValueError:
                 raise refuse(cls.expected, raw) from None
-        return cls(raw)
+        return str.__new__(cls, raw)
 
     @classmethod
+    @abstractmethod
     def _check(cls, text: str) -> None:
-        raise NotImplementedError
+        """Raise ValueError when the text is no such address."""
 
 
 class Ipv4Address(_Address):

@@ -7,6 +7,7 @@ type that describes its JSON form). :func:`decode_value` calls them; nothing is 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
@@ -56,7 +57,7 @@ def read_part(raw: Any, kind: type[T], at: str = "") -> T:
         raise ValueError(f"{err} - at `${at}`" if at else str(err)) from err
 
 
-class Value:
+class Value(ABC):
     """Base of wire types that are compared and shown by their slots."""
 
     __slots__ = ()
@@ -65,13 +66,13 @@ class Value:
     shape: ClassVar[Any]
 
     @classmethod
+    @abstractmethod
     def from_wire(cls, raw: Any) -> Self:
         """Read the JSON form; raises ValueError when it cannot be used."""
-        raise NotImplementedError
 
+    @abstractmethod
     def to_wire(self) -> Any:
         """The JSON form that ``from_wire`` reads back as an equal value."""
-        raise NotImplementedError
 
     def _parts(self) -> dict[str, Any]:
         names = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())]

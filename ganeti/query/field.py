@@ -9,6 +9,7 @@ to ``(status, value)``. What is the same for all rows is worked out in the gette
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -118,7 +119,7 @@ def unknown(name: str) -> dict[str, str]:
     }
 
 
-class Kind(Generic[R]):
+class Kind(ABC, Generic[R]):
     """A kind of thing that can be queried; the base of those in ``kinds/``.
 
     Rows are what the getters' columns take. A subclass says where they come from.
@@ -220,9 +221,9 @@ class Kind(Generic[R]):
 
     # rows --------------------------------------------------------------------------------
 
+    @abstractmethod
     def rows(self, ctx: Context) -> Sequence[R]:
         """All rows in natural order; the caller does not change the list."""
-        raise NotImplementedError
 
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[R]:
         """The rows with these names, in this order.
@@ -237,7 +238,7 @@ class Kind(Generic[R]):
 
     def row_name(self, row: R) -> str:
         """Name of a row, for :meth:`lookup`."""
-        raise NotImplementedError
+        return str(getattr(row, self.name_field))
 
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[R]:
         """All rows in which one of ``index_fields`` may equal one of the values, in order."""

@@ -57,7 +57,7 @@ class Rounds:
             ours.begun = True
         try:
             made = ours.result = work()
-        except BaseException as err:
+        except BaseException as err:  # those who joined the round get it too
             ours.error = err
             raise
         finally:

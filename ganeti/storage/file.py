@@ -188,7 +188,7 @@ class FileDevice(Device):
                 os.ftruncate(fd, size * MIB)
                 os.fsync(fd)
                 os.fsync(parent)
-            except BaseException:
+            except BaseException:  # an interrupt too: no half-made disk stays
                 os.unlink(name, dir_fd=parent)
                 raise
             finally:

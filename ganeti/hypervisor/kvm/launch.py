@@ -53,7 +53,7 @@ def launch(
         raise errors.HypervisorError(
             f"QEMU did not get ready in {timeout:g} s and was ended: {shlex.join(argv)[:200]}"
         ) from err
-    except BaseException:
+    except BaseException:  # an interrupt too: no half-started QEMU stays
         _end(child, pid_file)
         raise
     text = output.decode("utf-8", "replace").strip()

@@ -61,12 +61,12 @@ class Qmp:
         sock = connect_unix(path, timeout)
         try:
             qmp = cls(path, sock, timeout)
-        except BaseException:
+        except BaseException:  # an interrupt too: the connection is closed, then it goes on
             sock.close()
             raise
         try:
             qmp._call(qmp._client.connect(sock), "the greeting", timeout)
-        except BaseException:
+        except BaseException:  # an interrupt too: the connection is closed, then it goes on
             qmp.close()
             raise
         return qmp

@@ -9,8 +9,8 @@ from typing import Any
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.query.field import Context, Kind, Task
-from ganeti.query.live import Answers, ExtStorageInfo, Need, NodeState
-from ganeti.query.tables import sort_key
+from ganeti.query.kinds import definitions
+from ganeti.query.live import Answers, ExtStorageInfo, Need
 
 OTHER = FieldKind.OTHER
 
@@ -33,30 +33,12 @@ class ExtStorageKind(Kind[Row]):
 
     def rows(self, ctx: Context) -> Sequence[Row]:
         answers: Answers[Sequence[ExtStorageInfo]] = ctx.live[Need.EXTSTORAGE]
-        good = {
-            uuid: answer.payload or ()
-            for uuid, answer in answers.items()
-            if answer.state is NodeState.OK
-        }
-        names = {info.name for infos in good.values() for info in infos}
-        return [
-            Row(
-                name,
-                {
-                    uuid: [info for info in infos if info.name == name]
-                    for uuid, infos in good.items()
-                },
-            )
-            for name in sorted(names, key=sort_key)
-        ]
-
-    def row_name(self, row: Row) -> str:
-        return row.name
+        return [Row(name, found) for name, found in definitions.by_name(answers)]
 
     def tasks(
         self, ctx: Context, needs: frozenset[Need], rows: Sequence[Row]
     ) -> Mapping[Need, Task]:
-        nodes = [node for node in ctx.tables.nodes if node.vm_capable and not node.offline]
+        nodes = definitions.searched(ctx)
         return {Need.EXTSTORAGE: lambda: ctx.sources.extstorage_diagnose(nodes)}
 
 

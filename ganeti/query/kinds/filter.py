@@ -20,9 +20,6 @@ class FilterKind(Kind[FilterRule]):
     def rows(self, ctx: Context) -> Sequence[FilterRule]:
         return ctx.tables.filters
 
-    def row_name(self, row: FilterRule) -> str:
-        return row.uuid
-
     def candidates(self, ctx: Context, values: set[Any]) -> Sequence[FilterRule]:
         return [rule for rule in ctx.tables.filters if rule.uuid in values]
 

@@ -181,9 +181,15 @@ def test_a_field_that_breaks_the_rules_cannot_be_made(name, title, doc):
         Field(name, title, FieldKind.TEXT, doc, lambda ctx: lambda row: (0, row))
 
 
+class Things(Kind[str]):
+    name = "thing"
+
+    def rows(self, ctx):
+        return []
+
+
 def test_a_field_cannot_be_defined_twice():
-    kind = Kind()
-    kind.name = "thing"
+    kind = Things()
     kind.attribute("name", "Name", FieldKind.TEXT, "A name", "name")
     with pytest.raises(ProgrammerError, match="the thing field 'name' is defined twice"):
         kind.attribute("name", "Name", FieldKind.TEXT, "A name", "name")
