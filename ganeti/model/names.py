@@ -14,24 +14,28 @@ JobId = NewType("JobId", int)
 
 
 class HypervisorName(StrEnum):
-    XEN_PVM = "xen-pvm"
-    XEN_HVM = "xen-hvm"
-    KVM = "kvm"
+    """Hypervisors an instance can run under."""
+
     CHROOT = "chroot"
-    LXC = "lxc"
     FAKE = "fake"
+    KVM = "kvm"
+    LXC = "lxc"
+    XEN_HVM = "xen-hvm"
+    XEN_PVM = "xen-pvm"
 
 
 class DiskTemplate(StrEnum):
-    DISKLESS = "diskless"
-    FILE = "file"
-    SHAREDFILE = "sharedfile"
-    PLAIN = "plain"
+    """How the disks of an instance are stored."""
+
     BLOCKDEV = "blockdev"
+    DISKLESS = "diskless"
     DRBD = "drbd"
-    RBD = "rbd"
     EXT = "ext"
+    FILE = "file"
     GLUSTER = "gluster"
+    PLAIN = "plain"
+    RBD = "rbd"
+    SHAREDFILE = "sharedfile"
 
 
 #: Computed template of an instance whose disks differ.
@@ -45,6 +49,8 @@ class AdminState(StrEnum):
 
 
 class AdminStateSource(StrEnum):
+    """Who decided that an instance is up or down."""
+
     ADMIN = "admin"
     USER = "user"
 
@@ -71,6 +77,8 @@ class RunState(IntEnum):
 
 
 class AllocPolicy(StrEnum):
+    """How willingly an allocator puts instances into a node group."""
+
     PREFERRED = "preferred"
     LAST_RESORT = "last_resort"
     UNALLOCABLE = "unallocable"
@@ -84,6 +92,8 @@ class NicMode(StrEnum):
 
 
 class DiskMode(StrEnum):
+    """Whether a guest may write to a disk."""
+
     RO = "ro"
     RW = "rw"
 
@@ -113,9 +123,11 @@ JOBS_PENDING = frozenset({JobStatus.QUEUED, JobStatus.WAITING, JobStatus.CANCELI
 
 
 class RebootType(StrEnum):
-    SOFT = "soft"
-    HARD = "hard"
+    """How an instance is rebooted."""
+
     FULL = "full"
+    HARD = "hard"
+    SOFT = "soft"
 
 
 class LockLevel(IntEnum):
@@ -140,8 +152,10 @@ BGL = "BGL"
 
 
 class TagKind(StrEnum):
+    """Objects that carry tags."""
+
     CLUSTER = "cluster"
-    NODEGROUP = "nodegroup"
-    NODE = "node"
     INSTANCE = "instance"
     NETWORK = "network"
+    NODE = "node"
+    NODEGROUP = "nodegroup"

@@ -18,6 +18,9 @@ from ganeti.opcodes.base import OpCode, id_of
 
 _PLAIN = {Any: "any", str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
 
+#: Enumerations whose published name differs from the name of the class.
+_ENUM_NAMES = {"HypervisorName": "Hypervisor"}
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -120,7 +123,7 @@ def _compound(kind: Any) -> str:
     if origin is Literal:
         return f"oneof({','.join(texts)})"
     if issubclass(kind, Enum):
-        return f"enum:{kind.__name__}"
+        return f"enum:{_ENUM_NAMES.get(kind.__name__, kind.__name__)}"
     if issubclass(kind, OpCode):
         return id_of(kind)
     raise TypeError(f"no notation for {kind!r}")

@@ -1,19 +1,50 @@
 """Words that opcode parameters accept; every value is the exact text on the wire.
 
-Class names are the ones of the interface tables, so that documentation can refer to them.
+Class names are the ones of the interface tables, so that documentation can refer to them. What the
+configuration knows too is the same enumeration (``model/names.py``).
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
+from ganeti.model.names import (
+    AdminStateSource,
+    AllocPolicy,
+    DiskMode,
+    DiskTemplate,
+    RebootType,
+    TagKind,
+)
+from ganeti.model.names import HypervisorName as Hypervisor
 
-class AllocPolicy(StrEnum):
-    """How willingly an allocator puts instances into a node group."""
-
-    PREFERRED = "preferred"
-    LAST_RESORT = "last_resort"
-    UNALLOCABLE = "unallocable"
+__all__ = [
+    "AdminStateSource",
+    "AllocPolicy",
+    "CVErrorCode",
+    "DdmFull",
+    "DdmSimple",
+    "DiskMode",
+    "DiskTemplate",
+    "EvacMode",
+    "ExportMode",
+    "FileDriver",
+    "FinalStatus",
+    "Hypervisor",
+    "IAllocatorMode",
+    "IAllocatorTestDir",
+    "InstCreateMode",
+    "MigrationMode",
+    "NICMode",
+    "OobCommand",
+    "QueryTypeOp",
+    "RebootType",
+    "ReplaceDisksMode",
+    "SshKeyType",
+    "StorageType",
+    "TagKind",
+    "VerifyOptionalChecks",
+]
 
 
 class CVErrorCode(StrEnum):
@@ -69,20 +100,6 @@ class VerifyOptionalChecks(StrEnum):
     NPLUSONE_MEM = "nplusone_mem"
 
 
-class DiskTemplate(StrEnum):
-    """How the disks of an instance are stored."""
-
-    BLOCKDEV = "blockdev"
-    DISKLESS = "diskless"
-    DRBD = "drbd"
-    EXT = "ext"
-    FILE = "file"
-    GLUSTER = "gluster"
-    PLAIN = "plain"
-    RBD = "rbd"
-    SHAREDFILE = "sharedfile"
-
-
 class StorageType(StrEnum):
     """Kinds of storage a node can report."""
 
@@ -103,24 +120,6 @@ class FileDriver(StrEnum):
     BLKTAP = "blktap"
     BLKTAP2 = "blktap2"
     LOOP = "loop"
-
-
-class DiskMode(StrEnum):
-    """Whether a guest may write to a disk."""
-
-    RO = "ro"
-    RW = "rw"
-
-
-class Hypervisor(StrEnum):
-    """Hypervisors an instance can run under."""
-
-    CHROOT = "chroot"
-    FAKE = "fake"
-    KVM = "kvm"
-    LXC = "lxc"
-    XEN_HVM = "xen-hvm"
-    XEN_PVM = "xen-pvm"
 
 
 class NICMode(StrEnum):
@@ -148,26 +147,11 @@ class ExportMode(StrEnum):
     REMOTE = "remote"
 
 
-class RebootType(StrEnum):
-    """How an instance is rebooted."""
-
-    FULL = "full"
-    HARD = "hard"
-    SOFT = "soft"
-
-
 class MigrationMode(StrEnum):
     """Whether a guest keeps running while it migrates."""
 
     LIVE = "live"
     NON_LIVE = "non-live"
-
-
-class AdminStateSource(StrEnum):
-    """Who decided that an instance is up or down."""
-
-    ADMIN = "admin"
-    USER = "user"
 
 
 class ReplaceDisksMode(StrEnum):
@@ -248,16 +232,6 @@ class QueryTypeOp(StrEnum):
     NETWORK = "network"
     NODE = "node"
     OS = "os"
-
-
-class TagKind(StrEnum):
-    """Objects that carry tags."""
-
-    CLUSTER = "cluster"
-    INSTANCE = "instance"
-    NETWORK = "network"
-    NODE = "node"
-    NODEGROUP = "nodegroup"
 
 
 class SshKeyType(StrEnum):
