@@ -304,6 +304,29 @@ class RequestError(ProtocolError):
     """The master daemon could not understand the request."""
 
 
+class AccessError(GenericError):
+    """The one who asks is known but lacks the permission for this."""
+
+    http_status = 403
+
+
+class AuthenticationError(AccessError):
+    """User name, password or token is missing or wrong."""
+
+    http_status = 401
+
+
+class ThrottledError(AuthenticationError):
+    """Too many wrong passwords came from this address (text, seconds to wait)."""
+
+    http_status = 429
+
+    @property
+    def retry_after(self) -> int:
+        """Whole seconds after which the next attempt is looked at."""
+        return int(self.args[1]) if len(self.args) > 1 else 1
+
+
 class RapiTestResult(GenericError):
     """A test of the remote API failed."""
 

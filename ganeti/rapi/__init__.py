@@ -1,0 +1,1 @@
+"""The remote API: HTTPS and JSON in front of LUXI."""

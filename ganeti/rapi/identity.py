@@ -1,0 +1,104 @@
+"""Who makes a request and what that one may do; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ganeti import errors
+
+READ = "read"
+WRITE = "write"
+#: Family of single permissions by the first part of a path after ``/2/``; else ``cluster``.
+_FAMILIES = {
+    "instances": "instance",
+    "instances-multi-alloc": "instance",
+    "nodes": "node",
+    "groups": "group",
+    "networks": "network",
+    "jobs": "job",
+    "filters": "filter",
+    "query": "query",
+    "events": "events",
+    "os": "os",
+}
+_VERBS = {"GET": "read", "POST": "add", "DELETE": "remove", "PUT": "replace"}
+_EXCEPTIONS = {("DELETE", "job"): "job.cancel", ("PUT", "query"): "query.read"}
+#: GET of these last parts is more than reading the object.
+_GET_ACTIONS = frozenset({"console", "wait", "storage"})
+
+
+def permission_of(method: str, path: str) -> str:
+    """Name of the single permission that a route needs: ``instance.startup``, ``node.read``.
+
+    ``path`` is the route's template (``/2/instances/{instance_name}/startup``). The name is the
+    family of the resource and either the action that ends the path or what the method does.
+    """
+    parts = [part for part in path.split("/")[2:] if part]
+    family = _FAMILIES.get(parts[0]) if parts else None
+    words = [part for part in parts[family is not None :] if part[0] not in "{<"]
+    family = family or "cluster"
+    if words and (method != "GET" or words[-1] in _GET_ACTIONS):
+        return f"{family}.{'-'.join(words)}"
+    return _EXCEPTIONS.get((method, family)) or f"{family}.{_VERBS.get(method, method.lower())}"
+
+
+def wanted(method: str, path: str, access: Iterable[str]) -> frozenset[str]:
+    """What a route asks for: its access list and its single permission; nothing if that is empty.
+
+    ``access`` is the list of the interface (``read``, ``write``), of which one suffices.
+    """
+    names = frozenset(access)
+    return names | {permission_of(method, path)} if names else names
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A user, a token or, with an empty name, somebody who did not say who it is.
+
+    ``group`` (name of a node group) and ``tag`` (of instances) narrow all permissions to the
+    objects that belong to them.
+    """
+
+    name: str
+    permissions: frozenset[str]
+    group: str | None = None
+    tag: str | None = None
+
+    @property
+    def anonymous(self) -> bool:
+        return not self.name
+
+    @property
+    def limited(self) -> bool:
+        """Whether only some objects of the cluster may be seen and changed."""
+        return self.group is not None or self.tag is not None
+
+    def may(self, wanted: Iterable[str]) -> bool:
+        """Whether one of the wanted permissions is held; none wanted lets everybody in.
+
+        ``write`` implies ``read``.
+        """
+        wanted = frozenset(wanted)
+        if not wanted or self.permissions & wanted:
+            return True
+        return READ in wanted and WRITE in self.permissions
+
+    def require(self, wanted: Iterable[str]) -> None:
+        """Let only those pass who hold one of the wanted permissions.
+
+        Raises:
+            AuthenticationError: nobody has said who asks.
+            AccessError: that one is known but may not do this.
+        """
+        wanted = frozenset(wanted)
+        if self.may(wanted):
+            return
+        if self.anonymous:
+            raise errors.AuthenticationError("This resource needs a user name and a password")
+        raise errors.AccessError(
+            f"User '{self.name}' has none of the permissions: {', '.join(sorted(wanted))}"
+        )
+
+
+ANONYMOUS = Identity("", frozenset())
