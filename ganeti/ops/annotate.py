@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import msgspec
 
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -13,70 +11,26 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
-from ganeti.model.node import Node
-from ganeti.model.params import Params, fill
+from ganeti.model.params import fill
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
-#: Name of a parameter of a DRBD disk -> its name on the node side; others keep theirs.
-_DRBD_NAMES = {
-    "metavg": "default-metavg",
-    "disk-barriers": "disabled-barriers",
-    "meta-barriers": "disable-meta-flush",
-}
-#: Parameters of a DRBD disk that belong to its volumes, in the order of the children.
-_DRBD_STRIPES = ("data-stripes", "meta-stripes")
 
-
-def disk(config: Config, item: Disk, node: Node) -> NodeDisk:
-    """A disk for one of its nodes: complete logical parameters, and what only holds there.
-
-    The dynamic parameters of a DRBD disk are ``local-ip``, ``remote-ip``, ``local-minor`` and
-    ``remote-minor``; a node that is none of its two gets none.
-    """
+def disk(config: Config, item: Disk, group: str) -> NodeDisk:
+    """A disk with the parameters of its template in a node group."""
     assert item.dev_type is not None
-    params = config.diskparams(DiskTemplate(item.dev_type), node.group)
-    children = tuple(disk(config, child, node) for child in item.children)
-    dynamic: Params = {}
-    if item.dev_type is DiskTemplate.DRBD:
-        children = tuple(
-            msgspec.structs.replace(child, params={**child.params, "stripes": params[stripes]})
-            for child, stripes in zip(children, _DRBD_STRIPES)
-        )
-        params = {
-            _DRBD_NAMES.get(key, key): value
-            for key, value in params.items()
-            if key not in _DRBD_STRIPES
-        }
-        dynamic = _drbd_ends(config, item, node)
     return NodeDisk(
         uuid=item.uuid,
         dev_type=item.dev_type,
         logical_id=tuple(item.logical_id),
-        children=children,
+        children=tuple(disk(config, child, group) for child in item.children),
         nodes=tuple(item.nodes),
         iv_name=item.iv_name,
         size=item.size,
         mode=item.mode,
         name=item.name,
         spindles=item.spindles,
-        params={**params, **(item.params or {})},
-        dynamic_params=dynamic,
+        params=config.diskparams(DiskTemplate(item.dev_type), group),
     )
-
-
-def _drbd_ends(config: Config, item: Disk, node: Node) -> Params:
-    """Addresses and minors of a DRBD disk ``(node, node, port, minor, minor, secret)``."""
-    first, second, _port, first_minor, second_minor, _secret = item.logical_id
-    ends = {first: (second, first_minor, second_minor), second: (first, second_minor, first_minor)}
-    if node.uuid not in ends:
-        return {}
-    peer, local_minor, remote_minor = ends[node.uuid]
-    return {
-        "local-ip": node.secondary_ip,
-        "remote-ip": config.nodes[peer].secondary_ip,
-        "local-minor": local_minor,
-        "remote-minor": remote_minor,
-    }
 
 
 def nic(config: Config, item: Nic, group: str) -> NodeNic:
@@ -100,16 +54,13 @@ def instance(
     hvparams: Mapping[str, Any] | None = None,
     beparams: Mapping[str, Any] | None = None,
     osparams: Mapping[str, Any] | None = None,
-    disks: Sequence[Disk] | None = None,
-    node: Node | None = None,
+    disks: list[Disk] | None = None,
 ) -> NodeInstance:
     """An instance with complete parameters; the keyword arguments override for this call only.
 
-    ``disks`` is for an instance that is not (or not in this form) in the configuration. The disks
-    are as its primary node needs them, or ``node``.
+    ``disks`` is for an instance that is not (or not in this form) in the configuration.
     """
     assert item.hypervisor is not None
-    place = node or config.nodes[item.primary_node]
     group = config.nodes[item.primary_node].group
     return NodeInstance(
         uuid=item.uuid,
@@ -125,7 +76,7 @@ def instance(
         ),
         nics=tuple(nic(config, card, group) for card in item.nics),
         disks_info=tuple(
-            disk(config, each, place)
+            disk(config, each, group)
             for each in (config.disks_of(item) if disks is None else disks)
         ),
         admin_state=item.admin_state,

@@ -187,7 +187,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
             uuid: (
                 online[uuid],
-                ([annotate.disk(config, disk, online[uuid]) for _i, disk in pairs],),
+                ([annotate.disk(config, disk, online[uuid].group) for _i, disk in pairs],),
             )
             for uuid, pairs in wanted.items()
         }

@@ -257,7 +257,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             ctx.rpc.one(
                 self.node,
                 NodeCalls.blockdev_create,
-                annotate.disk(ctx.config, disk, self.node),
+                annotate.disk(ctx.config, disk, self.node.group),
                 disk.size,
                 self.name,
                 True,

@@ -33,7 +33,7 @@ def shutdown(ctx: Context, instance: Instance, disks: Sequence[Disk] | None = No
     node = config.nodes[instance.primary_node]
     for item in config.disks_of(instance) if disks is None else disks:
         try:
-            ctx.rpc.one(node, NodeCalls.blockdev_shutdown, annotate.disk(config, item, node))
+            ctx.rpc.one(node, NodeCalls.blockdev_shutdown, annotate.disk(config, item, node.group))
         except errors.GanetiError as err:
             ctx.warn(f"disk {item.iv_name} could not be deactivated: {errors.text(err)}")
 
@@ -54,7 +54,7 @@ def remove(ctx: Context, disks: Sequence[Disk]) -> list[str]:
                 continue
             try:
                 ctx.rpc.one(
-                    node, NodeCalls.blockdev_remove, annotate.disk(config, item, node)
+                    node, NodeCalls.blockdev_remove, annotate.disk(config, item, node.group)
                 )
             except errors.GanetiError as err:
                 failures.append(f"disk {item.iv_name}: {errors.text(err)}")

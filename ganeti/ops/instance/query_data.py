@@ -134,7 +134,7 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
             return None
         node = config.nodes[item.primary_node]
         try:
-            wire = annotate.disk(config, disk, node)
+            wire = annotate.disk(config, disk, node.group)
             status = self.ctx.rpc.one(node, NodeCalls.blockdev_find, wire)
         except errors.GanetiError as err:
             self.ctx.warn(f"state of disk {disk.iv_name} of {item.name}: {errors.text(err)}")
