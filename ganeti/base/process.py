@@ -11,12 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ganeti import errors
+from ganeti import errors, paths
 
-#: Environment of programs started by the daemons unless told otherwise.
+#: Where programs started by the daemons are looked for unless told otherwise.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #: Seconds a killed program gets to be gone.
 KILL_WAIT = 1.0
+
+
+def search_path() -> str:
+    """Directories where programs are looked for.
+
+    A cluster inside a directory looks into each node's own ``/usr/local/sbin`` first, so a node
+    can have storage tools of its own.
+    """
+    if not paths.is_rooted():
+        return SAFE_PATH
+    return f"{paths.current().under('/usr/local/sbin')}:{SAFE_PATH}"
 
 
 @dataclass(frozen=True)
@@ -55,14 +66,14 @@ def run(
 
     The end is that of the program and of both outputs: something that it left in the background
     with its outputs is waited for, too. When the time is over its process group is killed.
-    ``env`` replaces the environment (default: PATH and LC_ALL=C only). With ``log`` both outputs
-    are appended to that file and ``stdout`` of the result is empty.
+    ``env`` replaces the environment (default: LC_ALL=C and PATH from :func:`search_path` only).
+    With ``log`` both outputs are appended to that file and ``stdout`` of the result is empty.
 
     Raises:
         CommandError: the program cannot be started (missing, not executable, a zero byte in
             its words).
     """
-    environment = {"PATH": SAFE_PATH, "LC_ALL": "C"} if env is None else dict(env)
+    environment = {"PATH": search_path(), "LC_ALL": "C"} if env is None else dict(env)
     with contextlib.ExitStack() as stack:
         out: int = subprocess.PIPE
         err: int = subprocess.PIPE

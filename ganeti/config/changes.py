@@ -7,13 +7,15 @@ from typing import Any
 
 import msgspec
 
-from ganeti import errors
+from ganeti import constants, errors
+from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.base import ConfigObject, Stamped
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 
 #: Keys that every change of an object changes; the record has them anyway.
@@ -97,27 +99,50 @@ class Draft:
         self.put(instance)
 
     def remove_instance(self, instance: Instance) -> None:
-        """Forget an instance, its disks and its port."""
+        """Forget an instance, its disks and its ports."""
         for uuid in instance.disks:
             disk = self.config.disks.get(uuid)
             if disk is not None:
-                self.delete(disk)
+                self.remove_disk(disk)
         if instance.network_port is not None:
-            pool = {*self.cluster.tcpudp_port_pool, instance.network_port}
-            self.update_cluster(tcpudp_port_pool=tuple(sorted(pool)))
+            self.release_port(instance.network_port)
         self.delete(instance)
 
+    def remove_disk(self, disk: Disk) -> None:
+        """Forget a disk; the port of a DRBD disk is free again."""
+        port = drbd.port(disk)
+        if port is not None:
+            self.release_port(port)
+        self.delete(disk)
+
+    def number_disk(self, disk: Disk) -> Disk:
+        """The disk with a TCP port of its own, if it is a DRBD disk that has none yet."""
+        if disk.dev_type is not DiskTemplate.DRBD or drbd.port(disk) is not None:
+            return disk
+        node_a, node_b, _none, *rest = disk.logical_id
+        return base.replace(disk, logical_id=(node_a, node_b, self.allocate_port(), *rest))
+
+    def release_port(self, port: int) -> None:
+        """Give a TCP port back. Idempotent."""
+        pool = {*self.cluster.tcpudp_port_pool, port}
+        self.update_cluster(tcpudp_port_pool=tuple(sorted(pool)))
+
     def allocate_port(self) -> int:
-        """A free TCP port for an instance; given-back ones first."""
+        """A free TCP port for an instance or a DRBD disk; given-back ones first.
+
+        Raises:
+            ConfigurationError: all are taken.
+        """
         pool = self.cluster.tcpudp_port_pool
         if pool:
             self.update_cluster(tcpudp_port_pool=pool[1:])
             return pool[0]
         port = self.cluster.highest_used_port + 1
-        from ganeti.constants import LAST_DRBD_PORT
-
-        if port > LAST_DRBD_PORT:
-            raise errors.ConfigurationError("no TCP port is left for another instance")
+        if port > constants.LAST_DRBD_PORT:
+            raise errors.ConfigurationError(
+                "no TCP port is left for another instance or DRBD disk: all from"
+                f" {constants.FIRST_DRBD_PORT} to {constants.LAST_DRBD_PORT} are taken"
+            )
         self.update_cluster(highest_used_port=port)
         return port
 

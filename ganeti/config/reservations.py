@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Callable, Sequence
 
 from ganeti import errors
+from ganeti.config import drbd
 from ganeti.model.config import Config
 
 
@@ -59,3 +61,22 @@ class Reservations:
                     self._reserve("MAC address", mac, job_id)
                     return mac
         raise errors.ReservationError(f"no free MAC address with the prefix {prefix} was found")
+
+    def drbd_minors(
+        self, nodes: Sequence[str], current: Callable[[], Config], job_id: int
+    ) -> list[int]:
+        """Reserve the lowest free DRBD minor of each node (uuids; one may come twice).
+
+        ``current`` gives the newest configuration. It is called while nobody can end a
+        reservation: what a job puts into the configuration is seen there or still reserved.
+        """
+        found: list[int] = []
+        with self._mutex:
+            used = drbd.minor_map(current())
+            for node in nodes:
+                kind = f"DRBD minor of node {node}"
+                taken = {int(value) for name, value in self._taken if name == kind}
+                minor = drbd.first_free(taken | set(used.get(node, ())))
+                self._reserve(kind, str(minor), job_id)
+                found.append(minor)
+        return found

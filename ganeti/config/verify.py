@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
@@ -17,6 +18,7 @@ def problems(config: Config) -> list[str]:
         *_nodes(config),
         *_instances(config),
         *_disks(config),
+        *_mirrors(config),
         *_unique(config),
     ]
 
@@ -108,11 +110,27 @@ def _disks(config: Config) -> Iterator[str]:
             yield f"{count} disks of type {kind} use the same place {logical_id}"
 
 
+def _mirrors(config: Config) -> Iterator[str]:
+    """A minor or secret that two disks share would write one disk's data into the other."""
+    for node, minors in drbd.minor_map(config).items():
+        name = config.nodes[node].name if node in config.nodes else node
+        for minor, disks in minors.items():
+            if len(disks) > 1:
+                yield f"DRBD minor {minor} of node {name} belongs to disks {', '.join(disks)}"
+    secrets = Counter(str(disk.logical_id[5]) for disk in drbd.disks(config))
+    for disk in drbd.disks(config):
+        if disk.logical_id[0] == disk.logical_id[1]:
+            yield f"both sides of disk {disk.uuid} are on one node"
+        if secrets[str(disk.logical_id[5])] > 1:
+            yield f"disk {disk.uuid} has the same DRBD secret as another disk"
+
+
 def _unique(config: Config) -> Iterator[str]:
     names = Counter(i.name for i in config.instances.values() if i.name)
     nodes = Counter(node.name for node in config.nodes.values())
     macs = Counter(nic.mac for i in config.instances.values() for nic in i.nics)
     ports = Counter(i.network_port for i in config.instances.values() if i.network_port)
+    ports.update(port for port in map(drbd.port, config.disks.values()) if port)
     for what, counter in (
         ("instance name", names),
         ("node name", nodes),

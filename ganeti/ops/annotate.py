@@ -5,31 +5,83 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
-from ganeti.model.params import fill
-from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+from ganeti.model.params import Params, fill
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk
+from ganeti.storage.registry import TEMPLATES
 
 
 def disk(config: Config, item: Disk, group: str) -> NodeDisk:
-    """A disk with the parameters of its template in a node group."""
+    """A disk with the parameters of its template in a node group.
+
+    A mirrored disk also has what differs between its nodes; each call sends a node its own.
+    """
     assert item.dev_type is not None
+    own, below = _diskparams(config, item, group)
+    result = _disk(config, item, group, own, below)
+    found = places(config, item)
+    if not found:
+        return result
+    fields = {name: getattr(result, name) for name in NodeDisk.__struct_fields__}
+    return PlacedDisk(**fields, places=found)
+
+
+def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
+    """Node uuid -> addresses, port and minors of a DRBD disk as that node sees them."""
+    if item.dev_type is not DiskTemplate.DRBD or len(item.logical_id) != drbd.PARTS:
+        return {}
+    sides = drbd.minors(item)
+    if any(node not in config.nodes for node, _minor in sides):
+        return {}
+    return {
+        here: {
+            "local-ip": config.nodes[here].secondary_ip,
+            "remote-ip": config.nodes[there].secondary_ip,
+            "port": drbd.port(item),
+            "local-minor": minor,
+            "remote-minor": remote_minor,
+        }
+        for (here, minor), (there, remote_minor) in (sides, sides[::-1])
+    }
+
+
+def _diskparams(config: Config, item: Disk, group: str) -> tuple[Params, tuple[Params, ...]]:
+    """Parameters for the driver of a disk, and for those of its children."""
+    assert item.dev_type is not None
+    params = config.diskparams(item.dev_type, group)
+    if item.dev_type not in TEMPLATES:
+        return params, ()
+    return TEMPLATES.get(item.dev_type).node_params(params)
+
+
+def _disk(
+    config: Config, item: Disk, group: str, own: Params, below: tuple[Params, ...]
+) -> NodeDisk:
+    assert item.dev_type is not None
+    given: list[Params | None] = [*below, *[None] * (len(item.children) - len(below))]
     return NodeDisk(
         uuid=item.uuid,
         dev_type=item.dev_type,
         logical_id=tuple(item.logical_id),
-        children=tuple(disk(config, child, group) for child in item.children),
+        children=tuple(
+            disk(config, child, group)
+            if params is None
+            else _disk(config, child, group, params, ())
+            for child, params in zip(item.children, given)
+        ),
         nodes=tuple(item.nodes),
         iv_name=item.iv_name,
         size=item.size,
         mode=item.mode,
         name=item.name,
         spindles=item.spindles,
-        params=config.diskparams(DiskTemplate(item.dev_type), group),
+        params=own,
     )
 
 

@@ -19,7 +19,7 @@ from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import Call, Client, Response
 from ganeti.net.tls import ReloadableContext
-from ganeti.rpc import calls
+from ganeti.rpc import calls, objects
 from ganeti.rpc.calls import CallSpec, NodeCalls
 from ganeti.rpc.rounds import Rounds
 
@@ -97,15 +97,21 @@ class NodeRpc:
     ) -> dict[str, Answer[T]]:
         """The same call to many nodes at once; answers by node uuid. Never raises for a node."""
         spec = _spec(method)
-        body = _body(args, kwargs)
-        return self._fan_out(spec, {node.uuid: (node, body) for node in nodes})
+        common = _body(args, kwargs) if objects.localised(args, "") is args else None
+        return self._fan_out(
+            spec,
+            {
+                node.uuid: (node, _body(args, kwargs, node) if common is None else common)
+                for node in nodes
+            },
+        )
 
     def each(
         self, method: Callable[..., T], arguments: Mapping[str, tuple[Node, tuple[Any, ...]]]
     ) -> dict[str, Answer[T]]:
         """One call to many nodes with different arguments: node uuid -> (node, arguments)."""
         spec = _spec(method)
-        todo = {uuid: (node, _body(args, {})) for uuid, (node, args) in arguments.items()}
+        todo = {uuid: (node, _body(args, {}, node)) for uuid, (node, args) in arguments.items()}
         return self._fan_out(spec, todo)
 
     def at(self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs) -> T:
@@ -174,9 +180,12 @@ def _spec(method: Callable[..., Any]) -> CallSpec:
     return calls.specs()[method.__name__]
 
 
-def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any], node: Node | None = None) -> bytes:
+    """Arguments on the wire; with ``node`` as they hold on that node."""
     if kwargs:
         raise errors.ProgrammerError("node calls take positional arguments only")
+    if node is not None:
+        args = objects.localised(args, node.uuid)
     return jsonio.dumps_bytes(calls.encode(list(args)))
 
 

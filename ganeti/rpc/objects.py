@@ -36,6 +36,16 @@ class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
         return int(self.iv_name.rpartition("/")[2])
 
 
+class PlacedDisk(NodeDisk, kw_only=True, frozen=True):
+    """A disk as the master knows it: with what holds on each of its nodes.
+
+    A node gets it as :class:`NodeDisk` with its own part of this, see :func:`localised`.
+    """
+
+    #: node uuid -> dynamic_params there
+    places: dict[str, dict[str, Any]] = {}
+
+
 class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
     """A network card with complete parameters (mode, link, vlan)."""
 
@@ -178,3 +188,29 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     keep: list[int] | None = None
     #: new state of the drain flag
     drained: bool | None = None
+
+
+def localised(value: Any, node: str) -> Any:
+    """A value (arguments of a call) as the node with this uuid gets it.
+
+    Placed disks in it, at any depth, become disks with the node's own ``dynamic_params``. The
+    same object comes back when there are none.
+    """
+    if isinstance(value, NodeInstance):
+        disks = localised(value.disks_info, node)
+        unchanged = disks is value.disks_info
+        return value if unchanged else msgspec.structs.replace(value, disks_info=disks)
+    if isinstance(value, PlacedDisk):
+        fields = {name: getattr(value, name) for name in NodeDisk.__struct_fields__}
+        fields["children"] = localised(value.children, node)
+        fields["dynamic_params"] = value.places.get(node, {})
+        return NodeDisk(**fields)
+    if isinstance(value, list | tuple):
+        items = [localised(item, node) for item in value]
+        if all(new is old for new, old in zip(items, value)):
+            return value
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        table = {key: localised(item, node) for key, item in value.items()}
+        return value if all(table[key] is value[key] for key in value) else table
+    return value

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
 
 import msgspec
 
+from ganeti.model.params import Params
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 
@@ -49,6 +50,27 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class MirrorPlace:
+    """What two nodes that mirror a disk agree on."""
+
+    #: device numbers, in the order of the nodes
+    minors: tuple[int, int]
+    secret: str = field(repr=False)
+    #: TCP port on both nodes; 0: given when the disk is put into the configuration
+    port: int = 0
+
+
+@dataclass(frozen=True)
+class ChildPlan:
+    """A disk below a planned one."""
+
+    dev_type: str
+    logical_id: tuple[str, ...]
+    #: MiB
+    size: int
+
+
+@dataclass(frozen=True)
 class PlanRequest:
     """What is asked for when a disk is planned: everything a name may be made of."""
 
@@ -61,6 +83,11 @@ class PlanRequest:
     file_driver: str = "loop"
     #: directory for file disks, already checked by the operation
     file_dir: str = ""
+    #: volume groups of the data and of a mirror's metadata
+    vg: str = ""
+    metavg: str = ""
+    #: for mirrored disks
+    mirror: MirrorPlace | None = None
 
 
 class Device(ABC):
@@ -124,8 +151,21 @@ class Device(ABC):
 
     @classmethod
     @abstractmethod
-    def plan(cls, request: PlanRequest) -> tuple[str, ...]:
+    def plan(cls, request: PlanRequest) -> tuple[str | int, ...]:
         """The ``logical_id`` of a new disk; pure."""
+
+    @classmethod
+    def plan_children(cls, request: PlanRequest) -> tuple[ChildPlan, ...]:
+        """Disks that a new one is built on; pure."""
+        return ()
+
+    @classmethod
+    def node_params(cls, params: Params) -> tuple[Params, tuple[Params, ...]]:
+        """Complete parameters as nodes get them: of the disk, and of each of its children.
+
+        Children that are not in the second part have the parameters of their own template.
+        """
+        return params, ()
 
 
 @runtime_checkable

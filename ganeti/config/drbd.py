@@ -1,0 +1,59 @@
+"""Minors and ports of DRBD disks, as the configuration has given them out. Pure.
+
+A minor belongs to a node: the disk that has it in the configuration owns it there, whatever the
+kernel of the node says. So it is found without asking the node.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.names import DiskTemplate
+
+#: Parts of a DRBD disk's logical id: [node A, node B, port, minor A, minor B, secret].
+PARTS = 6
+#: Bytes of a shared secret; DRBD takes at most 63 characters.
+_SECRET_BYTES = 20
+
+
+def disks(config: Config) -> Iterator[Disk]:
+    """All DRBD disks that have a place, forthcoming ones included."""
+    for disk in config.disks.values():
+        if disk.dev_type is DiskTemplate.DRBD and len(disk.logical_id) == PARTS:
+            yield disk
+
+
+def minors(disk: Disk) -> tuple[tuple[str, int], tuple[str, int]]:
+    """(node uuid, minor) of both sides of a DRBD disk."""
+    node_a, node_b, _port, minor_a, minor_b, _secret = disk.logical_id
+    return (str(node_a), int(minor_a)), (str(node_b), int(minor_b))
+
+
+def port(disk: Disk) -> int | None:
+    """TCP port of a DRBD disk; None for other disks, and for one that has none yet."""
+    if disk.dev_type is DiskTemplate.DRBD and len(disk.logical_id) == PARTS:
+        return int(disk.logical_id[2]) or None
+    return None
+
+
+def minor_map(config: Config) -> dict[str, dict[int, list[str]]]:
+    """Node uuid -> minor -> uuids of the disks that have it there; one each, if all is well."""
+    found: dict[str, dict[int, list[str]]] = {}
+    for disk in disks(config):
+        for node, minor in minors(disk):
+            found.setdefault(node, {}).setdefault(minor, []).append(disk.uuid)
+    return found
+
+
+def first_free(taken: Iterable[int]) -> int:
+    """The lowest minor that is not taken: low ones fit into ``minor_count`` of the module."""
+    used = set(taken)
+    return next(minor for minor in range(len(used) + 1) if minor not in used)
+
+
+def new_secret() -> str:
+    """A shared secret with which the two sides of a disk know each other: 40 hex digits."""
+    return secrets.token_hex(_SECRET_BYTES)
