@@ -55,6 +55,10 @@ class HypervisorError(GenericError):
     """The hypervisor refused or failed; the text carries its own words."""
 
 
+class RunRightError(HypervisorError):
+    """A node refuses to run an instance: another node may run it, or the order is out of date."""
+
+
 class HotplugError(HypervisorError):
     """A device could not be added to or removed from a running instance."""
 

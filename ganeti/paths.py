@@ -59,6 +59,11 @@ class Paths:
         return self.data / "epoch"
 
     @property
+    def run_rights(self) -> Path:
+        """What this node may run: one file for each instance that it ever was asked to run."""
+        return self.data / "run-rights"
+
+    @property
     def position_file(self) -> Path:
         """How new the copy of the cluster's state on this node is."""
         return self.data / "position"

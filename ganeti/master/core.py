@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
+from ganeti.rpc.objects import RunEpoch
 
 _LOG = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ class Core:
             clock=clock,
         )
         self.distribution = Distribution(self.store, self.rpc)
+        self._run_numbers = itertools.count(1)
 
     def start(self) -> None:
         """Make locks for all objects, then let the queue run."""
@@ -192,3 +195,6 @@ class Core:
 
     def distribute_ssconf(self) -> list[str]:
         return self.distribution.distribute()
+
+    def run_epoch(self) -> RunEpoch:
+        return self.rpc.epoch, next(self._run_numbers)

@@ -29,6 +29,7 @@ from ganeti.rpc.objects import (
     NodeInstance,
     OsInfo,
     ReplicaUpdate,
+    RunRight,
 )
 
 
@@ -206,6 +207,15 @@ class Node(NodeCalls):
         self, instance_hvp_bep: NodeInstance, startup_paused: bool, reason: list[Any]
     ) -> None:
         self._instances.start(instance_hvp_bep, paused=startup_paused, reason=reason)
+
+    def run_rights(self, uuids: list[str]) -> list[RunRight]:
+        return self._instances.rights.known(uuids) if uuids else self._instances.rights.unsettled()
+
+    def run_right_set(self, right: RunRight, hypervisor: str) -> None:
+        self._instances.set_right(right, hypervisor)
+
+    def run_right_forget(self, uuid: str) -> None:
+        self._instances.rights.forget(uuid)
 
     def instance_shutdown(
         self, instance: NodeInstance, timeout: int, reason: list[Any]

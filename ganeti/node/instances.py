@@ -15,8 +15,9 @@ from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.disks import Disks
+from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance, RightState, RunRight
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class Instances:
     def __init__(self, context: NodeContext, disks: Disks) -> None:
         self._context = context
         self._disks = disks
+        self.rights = RunRights(context.paths.run_rights)
 
     # what runs
 
@@ -61,19 +63,29 @@ class Instances:
     def start(self, instance: NodeInstance, *, paused: bool, reason: list[Any]) -> None:
         """Start an instance; does nothing when it runs.
 
+        The right to run it is on disk before the guest begins.
+
         Raises:
             HypervisorError: a disk is not there, or the hypervisor's own words.
+            RunRightError: the order is no newer than others, or another node may run it.
         """
         with self._context.instance(instance.name, "start"):
-            self._start(instance, paused=paused)
+            self._start(instance, paused=paused, order=True)
             self._note_reason(instance.name, reason)
 
-    def _start(self, instance: NodeInstance, *, paused: bool = False) -> None:
+    def _start(
+        self, instance: NodeInstance, *, paused: bool = False, order: bool = False
+    ) -> None:
+        """``order``: it is the master's wish that it runs here now, not only that of a reboot."""
         hypervisor = self._context.hypervisor(instance.hypervisor)
         info = hypervisor.info(instance.name)
         if info is not None and info.state == RunState.RUNNING:
             log.info("instance %s runs already", instance.name)
             return
+        if order:
+            self.rights.take(instance)
+        else:
+            self.rights.need(instance)
         if info is not None:
             # The guest ended by itself and its remains are still there.
             hypervisor.stop(instance.name, force=True)
@@ -123,6 +135,22 @@ class Instances:
         hypervisor.cleanup(name)
         log.info("stopped instance %s", name)
 
+    def set_right(self, right: RunRight, hypervisor: str) -> None:
+        """Record a right to run; refused while the guest runs here although it must not.
+
+        Raises:
+            RunRightError: it is no newer than what is known, or the guest runs.
+        """
+        with self._context.instance(right.name, "change of the right to run"):
+            if right.state in (RightState.GONE, RightState.ARRIVING):
+                info = self._context.hypervisor(hypervisor).info(right.name)
+                if info is not None and info.state == RunState.RUNNING:
+                    raise errors.RunRightError(
+                        f"instance {right.name} runs on this node; it has to be stopped before"
+                        " another node may run it"
+                    )
+            self.rights.put(right)
+
     def reboot(
         self, instance: NodeInstance, kind: str, timeout: int, reason: list[Any]
     ) -> None:
@@ -138,6 +166,7 @@ class Instances:
             )
         with self._context.instance(instance.name, "reboot"):
             hypervisor = self._context.hypervisor(instance.hypervisor)
+            self.rights.need(instance)
             if hypervisor.info(instance.name) is None:
                 raise errors.HypervisorError(
                     f"instance {instance.name} cannot be rebooted: it does not run here"

@@ -13,7 +13,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
 from ganeti.model.params import Params, fill
-from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
 from ganeti.storage.registry import TEMPLATES
 
 
@@ -107,10 +107,12 @@ def instance(
     beparams: Mapping[str, Any] | None = None,
     osparams: Mapping[str, Any] | None = None,
     disks: list[Disk] | None = None,
+    run_epoch: RunEpoch = (0, 0),
 ) -> NodeInstance:
     """An instance with complete parameters; the keyword arguments override for this call only.
 
-    ``disks`` is for an instance that is not (or not in this form) in the configuration.
+    ``run_epoch`` is for orders that give the right to run it. ``disks`` is for an instance that is
+    not (or not in this form) in the configuration.
     """
     assert item.hypervisor is not None
     group = config.nodes[item.primary_node].group
@@ -137,4 +139,5 @@ def instance(
         mtime=item.mtime,
         serial_no=item.serial_no,
         tags=tuple(item.tags),
+        run_epoch=run_epoch,
     )

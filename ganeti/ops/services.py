@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ganeti.rpc.objects import RunEpoch
+
 
 class Services(Protocol):
     """Given by the master daemon."""
@@ -21,3 +23,5 @@ class Services(Protocol):
     def distribute_ssconf(self) -> list[str]:
         """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
 
+    def run_epoch(self) -> RunEpoch:
+        """The number of a new order to run an instance; never given twice."""

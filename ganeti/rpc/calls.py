@@ -2,7 +2,8 @@
 
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
 Encoding, checking and time-outs follow from it; mypy fails when the node side lacks a method.
-Names and shapes are Ganeti's, but for ``master_*`` and ``replica_*``; sizes are MiB, times seconds.
+Names and shapes are Ganeti's, but for ``master_*``, ``replica_*`` and ``run_right*``;
+sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ganeti.rpc.objects import (
     NodeInstance,
     OsInfo,
     ReplicaUpdate,
+    RunRight,
 )
 
 #: Time-out classes in seconds.
@@ -324,7 +326,10 @@ class NodeCalls(ABC):
     def instance_start(
         self, instance_hvp_bep: NodeInstance, startup_paused: bool, reason: list[Any]
     ) -> None:
-        """Start an instance whose disks are assembled; no error when it runs."""
+        """Start an instance whose disks are assembled; no error when it runs.
+
+        Refused without a ``run_epoch`` newer than all that the node knows of the instance.
+        """
 
     @abstractmethod
     @call(timeout=NORMAL)
@@ -332,6 +337,21 @@ class NodeCalls(ABC):
         self, instance: NodeInstance, timeout: int, reason: list[Any]
     ) -> None:
         """Stop an instance: ask, wait up to ``timeout`` seconds, then end it."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def run_rights(self, uuids: list[str]) -> list[RunRight]:
+        """What this node remembers of instances; without uuids of those that are on their way."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def run_right_set(self, right: RunRight, hypervisor: str) -> None:
+        """Record a newer right; one that forbids to run is refused while the guest runs here."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def run_right_forget(self, uuid: str) -> None:
+        """Forget an instance that does not exist any more; no error when it is not known."""
 
     @abstractmethod
     @call(timeout=NORMAL)

@@ -5,11 +5,15 @@ A node has no configuration, so the master annotates everything a driver needs.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName
+
+#: How new an order to run an instance is: the master's term, and a number that grows within it.
+RunEpoch = tuple[int, int]
 
 
 class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
@@ -79,6 +83,35 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     mtime: float = 0.0
     serial_no: int = 1
     tags: tuple[str, ...] = ()
+    #: set for orders that give or use the right to run the instance; (0, 0): none
+    run_epoch: RunEpoch = (0, 0)
+
+
+class RightState(StrEnum):
+    """What a node may do with an instance."""
+
+    #: may run it, nobody else may
+    HERE = "here"
+    #: runs it, and is handing it to another node that may run it from some moment on
+    LEAVING = "leaving"
+    #: gets it from another node that still may run it
+    ARRIVING = "arriving"
+    #: must not run it before a newer order says so
+    GONE = "gone"
+
+
+class RunRight(msgspec.Struct, kw_only=True, frozen=True):
+    """What a node remembers of its right to run an instance, durably.
+
+    Of all nodes at most one has ``here``, or one has ``leaving`` and another one ``arriving``.
+    """
+
+    uuid: str
+    name: str
+    epoch: RunEpoch
+    state: RightState
+    #: name of the other node while the instance is on its way
+    peer: str = ""
 
 
 class BlockDevStatus(msgspec.Struct, kw_only=True):

@@ -12,6 +12,7 @@ from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
+from ganeti.ops.instance import copies
 from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
@@ -80,10 +81,18 @@ def start(
     beparams: Mapping[str, Any] | None = None,
     paused: bool = False,
 ) -> None:
-    """Activate the disks and start the guest; the disks go down again if that fails."""
+    """Activate the disks and start the guest; the disks go down again if that fails.
+
+    Raises:
+        OpExecError: another node runs it, or may run it.
+    """
     node = primary(ctx, instance)
+    copies.refuse_second(ctx, instance)
     instance_disks.assemble(ctx, instance)
-    wire = annotate.instance(ctx.config, instance, hvparams=hvparams, beparams=beparams)
+    wire = annotate.instance(
+        ctx.config, instance, hvparams=hvparams, beparams=beparams,
+        run_epoch=ctx.services.run_epoch(),
+    )
     try:
         ctx.rpc.one(node, NodeCalls.instance_start, wire, paused, reason(op))
     except errors.GanetiError:

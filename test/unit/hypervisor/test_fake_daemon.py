@@ -96,16 +96,19 @@ def misbehave(paths: Paths, **rules: Any) -> None:
 
 
 def test_daemon_follows_the_script(paths: Paths, call: Call) -> None:
-    web1 = msgspec.to_builtins(WEB1)
-    start = ("instance_start", web1, False, [])
+
+    def start(number: int) -> Any:
+        ordered = msgspec.structs.replace(WEB1, run_epoch=(1, number))
+        return call("instance_start", msgspec.to_builtins(ordered), False, [])
+
     misbehave(paths, start={WEB1.name: {"fail": "no more memory", "delay": 0.1}})
     begin = time.monotonic()
-    ok, error = call(*start)
+    ok, error = start(1)
     assert not ok
     assert "no more memory" in str(error)
     assert time.monotonic() - begin >= 0.1
     misbehave(paths)
-    assert call(*start)[0] is True
+    assert start(2)[0] is True
     assert call("instance_list", ["fake"], {}) == [True, [WEB1.name]]
     misbehave(paths, info={WEB1.name: {"lie": {"state": 1, "memory": 5}}})
     assert call("instance_info", WEB1.name, "fake", {})[1]["memory"] == 5

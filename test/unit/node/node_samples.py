@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
+
+import msgspec
 
 from ganeti.base import jsonio
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance
 
 INSTANCE = "web1.example.com"
+#: Every instance that a test makes carries a newer order than the one before.
+EPOCHS = itertools.count(1)
 DISK_UUID = "11111111-2222-3333-4444-555555555555"
 
 
@@ -35,8 +40,14 @@ def instance(*disks: NodeDisk, **changes: Any) -> NodeInstance:
         "hvparams": {"migration_mode": "live"},
         "beparams": {"maxmem": 256, "minmem": 128, "vcpus": 2},
         "disks_info": disks,
+        "run_epoch": (1, next(EPOCHS)),
     }
     return NodeInstance(**{**facts, **changes})
+
+
+def again(item: NodeInstance) -> NodeInstance:
+    """The same instance with a newer order to run it."""
+    return msgspec.structs.replace(item, run_epoch=(1, next(EPOCHS)))
 
 
 def misbehave(paths: Paths, **rules: Any) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_samples import INSTANCE, disk, instance
+from node_samples import INSTANCE, again, disk, instance
 
 from ganeti import errors
 from ganeti.base import jsonio, process, retry
@@ -267,6 +267,7 @@ def test_an_instance_lives_its_life_over_the_wire(
         rpc.one(here, NodeCalls.blockdev_create, item, 4, INSTANCE, True, "", False)
         link = rpc.one(here, NodeCalls.blockdev_assemble, item, web, True, 0)[1]
         assert Path(link).samefile(item.logical_id[1])
+        web = again(web)
         rpc.one(here, NodeCalls.instance_start, web, False, [["gnt:user", "", 1]])
         assert rpc.one(here, NodeCalls.all_instances_info, ["fake"], {})[INSTANCE].vcpus == 2
         rpc.one(here, NodeCalls.instance_reboot, web, "hard", 5, [])

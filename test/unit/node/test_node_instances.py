@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from node_samples import INSTANCE, disk, instance, misbehave
+from node_samples import INSTANCE, again, disk, instance, misbehave
 
 from ganeti import errors
 from ganeti.base import jsonio
@@ -120,7 +120,7 @@ def test_a_guest_that_ended_by_itself_is_started_anew(node: Node, paths: Paths) 
     item = ready(node, paths)
     start(node, item)
     misbehave(paths, info={INSTANCE: {"lie": {"state": 1}}})
-    start(node, item)
+    start(node, again(item))
     misbehave(paths)
     assert node.instance_info(INSTANCE, "fake", {})["state"] == 0
 

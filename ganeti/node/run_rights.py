@@ -1,0 +1,167 @@
+"""Which instances this node may run: the node's half of "never two copies".
+
+The master gives each order to run an instance a number that was never used before (term of the
+master, number within it). The node notes number and right in ``<data>/run-rights/<uuid>`` before
+a guest begins, so an order that comes late, or comes twice, or comes from a master that does not
+know of a migration, is refused. What may follow what is in :func:`refusal`, which is pure.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import files, jsonio
+from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight
+
+_UUID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z-]{0,63}")
+NEVER: RunEpoch = (0, 0)
+
+
+def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightState) -> str | None:
+    """Why a right may not follow the known one, None when it may. Pure.
+
+    Newer orders of the master prevail: it decides who gets the instance. A plain start is held to
+    :func:`blocked` too, as starting is no way to end a migration.
+    """
+    if epoch <= NEVER:
+        return f"the order to run instance {name} carries no number; is the master out of date?"
+    if known is None:
+        return None
+    if epoch <= known.epoch:
+        return (
+            f"the order about instance {name} is out of date (number {_text(epoch)}, this node"
+            f" has followed {_text(known.epoch)})"
+        )
+    if state is RightState.LEAVING and known.state is not RightState.HERE:
+        return f"instance {name} cannot leave this node, {_where(known)}"
+    return None
+
+
+def blocked(known: RunRight | None, name: str) -> str | None:
+    """Why the instance may not be started here, None when it may. Pure."""
+    if known is None or known.state not in (RightState.LEAVING, RightState.ARRIVING):
+        return None
+    return (
+        f"instance {name} is not started, {_where(known)} and may run there;"
+        f" gnt-instance migrate --cleanup {name} finds out where it is"
+    )
+
+
+def _where(known: RunRight) -> str:
+    match known.state:
+        case RightState.LEAVING:
+            return f"a migration of it to node {known.peer} was not brought to an end"
+        case RightState.ARRIVING:
+            return f"a migration of it from node {known.peer} was not brought to an end"
+        case RightState.GONE:
+            return "it was given to another node"
+        case RightState.HERE:
+            return "it belongs here"
+
+
+def _text(epoch: RunEpoch) -> str:
+    return f"{epoch[0]}.{epoch[1]}"
+
+
+class RunRights:
+    """The records of one node. A new one is on disk before it counts. Thread-safe."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._lock = threading.Lock()
+
+    def take(self, instance: NodeInstance) -> None:
+        """Note that the instance is about to run here by a fresh order.
+
+        Raises:
+            RunRightError: the order is out of date, or a migration of it is not settled.
+        """
+        with self._lock:
+            known = self._read(instance.uuid)
+            self._refuse(blocked(known, instance.name))
+            wanted = RunRight(
+                uuid=instance.uuid,
+                name=instance.name,
+                epoch=instance.run_epoch,
+                state=RightState.HERE,
+            )
+            self._follow(known, wanted)
+
+    def need(self, instance: NodeInstance) -> None:
+        """Check that an instance that ran here may go on doing so.
+
+        Raises:
+            RunRightError: it was given away, or is on its way.
+        """
+        known = self._read(instance.uuid)
+        self._refuse(blocked(known, instance.name))
+        if known is not None and known.state is RightState.GONE:
+            raise errors.RunRightError(
+                f"instance {instance.name} may not run on this node, {_where(known)}"
+            )
+
+    def put(self, right: RunRight) -> None:
+        """Follow the master's decision about an instance. Idempotent.
+
+        Raises:
+            RunRightError: it is out of date.
+        """
+        with self._lock:
+            known = self._read(right.uuid)
+            if known != right:
+                self._follow(known, right)
+
+    def forget(self, uuid: str) -> None:
+        with self._lock:
+            files.remove(self._path(uuid))
+
+    def known(self, uuids: Iterable[str]) -> list[RunRight]:
+        """What is known of some instances."""
+        found = (self._read(uuid) for uuid in uuids)
+        return [right for right in found if right is not None]
+
+    def unsettled(self) -> list[RunRight]:
+        """Instances that were on their way when something ended."""
+        try:
+            names = sorted(path.name for path in self._directory.iterdir())
+        except FileNotFoundError:
+            return []
+        ways = (RightState.LEAVING, RightState.ARRIVING)
+        return [
+            right
+            for right in self.known(name for name in names if _UUID.fullmatch(name))
+            if right.state in ways
+        ]
+
+    def _follow(self, known: RunRight | None, wanted: RunRight) -> None:
+        self._refuse(refusal(known, wanted.name, wanted.epoch, wanted.state))
+        files.ensure_dir(self._directory)
+        files.write_atomic(self._path(wanted.uuid), jsonio.dumps(msgspec.to_builtins(wanted)))
+
+    def _read(self, uuid: str) -> RunRight | None:
+        path = self._path(uuid)
+        try:
+            return msgspec.convert(jsonio.loads(path.read_bytes()), RunRight)
+        except FileNotFoundError:
+            return None
+        except (errors.ParseError, msgspec.ValidationError) as err:
+            raise errors.RunRightError(
+                f"{path} is damaged ({err}); remove it when you are sure that the instance runs"
+                " on no other node"
+            ) from err
+
+    def _path(self, uuid: str) -> Path:
+        if not _UUID.fullmatch(uuid):
+            raise errors.ParameterError(f"{uuid[:80]!r} is no uuid of an instance")
+        return self._directory / uuid
+
+    @staticmethod
+    def _refuse(why: str | None) -> None:
+        if why is not None:
+            raise errors.RunRightError(why)

@@ -1,0 +1,83 @@
+"""Which nodes an instance can be brought to, by what its disks can do. Pure."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ganeti import errors
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.node import Node
+from ganeti.storage.registry import TEMPLATES
+
+
+class Reach(Enum):
+    """Where the data of an instance can be used."""
+
+    #: on every node (shared storage, or no disks at all)
+    ANYWHERE = "any node"
+    #: on the primary and the secondary node
+    MIRROR = "its secondary node"
+    #: only where it is
+    FIXED = "no other node"
+
+
+def reach(config: Config, instance: Instance) -> Reach:
+    """Where an instance can run without its data being copied."""
+    traits = [
+        TEMPLATES.get(disk.dev_type).traits
+        for disk in config.disks_of(instance)
+        if disk.dev_type is not None
+    ]
+    if all(item.shared for item in traits):
+        return Reach.ANYWHERE
+    if all(item.shared or item.mirrored for item in traits):
+        return Reach.MIRROR
+    return Reach.FIXED
+
+
+def others(config: Config, instance: Instance) -> list[Node]:
+    """Nodes beside the primary one that can run it as its disks are now, offline ones too."""
+    match reach(config, instance):
+        case Reach.ANYWHERE:
+            found = [node for node in config.nodes.values() if node.vm_capable]
+        case Reach.MIRROR:
+            found = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
+        case Reach.FIXED:
+            found = []
+    return sorted(
+        (node for node in found if node.uuid != instance.primary_node), key=lambda n: n.name
+    )
+
+
+def target(config: Config, instance: Instance, wanted: Node | None) -> Node | None:
+    """The node that an instance goes to; None when one has to be chosen by an allocator.
+
+    Raises:
+        OpPrereqError: the disks do not allow it.
+    """
+    name = instance.name
+    match reach(config, instance):
+        case Reach.FIXED:
+            raise errors.OpPrereqError(
+                f"the disks of instance {name} (template {config.disk_template(instance)}) are on"
+                " its primary node only; gnt-instance move copies them to another node",
+                errors.ErrorCode.STATE,
+            )
+        case Reach.MIRROR:
+            secondaries = config.secondary_nodes(instance)
+            secondary = config.nodes[secondaries[0]]
+            if wanted is not None and wanted.uuid not in secondaries:
+                raise errors.OpPrereqError(
+                    f"instance {name} can only go to its secondary node {secondary.name}, which"
+                    f" has a copy of its disks; to use {wanted.name}, change the secondary node"
+                    f" first: gnt-instance replace-disks --new-secondary {wanted.name} {name}",
+                    errors.ErrorCode.INVAL,
+                )
+            return secondary
+        case Reach.ANYWHERE:
+            if wanted is not None and wanted.uuid == instance.primary_node:
+                raise errors.OpPrereqError(
+                    f"instance {name} is on node {wanted.name} already", errors.ErrorCode.INVAL
+                )
+            return wanted
