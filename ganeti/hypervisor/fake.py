@@ -1,25 +1,8 @@
 """A hypervisor that runs nothing: for trying out and testing everything around it.
 
 A running guest is a file ``<run>/fake-hypervisor/<instance>`` with three lines: id (0), memory in
-MiB, number of virtual processors. Removing the file is how a guest crashes.
-
-``<conf>/fake-hypervisor.json`` makes the driver misbehave. It is read for every call, so a test can
-change it while daemons run::
-
-    {"start": {"web1": {"fail": "no more memory"}, "*": {"delay": 0.2}},
-     "stop":  {"web2": {"lie": true}},
-     "info":  {"web3": {"lie": {"state": 1}}, "web4": {"lie": null}}}
-
-The file is that of the node: each node of a cluster in a directory has its own root, so its own
-script. Replace it by a rename (write beside it, then move), so that no call reads half of it.
-
-The first key is a method, the second an instance or ``*`` for all others (methods without an
-instance know only ``*``). ``delay`` waits so many seconds first (at most 60), ``fail`` raises a
-HypervisorError with that text, ``lie`` changes the answer without doing anything:
-
-- start, stop, reboot, cleanup, check_params: any value means "say it is done, do nothing"
-- info: an object replaces single values, null says that it does not run; also seen in info_all
-- list_names: a list of names; node_info: an object replaces single values; verify: a text
+MiB, number of virtual processors. Removing the file is how a guest crashes. How the driver is made
+to misbehave is written at :mod:`ganeti.hypervisor.fake_script`.
 """
 
 from __future__ import annotations
@@ -27,17 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from ganeti import errors
-from ganeti.base import files, jsonio
+from ganeti.base import files
 from ganeti.hypervisor import host
+from ganeti.hypervisor.fake_script import ANY, Method, Script
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     HvParams,
@@ -45,25 +28,16 @@ from ganeti.hypervisor.interface import (
     NodeInfo,
     Traits,
 )
-from ganeti.model.names import RunState
-from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
-
-T = TypeVar("T")
-
-_METHODS = Literal[
-    "start",
-    "stop",
-    "reboot",
-    "cleanup",
-    "list_names",
-    "info",
-    "info_all",
-    "node_info",
-    "verify",
-    "check_params",
-    "console",
-]
-_ANY = "*"
+from ganeti.model.names import MigrationState, RunState
+from ganeti.paths import Paths
+from ganeti.rpc.objects import (
+    Console,
+    InstanceInfo,
+    MigrationStatus,
+    NodeDisk,
+    NodeInstance,
+    NodeNic,
+)
 
 
 class FakeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -74,24 +48,17 @@ class FakeParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = "live"
 
 
-class Rule(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What one method does for one instance instead of its work."""
-
-    delay: Annotated[float, Meta(ge=0, le=60, description="Seconds to wait first")] = 0
-    fail: str | UnsetType = UNSET
-    lie: Any | UnsetType = UNSET
-
-
-_Script = dict[_METHODS, dict[str, Rule]]
-
-
 class FakeHypervisor(Hypervisor):
     """Guests are files; never blocks but for a scripted delay."""
 
     traits: ClassVar[Traits] = Traits(
-        has_console=False, global_params=frozenset({"migration_mode"})
+        can_migrate=True, has_console=False, global_params=frozenset({"migration_mode"})
     )
     params: ClassVar[type[msgspec.Struct]] = FakeParams
+
+    def __init__(self, paths: Paths) -> None:
+        super().__init__(paths)
+        self.script = Script(self.script_file)
 
     @property
     def script_file(self) -> Path:
@@ -103,21 +70,25 @@ class FakeHypervisor(Hypervisor):
         self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
     ) -> None:
         self._params(instance.hvparams)
-        if self._ruled("start", instance.name):
+        if self.script.ruled("start", instance.name):
             return
         path = self._path(instance.name)
         memory = instance.beparams.get("maxmem", 128)
         vcpus = instance.beparams.get("vcpus", 1)
         files.ensure_dir(path.parent)
-        if not _create(path, f"0\n{memory}\n{vcpus}\n"):
+        if not self._free(instance.name) or not _create(path, f"0\n{memory}\n{vcpus}\n"):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
-        if not self._ruled("stop", name):
-            files.remove(self._path(name))
+        if self.script.ruled("stop", name):
+            return
+        files.remove(self._path(name))
+        if force:
+            files.remove(self._moving(name, "away"))
+            files.remove(self._moving(name, "awaited"))
 
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
-        if self._ruled("reboot", instance.name):
+        if self.script.ruled("reboot", instance.name):
             return
         if not self._path(instance.name).exists():
             raise errors.HypervisorError(
@@ -125,29 +96,30 @@ class FakeHypervisor(Hypervisor):
             )
 
     def cleanup(self, name: str) -> None:
-        self._path(name)
-        self._ruled("cleanup", name)
+        path = self._changes(name)
+        if not self.script.ruled("cleanup", name):
+            files.remove(path)
 
     def list_names(self) -> list[str]:
-        rule = self._rule("list_names")
-        if rule is not None and rule.lie is not UNSET:
-            return self._believable("list_names", rule.lie, list[str])
+        rule = self.script.rule("list_names")
+        if rule is not None and rule.lies:
+            return self.script.believable("list_names", rule.lie, list[str])
         return self._names()
 
     def info(self, name: str) -> InstanceInfo | None:
-        rule = self._rule("info", name)
+        rule = self.script.rule("info", name)
         real = self._read(name)
-        return real if rule is None or rule.lie is UNSET else self._bent(real, rule.lie)
+        return real if rule is None or not rule.lies else self._bent(real, rule.lie)
 
     def info_all(self) -> dict[str, InstanceInfo]:
-        self._rule("info_all")
+        self.script.rule("info_all")
         # A lie may speak of a guest that nobody ever started.
-        names = {*self._names(), *self._script().get("info", {})} - {_ANY}
+        names = {*self._names(), *self.script.rules().get("info", {})} - {ANY}
         found = {name: self.info(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
 
     def node_info(self, params: HvParams) -> NodeInfo:
-        rule = self._rule("node_info")
+        rule = self.script.rule("node_info")
         memory = host.memory()
         processors = host.processors()
         guests = sum(info.memory for info in map(self._read, self._names()) if info)
@@ -167,28 +139,174 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(f"{self.script_file}: node_info: {err}") from err
 
     def verify(self, params: HvParams) -> str | None:
-        rule = self._rule("verify")
-        if rule is not None and rule.lie is not UNSET:
+        rule = self.script.rule("verify")
+        if rule is not None and rule.lies:
             return None if rule.lie is None else str(rule.lie)
         return None
 
     def check_params(self, params: HvParams) -> None:
-        if not self._ruled("check_params", _ANY):
+        if not self.script.ruled("check_params", ANY):
             self._params(params)
 
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
-        self._rule("console", instance.name)
+        self.script.rule("console", instance.name)
         return Console(
             instance=instance.name,
             kind="msg",
             message=f"instance {instance.name} is run by the fake hypervisor: it has no console",
         )
 
+    # memory and devices
+
+    def balloon(self, instance: NodeInstance, memory: int) -> None:
+        if self.script.ruled("balloon", instance.name):
+            return
+        self._write(instance.name, memory, self._running(instance.name).vcpus)
+
+    def check_hotplug(self, instance: NodeInstance) -> None:
+        self._device("check_hotplug", instance.name)
+
+    def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
+        self._device("plug_disk", instance.name, disk.disk.uuid)
+
+    def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        self._device("unplug_disk", instance.name, disk.uuid)
+
+    def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        self._device("plug_nic", instance.name, nic.uuid)
+
+    def unplug_nic(self, instance: NodeInstance, nic: NodeNic) -> None:
+        self._device("unplug_nic", instance.name, nic.uuid)
+
+    def change_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        self._device("change_nic", instance.name, nic.uuid)
+
+    def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
+        self._device("resize_disk", instance.name, f"{disk.disk.uuid} {size}")
+
+    def change_media(self, instance: NodeInstance) -> None:
+        self._device("change_media", instance.name, "-")
+
+    def changes(self, name: str) -> list[str]:
+        """What was done to devices of a running guest, as ``plug_disk <uuid>``."""
+        try:
+            return files.read_text(self._changes(name)).splitlines()
+        except FileNotFoundError:
+            return []
+
+    def _device(self, method: Method, name: str, what: str = "") -> None:
+        rule = self.script.rule(method, name, errors.HotplugError)
+        if rule is not None and rule.lies:
+            return
+        if self._read(name) is None:
+            raise errors.HotplugError(f"instance {name} does not run on this node")
+        if what:
+            with self._changes(name).open("a", encoding="ascii") as stream:
+                stream.write(f"{method} {what}\n")
+
+    # moves: the guest is a file that is renamed, and made anew at the target
+
+    def check_migratable(self, instance: NodeInstance) -> None:
+        if not self.script.ruled("check_migratable", instance.name):
+            self._running(instance.name)
+
+    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+        rule = self.script.rule("migration_info", instance.name)
+        if rule is not None and rule.lies:
+            return self.script.believable("migration_info", rule.lie, dict[str, Any])
+        found = self._running(instance.name)
+        return {"memory": found.memory, "vcpus": found.vcpus}
+
+    def accept(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[AttachedDisk],
+        info: Mapping[str, Any],
+        address: str,
+    ) -> str:
+        rule = self.script.rule("accept", instance.name)
+        if rule is not None and rule.lies:
+            return str(rule.lie)
+        path = self._moving(instance.name, "awaited")
+        files.ensure_dir(path.parent)
+        text = f"0\n{int(info['memory'])}\n{int(info['vcpus'])}\n"
+        if not self._free(instance.name) or not _create(path, text):
+            raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
+        return f"{address}:1"
+
+    def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+        if self.script.ruled("migrate", instance.name):
+            return
+        self._running(instance.name)
+        os.rename(self._path(instance.name), self._moving(instance.name, "away"))
+
+    def migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        """Complete as soon as it has begun; a script may say else."""
+        rule = self.script.rule("migration_status", instance.name)
+        away = self._moving(instance.name, "away").exists()
+        status = MigrationStatus(
+            status=MigrationState.COMPLETED if away else MigrationState.FAILED,
+            transferred_ram=1 << 20,
+            total_ram=1 << 20,
+            error=None if away else "no move of it was begun",
+        )
+        if rule is None or not rule.lies:
+            return status
+        facts = self.script.bent(
+            "migration_status", msgspec.structs.asdict(status), rule.lie
+        )
+        return self.script.believable("migration_status", facts, MigrationStatus)
+
+    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+        name = instance.name
+        if self.script.ruled("finish_source", name):
+            return
+        if success and self._read(name) is not None:
+            raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
+        if success:
+            files.remove(self._moving(name, "away"))
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self._moving(name, "away"), self._path(name))
+
+    def finish_target(
+        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+    ) -> None:
+        name = instance.name
+        if self.script.ruled("finish_target", name):
+            return
+        runs = self._read(name) is not None
+        if runs and not success:
+            raise errors.HypervisorError(f"instance {name} has taken over: it runs here")
+        if not success:
+            files.remove(self._moving(name, "awaited"))
+        elif not runs:
+            try:
+                os.rename(self._moving(name, "awaited"), self._path(name))
+            except FileNotFoundError as err:
+                raise errors.HypervisorError(f"instance {name} did not arrive here") from err
+
     # guests
 
     def _path(self, name: str) -> Path:
         host.check_instance_name(name)
         return self.paths.fake_hypervisor / name
+
+    def _moving(self, name: str, how: str) -> Path:
+        """A guest that waits on either end of a move: it does not run there."""
+        return self.paths.fake_hypervisor / f".{how}-{self._path(name).name}"
+
+    def _changes(self, name: str) -> Path:
+        return self.paths.fake_hypervisor / f".changes-{self._path(name).name}"
+
+    def _free(self, name: str) -> bool:
+        return not any(self._moving(name, how).exists() for how in ("away", "awaited"))
+
+    def _running(self, name: str) -> InstanceInfo:
+        found = self._read(name)
+        if found is None:
+            raise errors.HypervisorError(f"instance {name} does not run on this node")
+        return found
 
     def _names(self) -> list[str]:
         try:
@@ -220,60 +338,16 @@ class FakeHypervisor(Hypervisor):
         except msgspec.ValidationError as err:
             raise errors.HypervisorError(f"parameter of the fake hypervisor: {err}") from err
 
-    # the script
-
-    def _ruled(self, method: _METHODS, name: str) -> bool:
-        """Apply a rule; True when it says that nothing shall be done."""
-        rule = self._rule(method, name)
-        return rule is not None and rule.lie is not UNSET
-
-    def _rule(self, method: _METHODS, name: str = _ANY) -> Rule | None:
-        """The rule for this call, after its delay; raises HypervisorError when it says fail."""
-        rules = self._script().get(method)
-        if not rules:
-            return None
-        rule = rules.get(name) or rules.get(_ANY)
-        if rule is None:
-            return None
-        if rule.delay:
-            time.sleep(rule.delay)  # what the script asks for: a slow hypervisor
-        if rule.fail is not UNSET:
-            raise errors.HypervisorError(str(rule.fail))
-        return rule
-
     def _bent(self, real: InstanceInfo | None, lie: Any) -> InstanceInfo | None:
         if lie is None:
             return None
         facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
         if real is not None:
             facts = msgspec.structs.asdict(real)
-        changes = self._believable("info", lie, dict[str, Any])
-        for key in changes.keys() - facts.keys():
-            raise errors.HypervisorError(f"{self.script_file}: info has no '{key}' to lie about")
-        return self._believable("info", {**facts, **changes}, InstanceInfo)
+        return self.script.believable("info", self.script.bent("info", facts, lie), InstanceInfo)
 
-    def _believable(self, method: str, lie: Any, kind: type[T]) -> T:
-        try:
-            return msgspec.convert(lie, kind)
-        except msgspec.ValidationError as err:
-            raise errors.HypervisorError(
-                f"{self.script_file}: the lie of {method} cannot be used: {err}"
-            ) from err
-
-    def _script(self) -> Mapping[_METHODS, Mapping[str, Rule]]:
-        try:
-            text = files.read_text(self.script_file)
-        except FileNotFoundError:
-            return {}
-        except OSError as err:
-            raise errors.HypervisorError(f"{self.script_file}: {err.strerror}") from err
-        try:
-            return msgspec.convert(jsonio.loads(text), _Script)
-        except (errors.ParseError, msgspec.ValidationError) as err:
-            raise errors.HypervisorError(
-                f"{self.script_file} cannot be used: {err};"
-                ' expected {"method": {"instance or *": {"delay": s, "fail": text, "lie": value}}}'
-            ) from err
+    def _write(self, name: str, memory: int, vcpus: int) -> None:
+        files.write_atomic(self._path(name), f"0\n{memory}\n{vcpus}\n", fsync=False)
 
 
 def _create(path: Path, text: str) -> bool:

@@ -13,7 +13,14 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import msgspec
 
 from ganeti.paths import Paths
-from ganeti.rpc.objects import Console, InstanceInfo, NodeDisk, NodeInstance
+from ganeti.rpc.objects import (
+    Console,
+    InstanceInfo,
+    MigrationStatus,
+    NodeDisk,
+    NodeInstance,
+    NodeNic,
+)
 
 HvParams = Mapping[str, Any]
 
@@ -131,6 +138,98 @@ class Hypervisor(ABC):
 class Ballooning(Protocol):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         """Give a running guest ``memory`` MiB."""
+
+
+@runtime_checkable
+class Hotpluggable(Protocol):
+    """Changes devices of a running guest; HotplugError, and then nothing has changed.
+
+    What is added is known by its uuid, so the same device can be removed later, also by a
+    restarted node daemon and after a migration.
+    """
+
+    def check_hotplug(self, instance: NodeInstance) -> None:
+        """Refuse when the guest does not run, or its machine cannot take devices now."""
+
+    def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
+        """Add an assembled disk. No error when the guest has it."""
+
+    def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        """Take a disk from the guest, which must agree; waits some seconds for that.
+
+        No error when the guest does not have it. After this nothing has the disk open.
+        """
+
+    def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        """Add a network card, which will be number ``index``. No error when the guest has it."""
+
+    def unplug_nic(self, instance: NodeInstance, nic: NodeNic) -> None:
+        """Take a network card from the guest, which must agree; waits some seconds for that."""
+
+    def change_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        """Give a network card other parameters: another link where that is all, else anew."""
+
+    def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
+        """Tell the guest that one of its disks has ``size`` MiB now."""
+
+    def change_media(self, instance: NodeInstance) -> None:
+        """Put the CD images that the parameters of the instance name into its running drives."""
+
+
+@runtime_checkable
+class Migratable(Protocol):
+    """Moves a running guest between two nodes that both reach its disks.
+
+    The order is: :meth:`check_migratable` and :meth:`migration_info` at the source,
+    :meth:`accept` at the target (its disks are assembled there), :meth:`migrate` at the source,
+    :meth:`migration_status` there until it is no longer active; then :meth:`finish_target` and,
+    when that was fine, :meth:`finish_source`.
+
+    To give up: :meth:`finish_target` without success first. When it says that the guest has taken
+    over, the move is complete, and ``finish_source`` with success has to follow. When it went
+    well, the target can never run the guest again, and ``finish_source`` without success gives it
+    back to the source. So the guest never runs twice, whatever fails in between; while the move is
+    undecided neither :meth:`Hypervisor.info` lists it. All methods but ``migrate`` may be repeated.
+    """
+
+    def check_migratable(self, instance: NodeInstance) -> None:
+        """Refuse (HypervisorError) a guest that does not run here or cannot be moved as it is."""
+
+    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+        """What the target has to know, for its :meth:`accept`; secret, never to be logged."""
+
+    def accept(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[AttachedDisk],
+        info: Mapping[str, Any],
+        address: str,
+    ) -> str:
+        """Wait for the guest at an IP address of this node; returns ``address:port``."""
+
+    def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+        """Begin to send the guest to what :meth:`accept` returned; does not wait for the end.
+
+        Without ``live`` the guest stands still meanwhile.
+        """
+
+    def migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        """How far it is; waits up to 2 s for the end. A source that died has failed."""
+
+    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+        """Forget a guest that was moved; or without ``success`` stop the move and run it again.
+
+        The latter is only allowed when the target cannot run it (see above). HypervisorError when
+        a guest shall be forgotten that was not moved.
+        """
+
+    def finish_target(
+        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+    ) -> None:
+        """Let the guest run here if it does not yet; or without ``success`` end what waits for it.
+
+        HypervisorError when it did not arrive; without ``success`` when it has taken over.
+        """
 
 
 @runtime_checkable

@@ -76,6 +76,30 @@ class RunState(IntEnum):
     SHUTDOWN = 1
 
 
+class MigrationState(StrEnum):
+    """How far a move of a running instance is."""
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class HotplugAction(StrEnum):
+    """What is done with a device of a running instance."""
+
+    ADD = "hotadd"
+    REMOVE = "hotremove"
+    MODIFY = "hotmod"
+
+
+class HotplugTarget(StrEnum):
+    """Kind of device."""
+
+    DISK = "hotdisk"
+    NIC = "hotnic"
+
+
 class AllocPolicy(StrEnum):
     """How willingly an allocator puts instances into a node group."""
 

@@ -160,6 +160,10 @@ class Disks:
             for index, disk in enumerate(instance.disks_info)
         ]
 
+    def attached(self, instance: str, disk: NodeDisk) -> AttachedDisk:
+        """One assembled disk of an instance; BlockDeviceError like :meth:`all_attached`."""
+        return self._attached(disk, instance, disk.index, self.environment())
+
     def _attached(
         self, disk: NodeDisk, instance: str, index: int, env: Environment
     ) -> AttachedDisk:

@@ -7,14 +7,17 @@ from typing import Any
 import msgspec
 
 from ganeti import constants
+from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node import network
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.files import Files
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
+from ganeti.node.hotplug import Hotplug
 from ganeti.node.instances import Instances
 from ganeti.node.master_ip import MasterIp
+from ganeti.node.migration import Migration
 from ganeti.node.replica import Replica
 from ganeti.node.system import System
 from ganeti.node.verify import Verifier
@@ -25,6 +28,7 @@ from ganeti.rpc.objects import (
     InstanceInfo,
     MasterNetwork,
     MasterView,
+    MigrationStatus,
     NodeDisk,
     NodeInstance,
     OsInfo,
@@ -44,6 +48,8 @@ class Node(NodeCalls):
         self._master_ip = MasterIp(context, self._hooks)
         self._disks = Disks(context)
         self._instances = Instances(context, self._disks)
+        self._hotplug = Hotplug(context, self._disks)
+        self._migration = Migration(context, self._disks)
         self._guest_os = GuestOs(context, self._disks)
         self._verifier = Verifier(
             context, self._system, self._instances, self._disks, self._guest_os
@@ -240,6 +246,57 @@ class Node(NodeCalls):
 
     def hypervisor_validate_params(self, hvname: str, hvfull: Json) -> None:
         self._instances.check_params(hvname, hvfull)
+
+    def instance_balloon_memory(self, instance: NodeInstance, memory: int) -> None:
+        self._instances.balloon(instance, memory)
+
+    def hotplug_supported(self, instance: NodeInstance) -> None:
+        self._hotplug.check(instance)
+
+    def hotplug_device(
+        self,
+        instance: NodeInstance,
+        action: HotplugAction,
+        dev_type: HotplugTarget,
+        device: Json,
+        extra: Any,
+        seq: int,
+    ) -> str | None:
+        self._hotplug.change(instance, action, dev_type, device, seq)
+        return None
+
+    def resize_disk(self, instance: NodeInstance, disk: NodeDisk, new_size: int) -> None:
+        self._hotplug.resize(instance, disk, new_size)
+
+    def instance_change_media(self, instance: NodeInstance) -> None:
+        self._hotplug.change_media(instance)
+
+    def instance_migratable(self, instance: NodeInstance) -> None:
+        self._migration.check(instance)
+
+    def migration_info(self, instance: NodeInstance) -> Json:
+        return self._migration.info(instance)
+
+    def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
+        return self._migration.accept(instance, info, target)
+
+    def instance_migrate(
+        self, cluster_name: str, instance: NodeInstance, target: str, live: bool
+    ) -> None:
+        self._migration.begin(instance, target, live=live)
+
+    def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        return self._migration.status(instance)
+
+    def instance_finalize_migration_src(
+        self, instance: NodeInstance, success: bool, live: bool
+    ) -> None:
+        self._migration.finish_source(instance, success=success, live=live)
+
+    def instance_finalize_migration_dst(
+        self, instance: NodeInstance, info: Json, success: bool
+    ) -> None:
+        self._migration.finish_target(instance, info, success=success)
 
     def export_list(self) -> list[str]:
         return self._files.exports()

@@ -11,7 +11,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
-from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
+from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hypervisor
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.disks import Disks
@@ -115,6 +115,8 @@ class Instances:
         info = hypervisor.info(name)
         if info is None:
             log.info("instance %s does not run", name)
+            # A move that was given up may have left a process that does not run the guest.
+            hypervisor.stop(name, force=True)
             hypervisor.cleanup(name)
             return
         if info.state == RunState.RUNNING and timeout > 0:
@@ -177,6 +179,25 @@ class Instances:
                 self._stop(hypervisor, instance.name, timeout)
                 self._start(instance)
             self._note_reason(instance.name, reason)
+
+    def balloon(self, instance: NodeInstance, memory: int) -> None:
+        """Give a running instance ``memory`` MiB.
+
+        Raises:
+            HypervisorError: its hypervisor cannot do that, or it does not run here.
+        """
+        with self._context.instance(instance.name, "change of memory"):
+            hypervisor = self._context.hypervisor(instance.hypervisor)
+            if not isinstance(hypervisor, Ballooning):
+                raise errors.HypervisorError(
+                    f"the hypervisor {instance.hypervisor} cannot change the memory of a running"
+                    f" instance; stop {instance.name} first"
+                )
+            if memory <= 0:
+                raise errors.ParameterError(
+                    f"instance {instance.name} cannot have {memory} MiB of memory"
+                )
+            hypervisor.balloon(instance, memory)
 
     def _note_reason(self, name: str, reason: list[Any]) -> None:
         """Keep why the state of an instance changed last, for those who look at this node."""

@@ -20,12 +20,14 @@ from typing import Any, TypeVar, cast, get_type_hints
 import msgspec
 
 from ganeti import errors
+from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
     InstanceInfo,
     MasterNetwork,
     MasterView,
+    MigrationStatus,
     NodeDisk,
     NodeInstance,
     OsInfo,
@@ -381,6 +383,93 @@ class NodeCalls(ABC):
     @call(timeout=NORMAL)
     def hypervisor_validate_params(self, hvname: str, hvfull: Json) -> None:
         """Check complete hypervisor parameters on this node."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_balloon_memory(self, instance: NodeInstance, memory: int) -> None:
+        """Give a running instance ``memory`` MiB."""
+
+    # instances that run: their devices ------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def hotplug_supported(self, instance: NodeInstance) -> None:
+        """Refuse when devices of the instance cannot be changed while it runs."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def hotplug_device(
+        self,
+        instance: NodeInstance,
+        action: HotplugAction,
+        dev_type: HotplugTarget,
+        device: Json,
+        extra: Any,
+        seq: int,
+    ) -> str | None:
+        """Add, remove or modify a disk or card (number ``seq``); ``extra`` is not used.
+
+        A disk that is added must be assembled, a disk that was removed can be shut down.
+        """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def resize_disk(self, instance: NodeInstance, disk: NodeDisk, new_size: int) -> None:
+        """Tell a running instance that a disk has ``new_size`` MiB now."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_change_media(self, instance: NodeInstance) -> None:
+        """Put the CD images of its parameters into the drives of a running instance."""
+
+    # instances that move; see the protocol Migratable for the order ---------------------------
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_migratable(self, instance: NodeInstance) -> None:
+        """Refuse when the running instance cannot be moved as it is."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def migration_info(self, instance: NodeInstance) -> Json:
+        """At the source: what the target has to know. Contains a key: not to be logged."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
+        """At the target, whose address ``target`` is: wait for the instance, disks assembled.
+
+        Returns where it waits, for :meth:`instance_migrate`.
+        """
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_migrate(
+        self, cluster_name: str, instance: NodeInstance, target: str, live: bool
+    ) -> None:
+        """At the source: begin to move the instance; does not wait for the end."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        """At the source: how far it is; waits up to 2 s for the end."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_finalize_migration_src(
+        self, instance: NodeInstance, success: bool, live: bool
+    ) -> None:
+        """At the source: forget the instance that was moved, or stop the move and let it run."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_finalize_migration_dst(
+        self, instance: NodeInstance, info: Json, success: bool
+    ) -> None:
+        """At the target: see that the instance runs, or end what waits for it.
+
+        Without ``success`` it is refused when the instance has taken over here.
+        """
 
     @abstractmethod
     @call(timeout=FAST)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName
+from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, MigrationState
 
 #: How new an order to run an instance is: the master's term, and a number that grows within it.
 RunEpoch = tuple[int, int]
@@ -137,6 +137,26 @@ class InstanceInfo(msgspec.Struct, kw_only=True):
     #: 0 running, 1 shut down from inside
     state: int
     time: float = 0.0
+
+
+class MigrationStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """How far a migration is, as its source tells. Bytes, but where something else is said."""
+
+    status: MigrationState
+    transferred_ram: int | None = None
+    total_ram: int | None = None
+    #: whether the guest runs at the target already and fetches the rest of its memory from here
+    postcopy_status: bool | None = None
+    #: still to be sent, as of now; a guest that writes makes it grow
+    remaining_ram: int | None = None
+    #: seconds until the end at the present speed, None when the guest writes as fast as that
+    eta: float | None = None
+    #: ms the guest stood still, known at the end
+    downtime: int | None = None
+    #: ms since the beginning
+    total_time: int | None = None
+    #: why it failed
+    error: str | None = None
 
 
 class Console(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -1,0 +1,80 @@
+"""Node calls that move a running instance; their order is that of ``Migratable``."""
+
+from __future__ import annotations
+
+import logging
+
+from ganeti import errors
+from ganeti.hypervisor.interface import Migratable
+from ganeti.node.context import NodeContext
+from ganeti.node.disks import Disks
+from ganeti.rpc.calls import Json
+from ganeti.rpc.objects import MigrationStatus, NodeInstance
+
+log = logging.getLogger(__name__)
+
+
+class Migration:
+    """Hands moves to the hypervisors; all methods raise HypervisorError when they refuse."""
+
+    def __init__(self, context: NodeContext, disks: Disks) -> None:
+        self._context = context
+        self._disks = disks
+
+    # the source
+
+    def check(self, instance: NodeInstance) -> None:
+        """Refuse an instance that cannot be moved as it is."""
+        self._driver(instance).check_migratable(instance)
+
+    def info(self, instance: NodeInstance) -> Json:
+        """What the target has to know, with a key for the connection."""
+        return self._driver(instance).migration_info(instance)
+
+    def begin(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+        """Begin to send."""
+        with self._context.instance(instance.name, "begin of a migration"):
+            self._driver(instance).migrate(instance, target, live=live)
+        log.info("instance %s is being moved to %s", instance.name, target)
+
+    def status(self, instance: NodeInstance) -> MigrationStatus:
+        """How far it is; waits up to 2 s for the end, and blocks nobody else meanwhile."""
+        return self._driver(instance).migration_status(instance)
+
+    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+        """Forget the instance, or run it again."""
+        with self._context.instance(instance.name, "end of a migration"):
+            self._driver(instance).finish_source(instance, success=success, live=live)
+        log.info("instance %s was %s", instance.name, "moved away" if success else "kept here")
+
+    # the target
+
+    def accept(self, instance: NodeInstance, info: Json, address: str) -> str:
+        """Wait for the instance at an address of this node; its disks must be assembled."""
+        with self._context.instance(instance.name, "reception"):
+            try:
+                disks = self._disks.all_attached(instance)
+            except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
+                raise errors.HypervisorError(
+                    f"instance {instance.name} cannot be received: {errors.text(err)}"
+                ) from err
+            where = self._driver(instance).accept(instance, disks, info, address)
+        log.info("instance %s is awaited at %s", instance.name, where)
+        return where
+
+    def finish_target(self, instance: NodeInstance, info: Json, *, success: bool) -> None:
+        """See that the instance runs here, or end what waits for it."""
+        with self._context.instance(instance.name, "end of a reception"):
+            self._driver(instance).finish_target(instance, info, success=success)
+        log.info(
+            "instance %s %s", instance.name, "has arrived" if success else "is not awaited any more"
+        )
+
+    def _driver(self, instance: NodeInstance) -> Migratable:
+        driver = self._context.hypervisor(instance.hypervisor)
+        if not isinstance(driver, Migratable):
+            raise errors.HypervisorError(
+                f"the hypervisor {instance.hypervisor} cannot move a running instance; stop"
+                f" {instance.name} and fail it over"
+            )
+        return driver
