@@ -20,6 +20,9 @@ MASTERD: Final = "ganeti-masterd"
 RAPI: Final = "ganeti-rapi"
 WATCHER: Final = "ganeti-watcher"
 
+#: User that the remote API runs as; it hands in jobs for its own users.
+RAPI_USER: Final = "gnt-rapi"
+
 #: TCP ports when neither the cluster's services file nor the system's names one.
 DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080}
 

@@ -90,7 +90,8 @@ METHODS: Mapping[str, Method] = {
         _read("ExplainJob", _JOB, result="object"),
         _read("QueryHistory", ("filter", "object|null"), result="object"),
         _read("QueryConfigDiff", ("t1", "number"), ("t2", "number"), result="object"),
-        _change("SubmitJob", _OPS, Argument("key", "str", optional=True), result="int"),
+        _change("SubmitJob", _OPS, Argument("key", "str|null", optional=True),
+                Argument("user", "str", optional=True), result="int"),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
         _change("SubmitManyJobs", ("jobs", "[[OpCode]]"), result="[[bool, int|str]]"),
         _change("PickupJob", _JOB, result="null"),
@@ -174,6 +175,22 @@ def encode_error(err: BaseException) -> bytes:
     if isinstance(err, errors.RequestError):
         result = _PARSE_FAILURE + errors.text(err)
     return jsonio.dumps_bytes({"success": False, "result": result})
+
+
+def result_bytes(data: bytes) -> bytes:
+    """JSON text of the result of an answer, as the server wrote it; errors of ``decode_response``.
+
+    For large answers that go on to somebody else: the result is checked to be JSON, nothing more.
+    """
+    import msgspec
+
+    try:
+        found = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError as err:
+        raise errors.ProtocolError(f"The master daemon answered something else: {err}") from err
+    if bytes(found.get("success", b"")) == b"true" and "version" not in found:
+        return bytes(found["result"])
+    return jsonio.answer_bytes(decode_response(data))
 
 
 def decode_response(data: bytes) -> Any:

@@ -145,6 +145,14 @@ class Client:
 
     def call(self, name: str, *args: Any) -> Any:
         """Send any request and return its result."""
+        return self._read(calls.decode_response, name, args)
+
+    def fetch(self, name: str, *args: Any) -> bytes:
+        """Send any request and return the JSON text of its result, without reading it."""
+        data: bytes = self._read(calls.result_bytes, name, args)
+        return data
+
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
         method = calls.find(name)
         calls.bind(method, args)
         message = calls.encode_request(name, args)
@@ -152,20 +160,24 @@ class Client:
             answer = self._exchange(message)
         except errors.ConnectionClosedError as err:
             self.close()
-            if not method.repeatable:
+            # With a key the same job is not made twice.
+            if not (method.repeatable or (name == "SubmitJob" and args[1:2] not in ((), (None,)))):
                 raise errors.ConnectionClosedError(
                     f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
                     " look at 'gnt-job list' before trying again"
                 ) from err
             answer = self._again(message, err)
         try:
-            return calls.decode_response(answer)
+            return decode(answer)
         except errors.RequestError:
             # The server hangs up after what it could not understand.
             self.close()
             raise
 
     def _exchange(self, message: bytes) -> bytes:
+        if self._link is not None and not self._link.is_idle():
+            # The daemon was restarted since the last request.
+            self.close()
         if self._link is None:
             self._link = self._connect()
         return self._link.call(message)
@@ -293,12 +305,21 @@ class Client:
 
     # jobs
 
-    def submit_job(self, ops: Sequence[Mapping[str, Any]], key: str | None = None) -> int:
+    def submit_job(
+        self,
+        ops: Sequence[Mapping[str, Any]],
+        key: str | None = None,
+        *,
+        user: str | None = None,
+    ) -> int:
         """Hand in one job of opcodes in wire form; its id, which is safe on disk.
 
         With a key of your choice the call can be repeated: the same key never makes a second job.
+        ``user`` is whom the job is handed in for; only a trusted daemon may name somebody.
         """
-        more = [] if key is None else [key]
+        more = [] if key is None and user is None else [key]
+        if user is not None:
+            more.append(user)
         return int(self.call("SubmitJob", list(ops), *more))
 
     def explain_job(self, job_id: int) -> dict[str, Any]:

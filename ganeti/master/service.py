@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 from collections.abc import Callable
 from functools import lru_cache
@@ -22,6 +23,9 @@ from ganeti.query import engine
 from ganeti.query.classic import EXPORT_FIELDS, classic
 
 Args = dict[str, Any]
+
+#: Longest name of a user that a client may speak for.
+_MAX_USER = 256
 
 
 class Service:
@@ -118,7 +122,8 @@ class Service:
         jobs, key = [_opcodes(args["ops"])], args.get("key")
         if key is not None and not isinstance(key, str):
             raise errors.RequestError(f"the key of a job must be a text, not {key!r:.60}")
-        return self._core.queue.submit(jobs, _submitter(peer), key=key)[0]
+        submitter = _submitter(peer, args.get("user"))
+        return self._core.queue.submit(jobs, submitter, key=key)[0]
 
     def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
         jobs = [_opcodes(args["ops"])]
@@ -219,8 +224,20 @@ def _user_name(uid: int) -> str:
         return ""
 
 
-def _submitter(peer: Credentials) -> Submitter:
-    return Submitter(uid=peer.uid, pid=peer.pid, name=_user_name(peer.uid))
+def _submitter(peer: Credentials, user: Any = None) -> Submitter:
+    """Who asks; only root, our own user and the remote API may speak for somebody else."""
+    name = _user_name(peer.uid)
+    if user is None:
+        return Submitter(uid=peer.uid, pid=peer.pid, name=name)
+    if not isinstance(user, str) or not 0 < len(user) <= _MAX_USER or not user.isprintable():
+        raise errors.RequestError(f"the user of a job must be a short text, not {user!r:.60}")
+    if peer.uid not in (0, os.getuid()) and name != constants.RAPI_USER:
+        raise errors.OpPrereqError(
+            f"user {name or peer.uid} may not hand in jobs for '{user}'; only root and"
+            f" {constants.RAPI_USER} may",
+            errors.ErrorCode.INVAL,
+        )
+    return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user)
 
 
 def _job_id(value: Any) -> int:

@@ -30,11 +30,20 @@ class OpRecord(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Submitter(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
-    """Who handed in a job: the uid of the LUXI client, and its name if one is known."""
+    """Who handed in a job: the uid of the LUXI client, and its name if one is known.
+
+    ``user`` is whom the client spoke for, such as ``rapi:alice``; only trusted daemons may.
+    """
 
     uid: int
     pid: int = 0
     name: str = ""
+    user: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Who asked for it, for people."""
+        return self.user or self.name or f"uid {self.uid}"
 
 
 class JobRecord(msgspec.Struct, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import socket
 import stat
 import struct
@@ -184,6 +185,14 @@ class FramedClient:
         except BaseException:  # an interrupt too: the socket is closed, then it goes on
             self.close()
             raise
+
+    def is_idle(self) -> bool:
+        """Whether a request can be sent: open, and the other side has not hung up meanwhile."""
+        if self._sock is None:
+            return False
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
+        return not poll.poll(0)
 
     def close(self) -> None:
         """Close the connection; idempotent."""

@@ -70,7 +70,7 @@ class Context:
     def author(self) -> Author:
         """Whom the history of the configuration names for a change."""
         submitter = self.job.submitter
-        user = "" if submitter is None else submitter.name or f"uid {submitter.uid}"
+        user = "" if submitter is None else submitter.shown
         return Author(job=self.job.job_id, user=user, reason=self.reason)
 
     def log(self, message: str) -> None:

@@ -1,0 +1,73 @@
+"""JSON answers made of LUXI's rows without reading what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ganeti.base import jsonio
+
+_ROWS = msgspec.json.Decoder(list[list[msgspec.Raw]])
+#: What is put in place of a value: gets its JSON text, gives another.
+Change = Callable[[bytes], bytes]
+
+
+class Columns:
+    """Names of the values in a row, and what is added to the objects made of rows.
+
+    ``changes`` replace the JSON text of a column, ``aliases`` repeat a column under a second name.
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[str],
+        *,
+        changes: dict[str, Change] | None = None,
+        aliases: dict[str, str] | None = None,
+    ) -> None:
+        self.fields = tuple(fields)
+        copies = aliases or {}
+        names = [*self.fields, *copies.values()]
+        #: which column each key takes
+        self._order = [*range(len(self.fields)), *map(self.fields.index, copies)]
+        quoted = [jsonio.dumps_bytes(name) for name in names]
+        self._heads = [b"," + name + b":" for name in quoted]
+        self._heads[0] = b"{" + self._heads[0][1:]
+        self._changes = [(self.fields.index(name), change)
+                         for name, change in (changes or {}).items()]  # fmt: skip
+        self._copied = bool(copies)
+
+    def objects(self, data: bytes) -> list[bytes]:
+        """JSON text of an object for each row of a result in JSON."""
+        found = []
+        for row in _ROWS.decode(data):
+            cells: list[Any] = row
+            for index, change in self._changes:
+                cells[index] = change(bytes(cells[index]))
+            if self._copied:
+                cells = [cells[index] for index in self._order]
+            parts: list[Any] = [None] * (2 * len(cells))
+            parts[::2] = self._heads
+            parts[1::2] = cells
+            parts.append(b"}")
+            found.append(b"".join(parts))
+        return found
+
+
+def listed(items: Sequence[bytes]) -> bytes:
+    """JSON text of a list of values in JSON."""
+    return b"[" + b",".join(items) + b"]"
+
+
+def with_key(name: str, of: str) -> Change:
+    """A change that repeats a value inside an object under a second name."""
+
+    def change(text: bytes) -> bytes:
+        value = msgspec.json.decode(text)
+        if not isinstance(value, dict) or of not in value:
+            return text
+        return msgspec.json.encode({**value, name: value[of]})
+
+    return change

@@ -1,0 +1,238 @@
+"""The remote API as a WSGI application: routes by Falcon, one way through every request.
+
+Who asks, may that one do this, arguments and body, ``If-Match``, the handler, the ETag; whatever
+goes wrong anywhere becomes the documented error body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qs
+
+import falcon
+import falcon.routing
+
+from ganeti import constants, errors
+from ganeti.base import jsonio
+from ganeti.luxi.client import Client
+from ganeti.rapi import conditional, failures
+from ganeti.rapi import routes as table
+from ganeti.rapi.identity import Identity
+from ganeti.rapi.route import NUMBERS, Call, Route
+from ganeti.rapi.writes import unknown_argument
+
+#: Gives the identity of an Authorization header (or None) and an address, or raises the error.
+Authenticate = Callable[[str | None, str], Identity]
+#: Looks at a request that is allowed in general; raises the error that forbids it.
+Guard = Callable[[Call], None]
+
+_BODY = "ganeti.body"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+_NAME = re.compile(r"[\w.-]+")
+_KEY = re.compile(r"[!-~]{1,128}")
+_SERVER = f"Ganeti {constants.RELEASE_VERSION}"
+
+
+class _Segment(falcon.routing.BaseConverter):
+    """A name in a path; what is no name is no path of ours."""
+
+    def convert(self, value: str) -> str | None:
+        return value if _NAME.fullmatch(value) else None
+
+
+class _Digits(falcon.routing.BaseConverter):
+    """A number in a path, short enough to be one."""
+
+    def convert(self, value: str) -> str | None:
+        return value if value.isascii() and value.isdigit() and len(value) <= 18 else None
+
+
+class _Resource:
+    """One path; has a responder (``on_get``, ...) for every method, as Falcon wants it."""
+
+    def __init__(self, api: _Api, methods: Mapping[str, Route]) -> None:
+        allowed = ", ".join(sorted(methods))
+        for method in _METHODS:
+            route = methods.get(method)
+            responder = _unsupported(method, allowed) if route is None else api.responder(route)
+            setattr(self, f"on_{method.lower()}", responder)
+
+
+def _unsupported(method: str, allowed: str) -> Callable[..., None]:
+    def respond(_req: falcon.Request, _resp: falcon.Response, **_path: str) -> None:
+        raise failures.Refused(
+            501, f"{method} is not supported here; {allowed} is", {"Allow": allowed}
+        )
+
+    return respond
+
+
+class _Api:
+    """What all requests share."""
+
+    def __init__(
+        self,
+        luxi: Callable[[], Client],
+        authenticate: Authenticate,
+        guard: Guard | None,
+        methods: Mapping[str, Mapping[str, Route]],
+    ) -> None:
+        self._luxi = luxi
+        self._authenticate = authenticate
+        self._guard = guard
+        self._methods = methods
+
+    def responder(self, route: Route) -> Callable[..., None]:
+        """What Falcon calls for a request of the route."""
+        reader = None if route.reads else conditional.target(route, self._methods)
+
+        def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+            call = self._understand(route, req, dict(zip(route.placeholders, path.values(),
+                                                         strict=True)))  # fmt: skip
+            match = req.get_header("If-Match")
+            if match is not None and not route.reads:
+                conditional.check_match(call, reader, match)
+            answer = conditional.encoded(route.handler(call))
+            if route.reads:
+                tag = conditional.etag(answer.data, answer.version)
+                resp.set_header("ETag", tag)
+                if conditional.unchanged(tag, req.get_header("If-None-Match")):
+                    resp.status = falcon.HTTP_304
+                    return
+            resp.data = answer.data
+
+        return respond
+
+    def _understand(self, route: Route, req: falcon.Request, path: dict[str, str]) -> Call:
+        address = str(req.env.get("REMOTE_ADDR", ""))
+        identity = self._authenticate(req.get_header("Authorization"), address)
+        identity.require(_wanted(route))
+        call = Call(
+            route=route,
+            path=path,
+            query=_arguments(route, req.query_string),
+            body=_body(route, req),
+            identity=identity,
+            luxi=self._luxi(),
+            key=_key(req.get_header("Idempotency-Key")),
+        )
+        if self._guard is not None:
+            self._guard(call)
+        return call
+
+
+def _wanted(route: Route) -> frozenset[str]:
+    from ganeti.rapi.identity import wanted
+
+    return wanted(route.method, route.path, route.access)
+
+
+def _arguments(route: Route, text: str) -> dict[str, Any]:
+    given = parse_qs(text, keep_blank_values=True)
+    known = {arg.name: arg for arg in route.query}
+    found: dict[str, Any] = {}
+    for name, values in given.items():
+        if name in known:
+            found[name] = known[name].read(values)
+        elif not route.reads:
+            # A misspelt dry-run must not become the real thing.
+            raise failures.bad_request(unknown_argument(name, route.query))
+    for arg in route.query:
+        if arg.required and not found.get(arg.name):
+            raise failures.bad_request(f"Query argument '{arg.name}' is missing: {arg.doc}")
+    return found
+
+
+def _body(route: Route, req: falcon.Request) -> Any:
+    """The JSON value of the body; None for an empty body, or where none is looked at."""
+    data: bytes = req.env[_BODY]
+    if not data.strip() or route.body is None:
+        if route.body_required:
+            raise failures.bad_request("This request needs a body with a JSON value")
+        return None
+    kind = (req.content_type or "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise failures.Refused(
+            415, f"The body must be application/json, not '{kind[:60] or 'of no type'}'"
+        )
+    try:
+        return jsonio.loads(data)
+    except errors.ParseError as err:
+        raise failures.bad_request(f"The body cannot be read: {errors.text(err)}") from err
+
+
+def _key(text: str | None) -> str | None:
+    if text is not None and not _KEY.fullmatch(text):
+        raise failures.bad_request(
+            "Idempotency-Key must have 1 to 128 visible ASCII characters and no spaces"
+        )
+    return text
+
+
+def _failed(_req: falcon.Request, resp: falcon.Response, err: BaseException, _params: Any) -> None:
+    status = failures.status_of(err)
+    _refuse(resp, status, failures.text_of(err), failures.headers_of(err, status))
+
+
+def _refused(
+    _req: falcon.Request, resp: falcon.Response, err: falcon.HTTPError, _params: Any
+) -> None:
+    text = "There is no such path" if err.status_code == 404 else err.description or err.title
+    _refuse(resp, err.status_code, str(text), dict(err.headers or {}))
+
+
+def _refuse(resp: falcon.Response, status: int, text: str, headers: Mapping[str, str]) -> None:
+    resp.status = status
+    for name, value in headers.items():
+        resp.set_header(name, value)
+    resp.data = failures.body(status, text)
+
+
+class _Every:
+    """What is the same for every request, also for those that no route takes."""
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
+        resp.set_header("Server", _SERVER)
+        resp.set_header("X-Content-Type-Options", "nosniff")
+        if req.method not in _METHODS:
+            raise failures.Refused(501, f"{req.method[:20]} is not supported")
+
+
+def _template(shape: str, route: Route) -> str:
+    """Falcon's spelling of a path."""
+    parts = shape.split("/")
+    names = iter(route.placeholders)
+    for index, part in enumerate(parts):
+        if part.startswith("{"):
+            kind = "digits" if next(names) in NUMBERS else "segment"
+            parts[index] = f"{part[:-1]}:{kind}}}"
+    return "/".join(parts)
+
+
+def make_app(
+    *,
+    luxi: Callable[[], Client],
+    authenticate: Authenticate,
+    guard: Guard | None = None,
+    routes: tuple[Route, ...] = table.ROUTES,
+) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
+    """The application. ``luxi`` gives the LUXI client of the calling thread."""
+    methods = table.by_path(routes)
+    api = _Api(luxi, authenticate, guard, methods)
+    app = falcon.App(media_type="application/json", middleware=[_Every()])
+    app.req_options.strip_url_path_trailing_slash = True
+    app.router_options.converters["segment"] = _Segment
+    app.router_options.converters["digits"] = _Digits
+    app.add_error_handler(Exception, _failed)
+    app.add_error_handler(falcon.HTTPError, _refused)
+    for shape, found in methods.items():
+        app.add_route(_template(shape, next(iter(found.values()))), _Resource(api, found))
+
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        # Read here, so that what goes wrong with the connection is the server's business.
+        environ[_BODY] = environ["wsgi.input"].read()
+        return app(environ, start)
+
+    return serve

@@ -1,0 +1,73 @@
+"""What is asked of the cluster as a whole: version, features, facts, OS definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import constants
+from ganeti.rapi import schemas
+from ganeti.rapi.route import BULK, Call, Route
+
+RAPI_VERSION = 2
+#: What creation, reinstallation, evacuation and migration understand; clients decide by it.
+FEATURES = [
+    "instance-create-reqv1",
+    "instance-reinstall-reqv1",
+    "node-evac-res1",
+    "node-migrate-reqv1",
+]
+_INFO_ALIASES = {"volume_group_name": "vg_name", "drbd_usermode_helper": "drbd_helper"}
+_OS_FIELDS = (
+    "name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted",
+)  # fmt: skip
+
+
+def _nothing(_call: Call) -> None:
+    return None
+
+
+def _version(_call: Call) -> int:
+    return RAPI_VERSION
+
+
+def _features(_call: Call) -> list[str]:
+    return FEATURES
+
+
+def _info(call: Call) -> dict[str, Any]:
+    facts = call.luxi.query_cluster_info()
+    more = {new: facts[old] for old, new in _INFO_ALIASES.items() if old in facts}
+    return {**facts, **more}
+
+
+def _os(call: Call) -> list[Any]:
+    found = call.luxi.query("os", _OS_FIELDS).data
+    rows = [dict(zip(_OS_FIELDS, (value for _status, value in row), strict=True)) for row in found]
+    if call.flag("bulk"):
+        return rows
+    usable = [row for row in rows
+              if row["valid"] and not row["hidden"] and not row["blacklisted"]]  # fmt: skip
+    return [name for row in usable for name in _with_variants(row)]
+
+
+def _with_variants(row: dict[str, Any]) -> list[str]:
+    variants = row["variants"] or []
+    return [f"{row['name']}+{variant}" for variant in variants] or [row["name"]]
+
+
+_INFO_ANSWER = {
+    "type": "object",
+    "required": ["name", "master", "software_version", *_INFO_ALIASES, *_INFO_ALIASES.values()],
+    "properties": {"name": schemas.TEXT, "master": schemas.TEXT,
+                   "software_version": {"const": constants.RELEASE_VERSION}},
+}  # fmt: skip
+
+ROUTES = (
+    Route("GET", "/", "Nothing; whether the server answers", _nothing, answer=schemas.NULL),
+    Route("GET", "/2", "Nothing; whether version 2 is served", _nothing, answer=schemas.NULL),
+    Route("GET", "/version", "Version of the remote API", _version, answer={"const": RAPI_VERSION}),
+    Route("GET", "/2/features", "What requests may use", _features, answer=schemas.TEXTS),
+    Route("GET", "/2/info", "Settings and versions of the cluster", _info, answer=_INFO_ANSWER),
+    Route("GET", "/2/os", "Guest OS definitions that can be installed", _os, query=(BULK,),
+          answer=schemas.listing(schemas.TEXTS, schemas.record(_OS_FIELDS))),
+)  # fmt: skip

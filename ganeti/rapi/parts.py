@@ -1,0 +1,55 @@
+"""Parts of single objects: tags, the role of a node, the console of an instance."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ganeti.rapi import failures, schemas
+from ganeti.rapi.adapt import ROLES
+from ganeti.rapi.reads import NODES
+from ganeti.rapi.route import LOCK, Call, Route
+
+#: Roles by the letter that queries answer with.
+_ROLE_OF = {"M": "master", "C": "master-candidate", "R": "regular", "D": "drained", "O": "offline"}
+_TAGGED = {
+    "/2/tags": "cluster",
+    "/2/groups/{name}/tags": "nodegroup",
+    "/2/instances/{name}/tags": "instance",
+    "/2/networks/{name}/tags": "network",
+    "/2/nodes/{name}/tags": "node",
+}
+
+
+def _tags(kind: str, call: Call) -> list[str]:
+    return call.luxi.query_tags(kind, call.path.get("name", ""))
+
+
+def _role(call: Call) -> str:
+    rows = call.luxi.query_nodes([call.name()], ["role"])
+    if not rows:
+        raise failures.not_found(f"There is no {NODES.noun} '{call.name()}'")
+    return _ROLE_OF[rows[0][0]]
+
+
+def _console(call: Call) -> Any:
+    name = call.name()
+    rows = call.luxi.query("instance", ["console"], ["==", "name", name]).data
+    status, value = rows[0][0]
+    if value is None:
+        reason = "its node is offline" if status == 4 else "it does not run"
+        raise failures.Refused(503, f"Instance '{name}' has no console now: {reason}")
+    return value
+
+
+ROUTES = (
+    *(
+        Route("GET", path, f"Tags of the {kind}", partial(_tags, kind), answer=schemas.TEXTS,
+              statuses=(404,) if "{" in path else ())
+        for path, kind in _TAGGED.items()
+    ),
+    Route("GET", "/2/nodes/{node_name}/role", "Role of a node", _role, query=(LOCK,),
+          answer={"enum": ["master", *ROLES]}, statuses=(404,)),
+    Route("GET", "/2/instances/{instance_name}/console", "How to reach the console", _console,
+          access=("read", "write"), answer=schemas.OBJECT, statuses=(404,)),
+)  # fmt: skip

@@ -1,0 +1,144 @@
+"""What a route of the remote API is: a row of the table in ``routes``, and one request for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from ganeti.luxi.client import Client
+from ganeti.opcodes.base import OpCode
+from ganeti.rapi import failures
+from ganeti.rapi.identity import Identity
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+#: Placeholders that stand for a number; all others for a name or a uuid.
+NUMBERS = frozenset({"disk", "job_id"})
+
+
+class ArgKind(Enum):
+    """How the text of a query argument is read."""
+
+    FLAG = "0 or 1"
+    TEXT = "text"
+    LIST = "names with commas between them"
+    REPEATED = "text, may be given several times"
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One argument of the query string; ``parameter`` is the one of the opcode that it sets."""
+
+    name: str
+    kind: ArgKind
+    doc: str
+    parameter: str = ""
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+    def read(self, values: list[str]) -> Any:
+        """The value of the texts given for it; the last one counts unless it may be repeated.
+
+        Raises:
+            Refused: 400, the text cannot be used.
+        """
+        if self.kind is ArgKind.REPEATED:
+            return values
+        text = values[-1]
+        if self.kind is ArgKind.FLAG:
+            try:
+                return bool(int(text))
+            except ValueError:
+                raise failures.bad_request(
+                    f"Query argument '{self.name}' must be 0 or 1, not '{text[:60]}'"
+                ) from None
+        if self.kind is ArgKind.LIST:
+            return [part.strip() for part in text.split(",") if part.strip()]
+        if self.choices and text not in self.choices:
+            raise failures.bad_request(
+                f"Query argument '{self.name}' must be one of {', '.join(self.choices)},"
+                f" not '{text[:60]}'"
+            )
+        return text
+
+
+BULK = Arg("bulk", ArgKind.FLAG, "1 for all fields of every object instead of names only")
+LOCK = Arg("lock", ArgKind.FLAG, "1 is refused, as queries take no locks")
+REASON = Arg("reason", ArgKind.TEXT, "Why it is done; kept in the reason trail of the job")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request that was understood, on its way to the handler of its route."""
+
+    route: Route
+    #: what the placeholders of the path stand for
+    path: Mapping[str, str]
+    #: the query arguments that were given, by their names on the wire
+    query: Mapping[str, Any]
+    #: the JSON value of the body, None without one
+    body: Any
+    identity: Identity
+    luxi: Client
+    #: the client's word for this request, unique for this user; see Idempotency-Key
+    key: str | None = None
+
+    def flag(self, name: str) -> bool:
+        """Whether a flag of the query string is set."""
+        return bool(self.query.get(name, False))
+
+    def name(self) -> str:
+        """What the only or last placeholder of the path stands for."""
+        return list(self.path.values())[-1]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An answer that is JSON text already."""
+
+    data: bytes
+    #: version of the object, when it has one; part of its ETag
+    version: str = ""
+
+
+Handler = Callable[[Call], Any]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One method of one path.
+
+    ``access`` names permissions of which one is needed (``read``, ``write``); none lets
+    everybody in who may come in at all. ``answer`` is the JSON schema of a successful answer,
+    ``body`` gives that of the request's body (None: a body is not looked at). The handler gives a
+    value that is written as JSON, or :class:`Ready`.
+    """
+
+    method: str
+    path: str
+    summary: str
+    handler: Handler
+    access: tuple[str, ...] = ()
+    query: tuple[Arg, ...] = ()
+    body: Callable[[], Mapping[str, Any]] | None = None
+    body_required: bool = False
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    opcode: type[OpCode] | None = None
+    #: statuses of its own, besides those that every route may answer with
+    statuses: tuple[int, ...] = ()
+    #: version of the object as it is now (None: there is none), cheaper than the handler
+    version: Callable[[Call], str | None] | None = None
+    #: seconds it may block on purpose, 0 for an answer at once
+    waits: float = 0.0
+
+    @property
+    def placeholders(self) -> list[str]:
+        """Names in the path, in their order."""
+        return PLACEHOLDER.findall(self.path)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it answers with the state of something and changes nothing."""
+        return self.method == "GET" and self.opcode is None

@@ -1,0 +1,38 @@
+"""The table of all routes; routing, rights, OpenAPI and the reference page follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ganeti.rapi import cluster, jobs, parts, queries, reads, reinstall, rules, writes
+from ganeti.rapi.route import Route
+
+ROUTES: tuple[Route, ...] = (
+    *cluster.ROUTES,
+    *reads.ROUTES,
+    *parts.ROUTES,
+    *jobs.ROUTES,
+    *rules.ROUTES,
+    *queries.ROUTES,
+    *reinstall.ROUTES,
+    *writes.ROUTES,
+)
+
+
+def shape(path: str) -> str:
+    """A path with its placeholders by number, whatever they are called."""
+    return "/".join(
+        f"{{p{index}}}" if part.startswith("{") else part
+        for index, part in enumerate(path.split("/"))
+    )
+
+
+def by_path(routes: tuple[Route, ...] = ROUTES) -> dict[str, Mapping[str, Route]]:
+    """Routes by the shape of their path and by method."""
+    found: dict[str, dict[str, Route]] = {}
+    for route in routes:
+        methods = found.setdefault(shape(route.path), {})
+        if route.method in methods:
+            raise ValueError(f"{route.method} {route.path} is in the table twice")
+        methods[route.method] = route
+    return dict(found)

@@ -1,0 +1,49 @@
+"""Job filter rules: adding, replacing and deleting them; no job is needed for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ganeti.rapi import failures, schemas
+from ganeti.rapi.route import Call, Route
+from ganeti.rapi.writes import handler_name
+
+_DEFAULTS: dict[str, Any] = {
+    "priority": 0, "predicates": [], "action": "CONTINUE", "reason": [],
+}  # fmt: skip
+
+
+def _replace(call: Call) -> str:
+    """The new rule's uuid."""
+    body = {} if call.body is None else call.body
+    if not isinstance(body, dict):
+        raise failures.bad_request("The body must be a JSON object")
+    for name in body:
+        if name not in _DEFAULTS:
+            raise failures.bad_request(f"unknown parameter '{name[:60]}'")
+    values = {**_DEFAULTS, **body}
+    for name in ("predicates", "reason"):
+        if not isinstance(values[name], list):
+            raise failures.bad_request(f"parameter {name}: expected a list")
+    if isinstance(values["priority"], bool) or not isinstance(values["priority"], int):
+        raise failures.bad_request("parameter priority: expected an integer")
+    source = f"gnt:library:rlib2:{handler_name(call.route.path)}"
+    trail = [*values["reason"], [source, call.identity.name, time.time_ns()]]
+    return call.luxi.replace_filter(
+        call.path.get("uuid"), values["priority"], values["predicates"], values["action"], trail
+    )
+
+
+def _delete(call: Call) -> None:
+    call.luxi.delete_filter(call.path["uuid"])
+
+
+ROUTES = (
+    Route("POST", "/2/filters", "Add a filter rule", _replace, access=("write",),
+          body=lambda: schemas.FILTER_BODY, answer=schemas.TEXT),
+    Route("PUT", "/2/filters/{uuid}", "Replace a filter rule", _replace, access=("write",),
+          body=lambda: schemas.FILTER_BODY, answer=schemas.TEXT),
+    Route("DELETE", "/2/filters/{uuid}", "Delete a filter rule", _delete, access=("write",),
+          answer=schemas.NULL, statuses=(404,)),
+)  # fmt: skip
