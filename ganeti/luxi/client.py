@@ -166,7 +166,7 @@ class Client:
                     f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
                     " look at 'gnt-job list' before trying again"
                 ) from err
-            answer = self._again(message, err)
+            answer = self._again(message, errors.text(err))
         try:
             return decode(answer)
         except errors.RequestError:
@@ -176,15 +176,16 @@ class Client:
 
     def _exchange(self, message: bytes) -> bytes:
         if self._link is not None and not self._link.is_idle():
-            # The daemon was restarted since the last request.
+            # Nothing was sent yet, so that this is safe for changes too.
             self.close()
+            return self._again(message, "The master daemon closed the connection")
         if self._link is None:
             self._link = self._connect()
         return self._link.call(message)
 
-    def _again(self, message: bytes, cause: errors.GanetiError) -> bytes:
+    def _again(self, message: bytes, cause: str) -> bytes:
         if self._on_lost is not None:
-            self._on_lost(errors.text(cause))
+            self._on_lost(cause)
         self._link = self._open(self._reconnect_limit)
         return self._link.call(message)
 
