@@ -204,6 +204,7 @@ class JobQueue:
             raise
         for job in made:
             job.submitted = None
+            self.book.notify(job.id)
             if job.record.ops:
                 self._steps.enqueue(job)
             else:
@@ -357,6 +358,8 @@ class JobQueue:
             self._files.archive(moved)
             for job_id in moved:
                 self._drop(self._jobs[job_id])
+        for job_id in moved:
+            self.book.notify(job_id)
         return moved
 
     def auto_archive(self, age: float, timeout: float) -> tuple[int, int]:

@@ -83,6 +83,8 @@ METHODS: Mapping[str, Method] = {
         _read("WaitForJobChange", _JOB, _FIELDS, ("prev_job", "[value]|null"),
               ("prev_log", "int|null"), ("tmout", "int"),
               result="[[value], [[serial, [s, us], type, message]]]"),
+        _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"), ("tmout", "int"),
+              result="{events: [object], last: str, lost: bool}"),
         _change("ReplaceFilter", ("uuid", "str|null"), ("priority", "uint"),
                 ("predicates", "[FilterPredicate]"), ("action", "FilterAction"),
                 ("reason", "ReasonTrail"), result="str"),

@@ -393,6 +393,20 @@ class Client:
         result = self.call("SetWatcherPause", until)
         return None if result is None else float(result)
 
+    # events
+
+    def wait_for_events(
+        self, after: str | None, timeout: float, wanted: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, Any]:
+        """What happened after a position; without one the position of now, at once.
+
+        ``wanted`` is ``{"kind": [..], "object": [..]}``. The answer has ``events``, the position
+        ``last`` to go on from, and ``lost``: events are missing before these. It is empty after
+        ``timeout`` seconds, which the server caps.
+        """
+        found: dict[str, Any] = self.call("WaitForEvents", after, wanted, timeout)
+        return found
+
     # job filters
 
     def replace_filter(

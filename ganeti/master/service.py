@@ -11,9 +11,11 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import files
 from ganeti.luxi.server import Reply
-from ganeti.master import facts, history, job_filters
+from ganeti.master import events, facts, history, job_filters
 from ganeti.master.core import Core
+from ganeti.master.events import Events, Filter
 from ganeti.master.waiting import Wait, Waiting
+from ganeti.model.config import Config
 from ganeti.model.job import JobRecord, Submitter
 from ganeti.net.unix_socket import Credentials
 from ganeti.opcodes import wire
@@ -35,6 +37,13 @@ class Service:
         self._core = core
         self._waiting = waiting
         core.queue.add_listener(waiting.changed)
+        self._events = Events(core.queue, core.clock)
+        core.queue.add_listener(self._job_changed)
+        core.store.add_listener(self._config_changed)
+        self._waits: dict[str, Callable[[Args, Reply], None]] = {
+            "WaitForJobChange": self._wait,
+            "WaitForEvents": self._wait_for_events,
+        }
         self._methods: dict[str, Callable[[Args, Credentials], Any]] = {
             "Query": self._query,
             "QueryFields": self._query_fields,
@@ -69,9 +78,9 @@ class Service:
         }
 
     def __call__(self, method: str, args: Args, peer: Credentials, reply: Reply) -> None:
-        """Answer a request, at once or (WaitForJobChange) later."""
-        if method == "WaitForJobChange":
-            self._wait(args, reply)
+        """Answer a request, at once or (those that wait for news) later."""
+        if method in self._waits:
+            self._waits[method](args, reply)
             return
         function = self._methods.get(method)
         if function is None:
@@ -192,6 +201,31 @@ class Service:
 
         look(True)  # unknown jobs and fields fail now
         wait = Wait(job_id, look, reply.ok, reply.fail)
+        reply.on_abandoned = lambda: self._waiting.drop(wait)
+        self._waiting.add(wait, timeout)
+
+    def _job_changed(self, job_id: int) -> None:
+        self._events.job_changed(job_id)
+        self._waiting.changed(events.KEY)
+
+    def _config_changed(self, before: Config, after: Config) -> None:
+        self._events.config_changed(before, after)
+        self._waiting.changed(events.KEY)
+
+    def _wait_for_events(self, args: Args, reply: Reply) -> None:
+        """Answer when something happened that the client wants, or when the time is over."""
+        wanted, position = Filter.from_wire(args["filter"]), args["after"]
+        timeout = min(_number(args["tmout"], "tmout"), constants.WAIT_FOR_JOB_CHANGE_CAP)
+
+        def look(last: bool) -> dict[str, Any] | None:
+            nonlocal position
+            found = self._events.after(position, wanted)
+            if found["events"] or found["lost"] or last or position is None:
+                return found
+            position = found["last"]
+            return None
+
+        wait = Wait(events.KEY, look, reply.ok, reply.fail)
         reply.on_abandoned = lambda: self._waiting.drop(wait)
         self._waiting.add(wait, timeout)
 

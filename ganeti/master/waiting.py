@@ -1,4 +1,4 @@
-"""Clients that wait for a change of a job: no thread, no polling.
+"""Clients that wait for a change of a job, or for an event: no thread, no polling.
 
 A wait is an entry here. It ends when the queue reports a change that the client has not seen, or
 when its time is over; one thread keeps the time for all.
@@ -9,20 +9,20 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-#: ``[values of the asked fields, new log entries]``
-Answer = list[Any]
+#: Of a job: ``[values of the asked fields, new log entries]``
+Answer = list[Any] | dict[str, Any]
 
 
 @dataclass(eq=False)
 class Wait:
-    """One client that waits for a job."""
+    """One client that waits for what has a key: a job's id, or another word."""
 
-    job_id: int
+    key: Hashable
     #: the answer if there is news, else None; ``finally_`` gives an answer in any case
     look: Callable[[bool], Answer | None]
     answer: Callable[[Answer], None]
@@ -35,7 +35,7 @@ class Waiting:
     """All waits. Thread-safe."""
 
     def __init__(self) -> None:
-        self._by_job: dict[int, set[Wait]] = {}
+        self._by_key: dict[Hashable, set[Wait]] = {}
         self._mutex = threading.Lock()
         self._timers: list[tuple[float, int, Wait]] = []
         self._seq = count()
@@ -45,12 +45,12 @@ class Waiting:
         self._thread.start()
 
     def add(self, wait: Wait, timeout: float) -> None:
-        """Wait for news of a job for at most ``timeout`` seconds; answers at once if there are any.
+        """Wait for news for at most ``timeout`` seconds; answers at once if there are any.
 
         The wait is noted before the first look, so no change between the two is missed.
         """
         with self._mutex:
-            self._by_job.setdefault(wait.job_id, set()).add(wait)
+            self._by_key.setdefault(wait.key, set()).add(wait)
             heapq.heappush(
                 self._timers, (time.monotonic() + timeout, next(self._seq), wait)
             )
@@ -58,11 +58,13 @@ class Waiting:
                 self._wake.notify()
         self._look(wait, last=False)
 
-    def changed(self, job_id: int) -> None:
-        """A job has changed (called by the queue)."""
-        waits = self._by_job.get(job_id)
+    def changed(self, key: Hashable) -> None:
+        """What has this key has changed (a job: called by the queue)."""
+        waits = self._by_key.get(key)
         if waits:
-            for wait in list(waits):
+            with self._mutex:
+                present = list(waits)
+            for wait in present:
                 self._look(wait, last=False)
 
     def drop(self, wait: Wait) -> None:
@@ -73,11 +75,11 @@ class Waiting:
 
     def _forget(self, wait: Wait) -> None:
         with self._mutex:
-            waits = self._by_job.get(wait.job_id)
+            waits = self._by_key.get(wait.key)
             if waits is not None:
                 waits.discard(wait)
                 if not waits:
-                    del self._by_job[wait.job_id]
+                    del self._by_key[wait.key]
 
     def _look(self, wait: Wait, *, last: bool) -> None:
         with wait.lock:

@@ -13,6 +13,9 @@ What cheroot does otherwise by itself, and why it is changed here:
 * it takes the end of a connection for the end of a body: here that is an error, so a request
   that arrived in part is never executed;
 * its workers keep a process alive and are waited for without limit: both are bounded here.
+
+An application may take a connection over (``ganeti.take_over``): its worker is free at once, and
+the answer comes later, from another thread (see :class:`Detached`).
 """
 
 from __future__ import annotations
@@ -36,6 +39,8 @@ from cheroot.ssl import Adapter
 from cheroot.workers import threadpool
 
 from ganeti import errors
+from ganeti.net.http_detached import Detached, Keeper
+from ganeti.net.http_head import MAX_HEAD, RequestHead
 from ganeti.net.tls import Peer, ReloadableContext, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
@@ -43,7 +48,11 @@ log = logging.getLogger(__name__)
 #: A WSGI application (PEP 3333).
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-MAX_HEAD = 64 * 1024
+#: Lines of a request head.
+MAX_HEAD_LINES = 200
+#: Bytes of unfinished bodies of all clients together; who has little of them is always served.
+MAX_COLLECTED = 64 * 1024 * 1024
+LITTLE = 256 * 1024
 #: Seconds in which a client that is refused while it sends may still finish.
 LINGER = 2.0
 #: Seconds a worker gets to notice that its connection was cut by ``stop``.
@@ -83,6 +92,9 @@ class _Request(HTTPRequest):
     def read_request_headers(self) -> bool:
         if not super().read_request_headers():  # type: ignore[no-untyped-call]
             return False
+        if len(self.inheaders) > MAX_HEAD_LINES:
+            self.simple_response("431 Request Header Fields Too Large")
+            return False
         length = self.inheaders.get(b"Content-Length", b"0")
         if not length.isdigit() or (self.chunked_read and b"Content-Length" in self.inheaders):
             self.simple_response("400 Bad Request", "Malformed Content-Length Header.")
@@ -90,9 +102,17 @@ class _Request(HTTPRequest):
         return True
 
     def simple_response(self, status: str, msg: str = "") -> None:
-        if str(status).startswith("413"):
+        if str(status).startswith(("413", "431")):
             self.conn.lingering = True
+            if msg.startswith("The headers"):
+                status, msg = "431 Request Header Fields Too Large", ""
+                self.close_connection = True
         super().simple_response(status, msg)
+
+    def ensure_headers_sent(self) -> None:
+        """Nothing is sent for a connection that was taken over."""
+        if self.conn.keeper is None:
+            super().ensure_headers_sent()
 
 
 class _Body:
@@ -138,7 +158,17 @@ class _Gateway(wsgi.Gateway_10):
         environ["ganeti.peer_cn"] = peer.common_name if peer else None
         if isinstance(self.req.rfile, KnownLengthRFile):
             environ["wsgi.input"] = _Body(self.req.rfile)
+        environ["ganeti.take_over"] = self._take_over
         return environ
+
+    def _take_over(self, keeper: Keeper) -> None:
+        """Hand the connection to ``keeper`` when the application returns; its answer is dropped."""
+        self.req.close_connection = False
+        self.req.conn.keeper = keeper
+
+    def write(self, chunk: bytes) -> None:
+        if self.req.conn.keeper is None:
+            super().write(chunk)
 
     def respond(self) -> None:
         try:
@@ -164,10 +194,11 @@ class _Connection(HTTPConnection):
         self.parked = False
         self.served = False
         self.lingering = False
+        self.keeper: Keeper | None = None
         self._shaken = not isinstance(sock, TLSSocket)
         self._accepted = time.time()
         self._last_used = self._accepted
-        self._head = bytearray()
+        self._head = RequestHead(server.collect_body)
         self._head_began = 0.0
         server.opened(self)
 
@@ -199,25 +230,49 @@ class _Connection(HTTPConnection):
                 self._shaken = True
                 self.peer = self.socket.peer()
                 self.server.handshakes += 1
-            return self._collect_head(self.socket)
+            return self._collect(self.socket)
         except OSError as err:
             level = logging.INFO if isinstance(err, TLSError) else logging.DEBUG
             log.log(level, "Connection from %s dropped: %s", self.remote_addr, err)
             return _Step.CLOSE
 
-    def _collect_head(self, sock: TLSSocket) -> _Step:
+    def _collect(self, sock: TLSSocket) -> _Step:
         while (data := sock.try_recv(MAX_HEAD)) is not None:
             if not data:
                 return _Step.CLOSE
             if not self._head:
                 self._head_began = time.time()
-            self._head += data
-            ended = b"\r\n\r\n" in self._head or b"\n\n" in self._head
-            if ended or len(self._head) > MAX_HEAD:
-                sock.unread(bytes(self._head))
-                self._head.clear()
+            self.server.collected += len(data)
+            if self._head.feed(data):
+                sock.unread(self._head.content())
+                self._forget_head()
                 return _Step.WORK
+            if self.server.collected > MAX_COLLECTED and len(self._head) > LITTLE:
+                self._refuse("503 Service Unavailable")
+                return _Step.CLOSE
         return _Step.WAIT
+
+    def _forget_head(self) -> None:
+        self.server.collected -= len(self._head)
+        self._head.clear()
+
+    def _refuse(self, status: str) -> None:
+        """Tell the client before its connection is dropped, if that goes without waiting."""
+        answer = f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        with contextlib.suppress(OSError):
+            self.socket.try_send(answer.encode("ascii"))
+        self._forget_head()
+
+    def communicate(self) -> bool:
+        """Serve one request, in no more than the time for a whole one."""
+        limited = isinstance(self.socket, TLSSocket) and self.server.request_limit is not None
+        if limited:
+            self.socket.deadline = time.monotonic() + self.server.request_limit
+        try:
+            return bool(super().communicate())  # type: ignore[no-untyped-call]
+        finally:
+            if limited:
+                self.socket.deadline = None
 
     def has_input(self) -> bool:
         """Whether a next request has (partly) been read already, so that no event will come."""
@@ -229,6 +284,8 @@ class _Connection(HTTPConnection):
         if self.lingering:
             with contextlib.suppress(OSError):
                 self._swallow_rest()
+        if self._head:
+            self._refuse("408 Request Timeout")
         self.server.closed(self)
         super().close()
 
@@ -290,6 +347,9 @@ class _Server(wsgi.Server):
     def __init__(self, address: tuple[str, int], app: App, *, threads: int, name: str) -> None:
         self.thread_name = name
         super().__init__(address, app, server_name="ganeti", request_queue_size=256)
+        self.collect_body = 0
+        self.collected = 0
+        self.request_limit: float | None = None
         self.gateway = _Gateway
         self.requests = _Pool(self, min=threads, max=threads)
         self.request_timeout = 60.0
@@ -343,6 +403,8 @@ class _Server(wsgi.Server):
             return
         selector = self._connections._selector
         waiting = [(fd, conn) for fd, conn in selector.connections if conn is not self]
+        if not waiting:
+            return
         fd, victim = min(waiting, key=lambda item: (item[1].served, item[1].last_used))
         log.warning("Too many connections: the one from %s is dropped", victim.remote_addr)
         selector.unregister(fd)
@@ -351,6 +413,10 @@ class _Server(wsgi.Server):
     def put_conn(self, conn: _Connection) -> None:
         """Take back a connection from a worker after a request."""
         conn.served = True
+        keeper, conn.keeper = conn.keeper, None
+        if keeper is not None:
+            keeper(Detached(conn))
+            return
         with self._gate:
             if not (self._open and self.ready):
                 conn.close()
@@ -397,8 +463,11 @@ class HttpServer:
         request_timeout: float = 60.0,
         handshake_timeout: float = 10.0,
         idle_timeout: float = 300.0,
+        request_limit: float | None = None,
         max_connections: int = 512,
+        collect_body: int = 0,
         name: str = "http",
+        server_header: str = "ganeti",
     ) -> None:
         """Prepare; nothing is opened yet.
 
@@ -408,8 +477,13 @@ class HttpServer:
             request_timeout: seconds without progress while a request is read or answered.
             handshake_timeout: seconds from accepting to the end of the first request head.
             idle_timeout: seconds a connection is kept between requests.
+            request_limit: seconds a worker serves one request, the client's reading included;
+                None for any time. Only with TLS.
             max_connections: beyond it the oldest connection without a request is dropped.
+            collect_body: largest body in bytes that is read completely before a worker begins,
+                so that slow senders hold none. Only with TLS.
             name: beginning of the names of the threads.
+            server_header: what the header ``Server`` of answers says.
         """
         self._address = address
         self._name = name
@@ -423,6 +497,9 @@ class HttpServer:
         server.handshake_timeout = handshake_timeout
         server.timeout = idle_timeout
         server.max_connections = max_connections
+        server.server_name = server_header
+        server.request_limit = request_limit
+        server.collect_body = collect_body
         server.keep_alive_conn_limit = max_connections + threads + 1
 
     def start(self) -> int:

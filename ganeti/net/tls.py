@@ -178,6 +178,15 @@ class TLSSocket:
             with view[:RECORD] as piece:
                 return self._send(piece)
 
+    def try_send(self, data: bytes | bytearray) -> int:
+        """Send what goes without waiting; how many bytes. What was not sent must come again."""
+        try:
+            return self._call(False, self._conn.send, bytes(data[:RECORD])) if data else 0
+        except BlockingIOError:
+            return 0
+        except _EndOfStreamError:
+            raise BrokenPipeError(errno.EPIPE, "the other side closed the connection") from None
+
     def sendall(self, data: bytes | bytearray | memoryview, flags: int = 0) -> None:
         """Send everything; the time-out counts anew whenever something could be sent."""
         with memoryview(data) as whole, whole.cast("B") as view:

@@ -56,8 +56,10 @@ def wanted(method: str, path: str, access: Iterable[str]) -> frozenset[str]:
 class Identity:
     """A user, a token or, with an empty name, somebody who did not say who it is.
 
-    ``group`` (name of a node group) and ``tag`` (of instances) narrow all permissions to the
-    objects that belong to them.
+    ``permissions`` are ``read``, ``write``, single ones (``instance.startup``), families
+    (``instance.*``) and, with a minus before them, single ones and families that are denied
+    whatever else is there. ``group`` (name of a node group) and ``tag`` (of instances) narrow
+    all permissions to the objects that belong to them.
     """
 
     name: str
@@ -79,10 +81,14 @@ class Identity:
 
         ``write`` implies ``read``.
         """
-        wanted = frozenset(wanted)
-        if not wanted or self.permissions & wanted:
+        names = frozenset(wanted)
+        if not names:
             return True
-        return READ in wanted and WRITE in self.permissions
+        singles = [name for name in names if "." in name]
+        if any(f"-{form}" in self.permissions for name in singles for form in _forms(name)):
+            return False
+        held = {form for name in names for form in _forms(name)}
+        return bool(held & self.permissions) or (READ in names and WRITE in self.permissions)
 
     def require(self, wanted: Iterable[str]) -> None:
         """Let only those pass who hold one of the wanted permissions.
@@ -99,6 +105,12 @@ class Identity:
         raise errors.AccessError(
             f"User '{self.name}' has none of the permissions: {', '.join(sorted(wanted))}"
         )
+
+
+def _forms(name: str) -> tuple[str, ...]:
+    """A permission and the family it belongs to."""
+    family, dot, _ = name.partition(".")
+    return (name, f"{family}.*") if dot else (name,)
 
 
 ANONYMOUS = Identity("", frozenset())

@@ -177,7 +177,9 @@ def test_every_status_is_told(office):
     office.until(lambda: "running" in seen, "running")
     office.crew.open("g")
     office.until(lambda: "success" in seen, "success")
-    assert sorted(set(seen), key=seen.index) == ["waiting", "running", "success"]
+    assert sorted(set(seen), key=seen.index) == [
+        "queued", "waiting", "running", "success"
+    ]
 
 
 def test_what_is_told_is_on_disk(office):

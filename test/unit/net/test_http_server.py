@@ -155,7 +155,7 @@ def test_a_strange_length_is_refused(serve, dial, length):
 def test_an_endless_head_is_refused(serve, dial):
     sock = dial(serve(ok_app).port)
     sock.sendall(b"POST / HTTP/1.1\r\nX: " + b"x" * 70_000)
-    assert read_answer(sock).startswith(b"HTTP/1.1 413 ")
+    assert read_answer(sock).startswith(b"HTTP/1.1 431 ")
 
 
 def test_two_requests_sent_at_once_get_two_answers(serve, dial):
@@ -244,6 +244,7 @@ def test_half_a_head_is_dropped_after_a_while(serve, dial):
     sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     assert read_answer(sock).endswith(b"ok")
     sock.sendall(b"POST / HT")
+    assert read_answer(sock).startswith(b"HTTP/1.1 408 ")
     assert sock.recv(1) == b""
 
 

@@ -1,0 +1,246 @@
+"""What happens in the cluster, as a row of numbered events that clients can follow.
+
+The job queue and the configuration tell what has changed; nothing is asked for again and again.
+Only the latest events are kept, in memory: who was away for too long, or finds another run of the
+master, is told that events are missing and has to look at the state of things once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.config.changes import STAMPS
+from ganeti.jobs.queue import JobQueue
+from ganeti.model.config import Config
+from ganeti.model.job import JobRecord
+from ganeti.query.kinds.job import op_summary
+
+#: Events that are kept; a busy cluster makes some twenty a second.
+KEPT = 20_000
+#: Most events of one answer.
+BATCH = 1000
+#: Key of the waits for events (see :class:`~ganeti.master.waiting.Waiting`).
+KEY = "events"
+
+#: Kind of event by container of the configuration.
+_KINDS = {
+    "instances": "instance",
+    "nodes": "node",
+    "nodegroups": "group",
+    "networks": "network",
+    "filters": "filter",
+    "disks": "disk",
+}
+KINDS = ("job", "cluster", *_KINDS.values())
+#: Values that are shown with an event, as they are what most clients wait for.
+_SHOWN = {
+    "instance": ("admin_state", "primary_node"),
+    "node": ("offline", "drained", "master_candidate", "group"),
+}
+_NAMES = ("instance_name", "node_name", "group_name", "network_name", "name")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event; ``objects`` are the words by which filters find it, the first names it."""
+
+    number: int
+    time: float
+    kind: str
+    change: str
+    objects: tuple[str, ...]
+    data: Mapping[str, Any]
+
+
+@dataclass
+class _Seen:
+    """What was told of a job."""
+
+    status: str
+    serial: int
+    objects: tuple[str, ...]
+    summary: list[str]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which events a client wants; nothing given wants all."""
+
+    kinds: frozenset[str] = frozenset()
+    objects: frozenset[str] = frozenset()
+
+    @classmethod
+    def from_wire(cls, raw: Any) -> Filter:
+        """Of ``{"kind": [..], "object": [..]}`` or null.
+
+        Raises:
+            RequestError: something else.
+        """
+        if raw is None:
+            return cls()
+        try:
+            found = msgspec.convert(raw, dict[str, list[str] | None])
+        except msgspec.ValidationError as err:
+            raise errors.RequestError(f"the filter of events has lists of names: {err}") from err
+        return cls(frozenset(found.get("kind") or ()), frozenset(found.get("object") or ()))
+
+    def passes(self, event: Event) -> bool:
+        return (not self.kinds or event.kind in self.kinds) and (
+            not self.objects or not self.objects.isdisjoint(event.objects)
+        )
+
+
+class Events:
+    """The latest events of this run of the master. Thread-safe; listeners never block long."""
+
+    def __init__(self, queue: JobQueue, clock: Clock = SYSTEM, kept: int = KEPT) -> None:
+        self.run = secrets.token_hex(4)
+        self._queue = queue
+        self._clock = clock
+        self._ring: deque[Event] = deque(maxlen=kept)
+        self._last = 0
+        self._jobs: dict[int, _Seen] = {}
+        # Innermost of all locks: nothing else is asked for while it is held.
+        self._mutex = threading.Lock()
+
+    # being told
+
+    def job_changed(self, job_id: int) -> None:
+        """A job has changed (called by the queue)."""
+        try:
+            # Inside of the view, so that of two changes the later one is told later.
+            self._queue.view(self._look_at_job, job_id)
+        except errors.JobLost:
+            with self._mutex:
+                seen = self._jobs.pop(job_id, None)
+                if seen is not None:
+                    self._add("job", "archived", seen.objects, {"status": seen.status})
+
+    def _look_at_job(self, record: JobRecord) -> None:
+        with self._mutex:
+            seen = self._jobs.get(record.id)
+            if seen is None:
+                inputs = [op.input for op in record.ops]
+                seen = _Seen("", 0, _objects_of(record.id, inputs), [*map(op_summary, inputs)])
+                self._jobs[record.id] = seen
+            if record.log_serial() > seen.serial:
+                self._add_messages(record, seen)
+            if record.status != seen.status:
+                seen.status = str(record.status)
+                opstatus = [str(op.status) for op in record.ops]
+                data = {"status": seen.status, "opstatus": opstatus, "summary": seen.summary}
+                self._add("job", "status", seen.objects, data)
+
+    def _add_messages(self, record: JobRecord, seen: _Seen) -> None:
+        for index, op in enumerate(record.ops):
+            new = takewhile(lambda entry: entry[0] > seen.serial, reversed(op.log))
+            for serial, time, kind, message in reversed(list(new)):
+                entry = {"op": index, "serial": serial, "time": time, "type": kind}
+                self._add("job", "message", seen.objects, {**entry, "message": message})
+        seen.serial = record.log_serial()
+
+    def config_changed(self, before: Config, after: Config) -> None:
+        """The configuration has changed (called by its store)."""
+        with self._mutex:
+            for container, kind in _KINDS.items():
+                old, new = getattr(before.data, container), getattr(after.data, container)
+                if old is not new:
+                    self._compare(kind, old, new)
+            if before.cluster is not after.cluster:
+                keys = _differences(before.cluster, after.cluster)
+                data = {"keys": keys, "serial_no": after.cluster.serial_no}
+                self._add("cluster", "changed", (after.cluster.cluster_name,), data)
+
+    def _compare(self, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        for uuid, obj in new.items():
+            former = old.get(uuid)
+            if former is obj:
+                continue
+            data = {name: _plain(getattr(obj, name)) for name in _SHOWN.get(kind, ())}
+            if former is not None:
+                data["keys"] = _differences(former, obj)
+            self._add(kind, "added" if former is None else "changed", _words(obj), data)
+        for uuid in old.keys() - new.keys():
+            self._add(kind, "removed", _words(old[uuid]), {})
+
+    def _add(self, kind: str, change: str, objects: tuple[str, ...], data: Any) -> None:
+        self._last += 1
+        self._ring.append(Event(self._last, self._clock.now(), kind, change, objects, data))
+
+    # telling
+
+    def after(self, position: Any, wanted: Filter) -> dict[str, Any]:
+        """What happened after a position (``<run>-<number>``, null for from now on).
+
+        ``{"events": [..], "last": position, "lost": whether events are missing before these}``.
+
+        Raises:
+            RequestError: the position is none.
+        """
+        run, number = _position(position) if position is not None else (self.run, None)
+        with self._mutex:
+            last, ring = self._last, self._ring
+            lost = run != self.run or (number is not None and number > last)
+            if number is None:
+                number = last
+            elif lost:
+                number = 0
+            found: list[Event] = []
+            if number < last and ring:
+                lost = lost or ring[0].number > number + 1
+                start = max(0, len(ring) - (last - number))
+                found = [ring[i] for i in range(start, min(len(ring), start + BATCH))]
+        if found:
+            last = found[-1].number
+        shown = [self._wire(event) for event in found if wanted.passes(event)]
+        return {"events": shown, "last": f"{self.run}-{last}", "lost": lost}
+
+    def _wire(self, event: Event) -> dict[str, Any]:
+        return {
+            "id": f"{self.run}-{event.number}",
+            "time": event.time,
+            "kind": event.kind,
+            "change": event.change,
+            "object": event.objects[0],
+            "objects": list(event.objects),
+            "data": event.data,
+        }
+
+
+def _position(text: Any) -> tuple[str, int]:
+    run, _, number = text.rpartition("-") if isinstance(text, str) else ("", "", "")
+    if not (run and number.isascii() and number.isdigit() and len(number) < 16):
+        raise errors.RequestError(f"'{text!s:.40}' is no position in the events (<run>-<number>)")
+    return run, int(number)
+
+
+def _objects_of(job_id: int, inputs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The job and the objects that its opcodes name."""
+    names = [op[key] for op in inputs for key in _NAMES if isinstance(op.get(key), str)]
+    return (str(job_id), *dict.fromkeys(name for name in names if name))
+
+
+def _words(obj: Any) -> tuple[str, ...]:
+    """Name and uuid of an object; of what has no name the uuid."""
+    name = getattr(obj, "name", None)
+    return (name, obj.uuid) if name else (obj.uuid,)
+
+
+def _differences(old: Any, new: Any) -> list[str]:
+    """Names of the attributes that differ, without those that always do."""
+    names = new.__struct_fields__
+    return [n for n in names if n not in STAMPS and getattr(old, n) != getattr(new, n)]
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,180 @@
+"""From an ``Authorization`` header to the one who asks; follows changes of the files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import threading
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files, inotify
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.rapi import tokens, users
+from ganeti.rapi.identity import ANONYMOUS, Identity
+from ganeti.rapi.throttle import Throttle
+from ganeti.rapi.tokens import Tokens
+from ganeti.rapi.users import Users
+
+log = logging.getLogger(__name__)
+
+#: Slow passwords that are computed at the same time; more would leave no thread for others.
+AT_ONCE = 4
+#: Seconds to wait for one of these places.
+PATIENCE = 2.0
+
+
+class Authenticator:
+    """Knows users and tokens, and who guesses. Thread-safe.
+
+    Files are read anew when they change; one that cannot be understood changes nothing and is
+    told in the log, so that a slip of the pen locks nobody out.
+    """
+
+    def __init__(
+        self, directory: Path, *, anonymous: bool = True, clock: Clock = SYSTEM
+    ) -> None:
+        """Read ``users`` and ``tokens`` in a directory, which may be missing then.
+
+        ``anonymous`` lets those in who do not say who they are; they have no permission.
+        """
+        self._directory = directory
+        self._anonymous = anonymous
+        self._clock = clock
+        self._throttle = Throttle(clock)
+        self._places = threading.BoundedSemaphore(AT_ONCE)
+        self._users = Users()
+        self._tokens = Tokens()
+        self._watcher: inotify.DirectoryWatcher | None = None
+        self._load_users(first=True)
+        self._load_tokens()
+
+    # following the files
+
+    def start(self) -> None:
+        """Watch the files from now on.
+
+        Raises:
+            InotifyError: the directory cannot be watched.
+        """
+        files.ensure_dir(self._directory)
+        self._watcher = inotify.DirectoryWatcher(self._directory, self._changed)
+        self.reload()
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """End the watch. Idempotent."""
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def reload(self) -> None:
+        """Read both files now."""
+        self._load_users()
+        self._load_tokens()
+
+    def _changed(self, name: str) -> None:
+        if name in ("users", inotify.ANY_NAME):
+            self._load_users()
+        if name in ("tokens", inotify.ANY_NAME):
+            self._load_tokens()
+
+    def _load_users(self, *, first: bool = False) -> None:
+        path = self._directory / "users"
+        try:
+            found, problems = users.parse(files.read_text(path))
+        except FileNotFoundError:
+            found, problems = {}, []
+        except (OSError, UnicodeDecodeError) as err:
+            log.error("%s cannot be read, the users stay as they are: %s", path, err)
+            return
+        for problem in problems:
+            log.log(logging.ERROR if problem.broken else logging.WARNING, "%s, %s", path, problem)
+        if not first and any(problem.broken for problem in problems):
+            log.error("%s is not taken, the users stay as they are", path)
+            return
+        self._users = Users(found.values())
+        log.info("%s: %d users", path, len(found))
+
+    def _load_tokens(self) -> None:
+        path = self._directory / "tokens"
+        try:
+            self._tokens = tokens.read(path)
+        except (errors.ParseError, OSError) as err:
+            log.error("%s is not taken, the tokens stay as they are: %s", path, err)
+            return
+        log.info("%s: %d tokens", path, len(self._tokens))
+
+    # one request
+
+    def __call__(self, header: str | None, address: str) -> Identity:
+        """Who sends this header from this address. May take a moment for a slow password.
+
+        Raises:
+            AuthenticationError: nobody, or not the one it says.
+            ThrottledError: too many wrong passwords came from there.
+        """
+        if header is None:
+            if self._anonymous:
+                return ANONYMOUS
+            raise errors.AuthenticationError("A user name and a password, or a token, is needed")
+        self._refuse_early(address)
+        scheme, _, value = header.strip().partition(" ")
+        if scheme.lower() == "bearer":
+            return self._by_token(value.strip(), address)
+        if scheme.lower() == "basic":
+            name, password = _basic(value.strip())
+            text = password.decode("utf-8", "replace")
+            if tokens.looks_like_token(text):
+                return self._by_token(text, address)
+            return self._by_password(name, password, address)
+        raise errors.AuthenticationError("Only Basic and Bearer authentication is known")
+
+    def _wrong(self, what: str, address: str) -> errors.AuthenticationError:
+        count = self._throttle.failed(address)
+        log.warning("wrong %s from %s, number %d", what, address, count)
+        return errors.AuthenticationError("User name, password or token is wrong")
+
+    def _refuse_early(self, address: str) -> None:
+        wait = self._throttle.wait(address)
+        if wait > 0:
+            raise errors.ThrottledError(
+                "Too many wrong passwords came from your address; wait a moment", int(wait) + 1
+            )
+
+    def _by_token(self, text: str, address: str) -> Identity:
+        found = self._tokens.check(text, self._clock.now())
+        if found is None:
+            raise self._wrong("token", address)
+        return found
+
+    def _by_password(self, name: str, password: bytes, address: str) -> Identity:
+        found = self._users.proved(name, password)
+        if found is not None:
+            return found
+        with self._throttle.turn(address):
+            # Another request may have proved the password, or failed, while this one waited.
+            found = self._users.proved(name, password)
+            if found is not None:
+                return found
+            self._refuse_early(address)
+            if not self._places.acquire(timeout=PATIENCE):
+                raise errors.ThrottledError("Too many passwords are being looked at", 1)
+            try:
+                found = self._users.check(name, password)
+            finally:
+                self._places.release()
+            if found is None:
+                raise self._wrong(f"password of {name!r:.60}", address)
+            return found
+
+
+def _basic(value: str) -> tuple[str, bytes]:
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise errors.AuthenticationError("The Authorization header is no base64") from None
+    name, colon, password = raw.partition(b":")
+    if not colon:
+        raise errors.AuthenticationError("The Authorization header has no colon")
+    return name.decode("utf-8", "replace"), password

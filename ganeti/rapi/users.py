@@ -1,0 +1,137 @@
+"""The users file: reading it, and who a password belongs to.
+
+A line is ``<user> <password> [permission,...]``; lines that begin with ``#`` are comments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.rapi import passwords, permissions
+from ganeti.rapi.identity import Identity
+
+_NAME = re.compile(r"[^\s:#{}][^\s:]*")
+
+
+@dataclass(frozen=True)
+class User:
+    """One line of the file."""
+
+    name: str
+    stored: str = field(repr=False)
+    permissions: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a line; ``broken`` when the line was meant to be a user."""
+
+    line: int
+    text: str
+    broken: bool
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}"
+
+
+def parse(text: str) -> tuple[dict[str, User], list[Problem]]:
+    """Users by name, and what could not be read; of two lines for a user the last one counts."""
+    found: dict[str, User] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = line.split(None, 2)
+        if not words or line.startswith("#"):
+            continue
+        if len(words) < 2:
+            problems.append(Problem(number, "a user needs a password; the line is left out", False))
+            continue
+        if words[0] in found:
+            problems.append(Problem(number, f"user '{words[0]}' was there before", False))
+        try:
+            passwords.check_form(words[1])
+            held = permissions.parse(words[2].split(",") if len(words) > 2 else ())
+        except errors.ParseError as err:
+            problems.append(Problem(number, f"user '{words[0]}': {errors.text(err)}", True))
+        else:
+            found[words[0]] = User(words[0], words[1], held)
+    return found, problems
+
+
+class Users:
+    """The users of one state of the file. Thread-safe.
+
+    A password that was right once is remembered as a keyed digest, so that a slow hash is
+    computed once and not for each request.
+    """
+
+    def __init__(self, users: Iterable[User] = ()) -> None:
+        self._users = {user.name: user for user in users}
+        self._cost = max((passwords.cost_of(u.stored) for u in self._users.values()), default=0)
+        self._key = os.urandom(32)
+        self._proved: dict[str, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def proved(self, name: str, password: bytes) -> Identity | None:
+        """The user if this password was right before; takes no time."""
+        known = self._proved.get(name)
+        if known is None or not hmac.compare_digest(known, self._digest(password)):
+            return None
+        return Identity(name, self._users[name].permissions)
+
+    def check(self, name: str, password: bytes) -> Identity | None:
+        """The user if the password is right; a failure takes as long for all names."""
+        user = self._users.get(name)
+        if user is not None and passwords.matches(user.stored, name, password):
+            self._proved[name] = self._digest(password)
+            return Identity(name, user.permissions)
+        if user is None or passwords.cost_of(user.stored) < self._cost:
+            passwords.waste(self._cost, password)
+        return None
+
+    def _digest(self, password: bytes) -> bytes:
+        return hmac.digest(self._key, password, hashlib.sha256)
+
+
+def check_name(name: str) -> None:
+    """Whether a name can stand in the file.
+
+    Raises:
+        ParseError: it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise errors.ParseError(
+            f"'{name}' cannot be a user name: no blanks, no colon, no '#' or brace at the start"
+        )
+
+
+def edit(path: Path, name: str, line: str | None) -> bool:
+    """Replace the lines of a user by one, or take them out (None); keeps all other lines.
+
+    Gives whether the user was there. The file keeps owner and mode; a new one gets 0640 and the
+    owner of its directory.
+    """
+    old = files.read_text(path).splitlines() if path.exists() else []
+    kept = [text for text in old if text.startswith("#") or text.split(None, 1)[:1] != [name]]
+    there = len(kept) < len(old)
+    write_private(path, "".join(f"{text}\n" for text in [*kept, *([line] if line else [])]), 0o640)
+    return there
+
+
+def write_private(path: Path, text: str, mode: int) -> None:
+    """Replace a file that the daemon's user reads; a new one belongs to its directory's owner."""
+    files.ensure_dir(path.parent)
+    model = path if path.exists() else path.parent
+    facts = model.stat()
+    if model is path:
+        mode = facts.st_mode & 0o640
+    files.write_atomic(path, text, mode=mode, uid=facts.st_uid, gid=facts.st_gid)

@@ -1,0 +1,129 @@
+"""Events: what happens is told once, in order, from where a client left off."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ganeti import errors
+from ganeti.config.changes import Author
+from ganeti.master.events import Events, Filter
+from ganeti.model import base
+
+DELAY = {"OP_ID": "OP_TEST_DELAY", "duration": 0.0, "on_master": True, "reason": []}
+
+
+def collect(client, after, until, wanted=None):
+    """Events after a position until one passes ``until``."""
+    found = []
+    while not any(until(event) for event in found):
+        answer = client.wait_for_events(after, 10, wanted)
+        assert answer["events"], "no event within ten seconds"
+        found += answer["events"]
+        after = answer["last"]
+    return found, after
+
+
+def ended(job_id):
+    return lambda e: e["object"] == str(job_id) and e["data"].get("status") == "success"
+
+
+def test_a_job_is_told_from_queue_to_archive(client):
+    start = client.wait_for_events(None, 0)
+    assert start["events"] == []
+    assert not start["lost"]
+    job = client.submit_job([DELAY])
+    found, last = collect(client, start["last"], ended(job))
+    statuses = [e["data"]["status"] for e in found if e["change"] == "status"]
+    assert statuses[0] == "queued"
+    assert statuses[-1] == "success"
+    assert found[0]["data"]["summary"] == ["TEST_DELAY(0 ns)"]
+    numbers = [int(e["id"].rpartition("-")[2]) for e in found]
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert client.archive_job(job)
+    found, _last = collect(client, last, lambda e: e["change"] == "archived")
+    assert found[-1]["object"] == str(job)
+
+
+def test_a_client_goes_on_where_it_left_off_and_sees_each_event_once(client):
+    start = client.wait_for_events(None, 0)["last"]
+    jobs = [client.submit_job([DELAY]) for _ in range(5)]
+    client.wait_for_job_change(jobs[-1], ["status"], None, None, 5)
+    found, last = collect(client, start, ended(jobs[-1]))
+    again, _last = collect(client, start, ended(jobs[-1]))
+    assert again[: len(found)] == found
+    middle = found[3]["id"]
+    rest = client.wait_for_events(middle, 5)["events"]
+    assert rest[0] == found[4]
+    assert client.wait_for_events(last, 0)["events"] == []
+
+
+def test_filters_by_kind_and_object(master, client):
+    start = client.wait_for_events(None, 0)["last"]
+    job = client.submit_job([DELAY])
+    collect(client, start, ended(job))
+    assert client.wait_for_events(start, 0, {"kind": ["node"]})["events"] == []
+    only = client.wait_for_events(start, 5, {"object": [str(job)]})["events"]
+    assert {e["object"] for e in only} == {str(job)}
+    with pytest.raises(errors.RequestError, match="filter of events"):
+        client.wait_for_events(start, 0, {"kind": "job"})
+
+
+def test_changes_of_the_configuration_name_what_has_changed(master, client):
+    start = client.wait_for_events(None, 0)["last"]
+    group = master.core.store.current.group("default")
+    new = base.replace(group, uuid="group-2", name="other")
+    store = master.core.store
+    store.change("Add group", Author(user="root"), lambda draft: draft.put(new))
+    store.change("Tag", Author(user="root"),
+                 lambda draft: draft.update(new, tags=("a",)))  # fmt: skip
+    store.change("Remove", Author(user="root"), lambda draft: draft.delete(new))
+    found, _last = collect(client, start, lambda e: e["change"] == "removed")
+    assert [(e["kind"], e["change"], e["objects"]) for e in found] == [
+        ("group", change, ["other", "group-2"]) for change in ("added", "changed", "removed")
+    ]
+    assert found[1]["data"]["keys"] == ["tags"]
+
+
+def test_another_run_of_the_master_and_too_old_positions_are_told(master, client):
+    answer = client.wait_for_events("0123abcd-7", 0)
+    assert answer["lost"]
+    events = Events(master.core.queue, kept=10)
+    first = events.after(None, Filter())["last"]
+    for name in ("x", "y"):
+        group = master.core.store.current.group("default")
+        config = master.core.store.current
+        for number in range(6):
+            more = base.replace(group, uuid=f"{name}{number}", name=f"{name}{number}")
+            after = config.apply([("nodegroups", more.uuid, more)], [], None, mtime=1.0)
+            events.config_changed(config, after)
+    late = events.after(first, Filter())
+    assert late["lost"]
+    assert late["events"][0]["object"] == "x2"
+    assert not events.after(late["last"], Filter())["lost"]
+    for bad in ("", "x", "-", "a-b", 7):
+        with pytest.raises(errors.RequestError):
+            events.after(bad, Filter())
+
+
+def test_many_clients_wait_without_a_thread_each(master):
+    """More waits than the LUXI server has threads; other requests go on meanwhile."""
+    clients = [master.client() for _ in range(60)]
+    start = clients[0].wait_for_events(None, 0)["last"]
+    got: list[str] = []
+
+    def wait(one):
+        answer = one.wait_for_events(start, 20, {"kind": ["job"]})
+        got.append(answer["events"][0]["data"]["status"])
+        one.close()
+
+    threads = [threading.Thread(target=wait, args=(one,)) for one in clients]
+    for thread in threads:
+        thread.start()
+    with master.client() as other:
+        assert other.query_cluster_info()["name"]
+        other.submit_job([DELAY])
+    for thread in threads:
+        thread.join(20)
+    assert got == ["queued"] * 60

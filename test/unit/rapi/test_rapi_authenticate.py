@@ -1,0 +1,159 @@
+"""Who is let in: files that change, wrong passwords, tokens."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+
+from ganeti import errors
+from ganeti.rapi import passwords, tokens
+from ganeti.rapi.authenticate import Authenticator
+from ganeti.rapi.throttle import FREE, LONGEST, Throttle
+
+HERE = "192.0.2.1"
+
+
+@pytest.fixture
+def directory(tmp_path):
+    where = tmp_path / "rapi"
+    where.mkdir()
+    return where
+
+
+def wait_until(condition):
+    end = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_basic_bearer_and_a_token_as_password(directory, basic, clock):
+    (directory / "users").write_text("anna secret read\n")
+    token = tokens.add(directory / "tokens", "ci", ["write"], now=clock.now())
+    ask = Authenticator(directory, clock=clock)
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    assert ask(f"Bearer {token}", HERE).name == "ci"
+    assert ask(basic("whoever", token), HERE).name == "ci"
+    assert ask(None, HERE).anonymous
+    for header in ("", "Basic", "Basic !!", "Basic bm9jb2xvbg==", "Digest x", "Bearer", "\x00"):
+        with pytest.raises(errors.AuthenticationError):
+            ask(header, "192.0.2.9")
+    with pytest.raises(errors.AuthenticationError, match="needed"):
+        Authenticator(directory, anonymous=False)(None, HERE)
+
+
+def test_guessing_is_slowed_down_per_address_without_waiting(directory, basic, clock, caplog):
+    (directory / "users").write_text("anna secret read\n")
+    ask = Authenticator(directory, clock=clock)
+    for _ in range(FREE + 1):
+        with pytest.raises(errors.AuthenticationError) as info:
+            ask(basic("anna", "hunter2"), HERE)
+        assert not isinstance(info.value, errors.ThrottledError)
+    began = time.monotonic()
+    for password in ("hunter2", "secret"):
+        with pytest.raises(errors.ThrottledError) as throttled:
+            ask(basic("anna", password), HERE)
+        assert throttled.value.retry_after >= 1
+    assert time.monotonic() - began < 0.5
+    assert ask(basic("anna", "secret"), "192.0.2.2").name == "anna"
+    clock.at += 1.1
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    assert "hunter2" not in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_the_delay_grows_and_is_forgotten(clock):
+    throttle = Throttle(clock)
+    for _ in range(FREE):
+        throttle.failed(HERE)
+    assert throttle.wait(HERE) == 0
+    waits = []
+    for _ in range(9):
+        throttle.failed(HERE)
+        waits.append(throttle.wait(HERE))
+    assert waits[:4] == [1, 2, 4, 8]
+    assert waits[-1] == LONGEST
+    clock.at += 10_000
+    throttle.failed(HERE)
+    assert throttle.wait(HERE) == 0
+    for last in range(FREE + 1):
+        throttle.failed(f"2001:db8::{last}")
+    assert throttle.wait("2001:db8::ffff") > 0
+    assert throttle.wait("2001:db8:0:1::1") == 0
+
+
+def test_many_requests_of_a_good_client_at_once_are_all_let_in(directory, basic):
+    (directory / "users").write_text(f"anna {passwords.store('secret', cost=6)} read\n")
+    ask = Authenticator(directory)
+    names: list[str] = []
+
+    def one() -> None:
+        names.append(ask(basic("anna", "secret"), HERE).name)
+
+    threads = [threading.Thread(target=one) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert names == ["anna"] * 40
+
+
+def test_unknown_users_take_as_long_as_wrong_passwords(directory, basic):
+    stored = passwords.store("secret", cost=9)
+    (directory / "users").write_text(f"anna {stored} read\nbert pw read\n")
+
+    def seconds(name: str) -> float:
+        best = 10.0
+        for number in range(4):
+            ask = Authenticator(directory)
+            begin = time.perf_counter()
+            with pytest.raises(errors.AuthenticationError):
+                ask(basic(name, f"wrong{number}"), HERE)
+            best = min(best, time.perf_counter() - begin)
+        return best
+
+    seconds("warm")
+    known, plain, unknown = seconds("anna"), seconds("bert"), seconds("ghost")
+    assert 0.5 < plain / known < 2
+    assert 0.5 < unknown / known < 2
+
+
+def test_changed_files_are_followed_and_broken_ones_are_not_taken(directory, basic, caplog):
+    caplog.set_level(logging.INFO)
+    path = directory / "users"
+    ask = Authenticator(directory)
+    ask.start()
+    try:
+        path.write_text("anna one read\n")
+        wait_until(lambda: "1 users" in caplog.text)
+        assert ask(basic("anna", "one"), HERE).permissions == {"read"}
+        caplog.clear()
+        path.write_text("anna two write\nbert {what}x read\n")
+        wait_until(lambda: "is not taken" in caplog.text)
+        assert "line 2: user 'bert'" in caplog.text
+        assert ask(basic("anna", "one"), HERE).permissions == {"read"}
+        caplog.clear()
+        path.write_bytes(b"anna \xff\xfe\n")
+        wait_until(lambda: "cannot be read" in caplog.text)
+        new = directory / "new"
+        new.write_text("anna three write\n")
+        new.rename(path)
+        wait_until(lambda: "1 users" in caplog.text)
+        assert ask(basic("anna", "three"), HERE).permissions == {"write"}
+        caplog.clear()
+        path.unlink()
+        wait_until(lambda: "0 users" in caplog.text)
+        with pytest.raises(errors.AuthenticationError):
+            ask(basic("anna", "three"), HERE)
+        token = tokens.add(directory / "tokens", "ci", ["read"], now=time.time())
+        wait_until(lambda: "1 tokens" in caplog.text)
+        assert ask(f"Bearer {token}", HERE).name == "ci"
+        tokens.revoke(directory / "tokens", ["ci"])
+        wait_until(lambda: "0 tokens" in caplog.text)
+        with pytest.raises(errors.AuthenticationError):
+            ask(f"Bearer {token}", HERE)
+    finally:
+        ask.stop()
