@@ -27,6 +27,8 @@ ROLES: dict[str, Values] = {
     "drained": {"drained": True},
     "offline": {"offline": True},
 }
+#: Arguments of old clients that replace disks.
+LEGACY_REPLACEMENT = ("remote_node", "mode", "disks", "iallocator")
 #: Parameters that a reservation may leave open, as the opcode wants to see them.
 _OPEN: Values = {"mode": str(InstCreateMode.CREATE), "disks": [], "nics": []}
 
@@ -102,11 +104,12 @@ def reboot(_call: Call, values: Values) -> Values:
 
 def replacement(call: Call, values: Values) -> Values:
     """Disks may be text with commas; everything may be in the query string instead."""
-    legacy = {"remote_node", "mode", "disks", "iallocator"} & set(call.query)
+    legacy = {name: call.query[name] for name in LEGACY_REPLACEMENT if name in call.query}
     if legacy and call.body:
         raise failures.bad_request(
             f"'{min(legacy)}' is given in the query string: then there must be no body"
         )
+    values = {**values, **legacy}
     disks = values.get("disks")
     if isinstance(disks, str):
         try:

@@ -19,6 +19,7 @@ class Clients:
         self._path = path
         self._io_timeout = io_timeout
         self._local = threading.local()
+        self._all: list[Client] = []
 
     def __call__(self) -> Client:
         client: Client | None = getattr(self._local, "client", None)
@@ -29,4 +30,10 @@ class Clients:
                 io_timeout=self._io_timeout,
                 reconnect_limit=PATIENCE,
             )
+            self._all.append(client)
         return client
+
+    def close(self) -> None:
+        """Close the connections of all threads; call it when none of them works any more."""
+        for client in self._all:
+            client.close()

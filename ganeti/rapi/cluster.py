@@ -17,7 +17,7 @@ FEATURES = [
     "node-migrate-reqv1",
 ]
 _INFO_ALIASES = {"volume_group_name": "vg_name", "drbd_usermode_helper": "drbd_helper"}
-_OS_FIELDS = (
+OS_FIELDS = (
     "name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted",
 )  # fmt: skip
 
@@ -41,8 +41,8 @@ def _info(call: Call) -> dict[str, Any]:
 
 
 def _os(call: Call) -> list[Any]:
-    found = call.luxi.query("os", _OS_FIELDS).data
-    rows = [dict(zip(_OS_FIELDS, (value for _status, value in row), strict=True)) for row in found]
+    found = call.luxi.query("os", OS_FIELDS).data
+    rows = [dict(zip(OS_FIELDS, (value for _status, value in row), strict=True)) for row in found]
     if call.flag("bulk"):
         return rows
     usable = [row for row in rows
@@ -69,5 +69,5 @@ ROUTES = (
     Route("GET", "/2/features", "What requests may use", _features, answer=schemas.TEXTS),
     Route("GET", "/2/info", "Settings and versions of the cluster", _info, answer=_INFO_ANSWER),
     Route("GET", "/2/os", "Guest OS definitions that can be installed", _os, query=(BULK,),
-          answer=schemas.listing(schemas.TEXTS, schemas.record(_OS_FIELDS))),
+          answer=schemas.listing(schemas.TEXTS, schemas.record(OS_FIELDS))),
 )  # fmt: skip

@@ -117,9 +117,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "POST /2/instances/{instance_name}/replace-disks": Difference(
         query=tuple(
-            _text(name, f"As in the body ({note})")
-            for name, note in (("remote_node", "text"), ("mode", "text"),
-                               ("disks", "numbers with commas"), ("iallocator", "text"))
+            Arg(name, ArgKind.TEXT, "As in the body, from old clients; then there is no body")
+            for name in adapt.LEGACY_REPLACEMENT
         ),
         prepare=adapt.replacement,
     ),
@@ -137,9 +136,9 @@ DIFFERENCES: Mapping[str, Difference] = {
     "POST /2/nodes/{node_name}/evacuate": _DRY,
     "POST /2/nodes/{node_name}/migrate": Difference(
         query=(
-            _flag("live", "1 for live, 0 for non-live migration; then the body is ignored"),
-            _text("mode", "Kind of migration; then the body is ignored",
-                  choices=tuple(map(str, MigrationMode))),
+            Arg("live", ArgKind.FLAG, "1 for live, 0 for non-live; then the body is ignored"),
+            Arg("mode", ArgKind.TEXT, "Kind of migration; then the body is ignored",
+                choices=tuple(map(str, MigrationMode))),
         ),
         prepare=adapt.migration,
     ),

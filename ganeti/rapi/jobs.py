@@ -9,10 +9,10 @@ from ganeti.rapi.answers import Columns
 from ganeti.rapi.reads import Collection
 from ganeti.rapi.route import BULK, Call, Ready, Route
 
-_BULK = ("id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts")
-_ALL = (*_BULK, "oplog", "opresult")
+BULK_FIELDS = ("id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts")
+FIELDS = (*BULK_FIELDS, "oplog", "opresult")
 _JOBS = Collection(
-    "/2/jobs", "job", "QueryJobs", "id", _BULK, identifier="id", of_all=None, locks=False
+    "/2/jobs", "job", "QueryJobs", "id", BULK_FIELDS, identifier="id", of_all=None, locks=False
 )
 
 
@@ -27,7 +27,7 @@ def _list(call: Call) -> Any:
 def _one(call: Call) -> Ready:
     """A job that does not exist has nulls besides its id, as clients know it."""
     number = int(call.path["job_id"])
-    return Ready(Columns(_ALL).objects(call.luxi.fetch("QueryJobs", [number], list(_ALL)))[0])
+    return Ready(Columns(FIELDS).objects(call.luxi.fetch("QueryJobs", [number], list(FIELDS)))[0])
 
 
 def _cancel(call: Call) -> list[Any]:
@@ -36,8 +36,8 @@ def _cancel(call: Call) -> list[Any]:
 
 ROUTES = (
     Route("GET", "/2/jobs", "List jobs", _list, query=(BULK,),
-          answer=schemas.listing(schemas.references("number"), schemas.record(_BULK))),
-    Route("GET", "/2/jobs/{job_id}", "Show one job", _one, answer=schemas.record(_ALL)),
+          answer=schemas.listing(schemas.references("number"), schemas.record(BULK_FIELDS))),
+    Route("GET", "/2/jobs/{job_id}", "Show one job", _one, answer=schemas.record(FIELDS)),
     Route("DELETE", "/2/jobs/{job_id}", "Cancel a job", _cancel, access=("write",),
           answer=schemas.DONE, statuses=(404,)),
 )  # fmt: skip

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
-from ganeti.rapi import cluster, jobs, parts, queries, reads, reinstall, rules, writes
-from ganeti.rapi.route import Route
+from ganeti.base import jsonio
+from ganeti.rapi import (
+    cluster,
+    jobs,
+    openapi,
+    parts,
+    queries,
+    reads,
+    reinstall,
+    rules,
+    schemas,
+    writes,
+)
+from ganeti.rapi.route import Call, Ready, Route
+
+
+@cache
+def _document() -> Ready:
+    return Ready(jsonio.dumps_bytes(openapi.document(ROUTES)))
+
+
+def _openapi(_call: Call) -> Ready:
+    return _document()
+
 
 ROUTES: tuple[Route, ...] = (
+    Route("GET", "/openapi.json", "This interface, as an OpenAPI document", _openapi,
+          answer=schemas.OBJECT),
     *cluster.ROUTES,
     *reads.ROUTES,
     *parts.ROUTES,
@@ -16,7 +41,7 @@ ROUTES: tuple[Route, ...] = (
     *queries.ROUTES,
     *reinstall.ROUTES,
     *writes.ROUTES,
-)
+)  # fmt: skip
 
 
 def shape(path: str) -> str:
