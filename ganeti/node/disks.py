@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,14 @@ from ganeti.node import authorise
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
 from ganeti.storage import file_paths, space
-from ganeti.storage.interface import Device, Environment, Renamable
+from ganeti.storage.interface import (
+    Device,
+    Environment,
+    Labelled,
+    Renamable,
+    Snapshotting,
+    Spindled,
+)
 from ganeti.storage.registry import device
 
 log = logging.getLogger(__name__)
@@ -63,12 +71,25 @@ class Disks:
         found = (uuid for uuid, digest in authorise.parse(listed).items() if digest == own)
         return next(found, "")
 
-    def _device(self, disk: NodeDisk) -> Device:
-        return device(disk, self.environment())
+    def device(self, disk: NodeDisk, *, exclusive_storage: bool = False) -> Device:
+        """The driver of a disk; ParameterError for a template without one."""
+        env = self.environment()
+        if exclusive_storage:
+            env = replace(env, exclusive_storage=True)
+        return device(disk, env)
+
+    def existing(self, disk: NodeDisk, *, exclusive_storage: bool = False) -> Device:
+        """The driver of a disk that is on this node; BlockDeviceError when it is not."""
+        found = self.device(disk, exclusive_storage=exclusive_storage)
+        if not found.attach():
+            raise errors.BlockDeviceError(f"disk {disk.uuid} is not on this node: {found.path}")
+        return found
 
     # life
 
-    def create(self, disk: NodeDisk, size: int, info: str) -> list[Any]:
+    def create(
+        self, disk: NodeDisk, size: int, info: str, *, exclusive_storage: bool = False
+    ) -> list[Any]:
         """Make a disk of ``size`` MiB; its logical id.
 
         Raises:
@@ -76,7 +97,7 @@ class Disks:
         """
         if size <= 0:
             raise errors.ParameterError(f"disk {disk.uuid} cannot have {size} MiB")
-        new = self._device(disk)
+        new = self.device(disk, exclusive_storage=exclusive_storage)
         if new.attach():
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid} is not created: {new.path} exists already"
@@ -86,11 +107,28 @@ class Disks:
         return list(disk.logical_id)
 
     def remove(self, disk: NodeDisk) -> None:
-        """Destroy a disk and its links; no error when it is gone. BlockDeviceError."""
-        old = self._device(disk)
-        self._unlink(old.path)
-        old.remove()
-        log.info("removed disk %s at %s", disk.uuid, old.path)
+        """Destroy a disk, its links and its children; no error when it is gone.
+
+        Raises:
+            BlockDeviceError: a part could not be removed; the others have been.
+        """
+        problems: list[errors.GanetiError] = []
+        self._remove(disk, problems)
+        if len(problems) == 1:
+            raise problems[0]
+        if problems:
+            raise errors.BlockDeviceError("; ".join(map(errors.text, problems)))
+
+    def _remove(self, disk: NodeDisk, problems: list[errors.GanetiError]) -> None:
+        try:
+            old = self.device(disk)
+            self._unlink(old.path)
+            old.remove()
+            log.info("removed disk %s at %s", disk.uuid, old.path)
+        except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
+            problems.append(err)
+        for child in disk.children:
+            self._remove(child, problems)
 
     def assemble(
         self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, index: int
@@ -131,18 +169,21 @@ class Disks:
 
     def find(self, disk: NodeDisk) -> BlockDevStatus | None:
         """State of a disk, None when it is not on this node."""
-        found = self._device(disk)
+        found = self.device(disk)
         return found.status() if found.attach() else None
 
     def dimensions(self, disks: Sequence[NodeDisk]) -> list[tuple[int, int | None] | None]:
-        """Size in bytes (and spindles, never known) of each disk, None when it is not usable."""
+        """Size in bytes and spindles (None: not known) of each disk, None when not usable."""
         env = self.environment()
         return [self._dimension(disk, env) for disk in disks]
 
     def _dimension(self, disk: NodeDisk, env: Environment) -> tuple[int, int | None] | None:
         try:
             found = device(disk, env)
-            return (space.device_size(found.path), None) if found.attach() else None
+            if not found.attach():
+                return None
+            spindles = found.spindles() if isinstance(found, Spindled) else None
+            return space.device_size(found.path), spindles
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
             # One bad disk must not hide the others.
             log.warning("disk %s: %s", disk.uuid, errors.text(err))
@@ -193,7 +234,7 @@ class Disks:
             raise errors.BlockDeviceError("; ".join(problems))
 
     def _rename(self, disk: NodeDisk, new_id: Sequence[Any]) -> None:
-        found = self._device(disk)
+        found = self.device(disk)
         if not isinstance(found, Renamable):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} cannot be renamed")
         self._unlink(found.path)
@@ -202,7 +243,15 @@ class Disks:
             last = self._context.paths.local(last)
         found.rename([*first, last])
 
-    def grow(self, disk: NodeDisk, amount: int, *, dry_run: bool, backing_store: bool) -> None:
+    def grow(
+        self,
+        disk: NodeDisk,
+        amount: int,
+        *,
+        dry_run: bool,
+        backing_store: bool,
+        exclusive_storage: bool = False,
+    ) -> None:
         """Add ``amount`` MiB.
 
         A grow travels in two calls: with ``backing_store`` what holds the bytes grows, without
@@ -211,13 +260,56 @@ class Disks:
         Raises:
             BlockDeviceError: the disk is not there, or cannot grow.
         """
-        found = self._device(disk)
         if amount < 0:
             raise errors.ParameterError(f"disk {disk.uuid} cannot grow by {amount} MiB")
-        if not found.attach():
-            raise errors.BlockDeviceError(f"disk {disk.uuid} is not on this node: {found.path}")
+        found = self.existing(disk, exclusive_storage=exclusive_storage)
         if backing_store or found.traits.mirrored:
             found.grow(amount, dry_run=dry_run)
+
+    def open(self, disks: Sequence[NodeDisk], *, exclusive: bool) -> None:
+        """Allow writing on this node; BlockDeviceError."""
+        for disk in disks:
+            self.existing(disk).open(exclusive=exclusive)
+
+    def close(self, disks: Sequence[NodeDisk]) -> None:
+        """Forbid writing on this node, and remove the links; all are tried.
+
+        Raises:
+            BlockDeviceError: some could not be closed; the text has all of them.
+        """
+        problems: list[str] = []
+        for disk in disks:
+            try:
+                found = self.existing(disk)
+                found.close()
+                self._unlink(found.path)
+            except errors.GanetiError as err:
+                problems.append(f"disk {disk.uuid}: {errors.text(err)}")
+        if problems:
+            raise errors.BlockDeviceError("; ".join(problems))
+
+    def snapshot(self, disk: NodeDisk, name: str, size: int) -> list[Any]:
+        """Freeze the content of a disk; the logical id of the copy.
+
+        Of a mirrored disk the copy is made of the data on this node.
+
+        Raises:
+            BlockDeviceError: the disk is not there or cannot be frozen.
+        """
+        if disk.children:
+            return self.snapshot(disk.children[0], name, size)
+        found = self.existing(disk)
+        if not isinstance(found, Snapshotting):
+            raise errors.BlockDeviceError(f"disks of type {disk.dev_type} have no snapshots")
+        return list(found.snapshot(name, size))
+
+    def set_info(self, disk: NodeDisk, text: str) -> None:
+        """Note a text beside the data, where the template has a place for it; BlockDeviceError."""
+        for child in disk.children:
+            self.set_info(child, text)
+        found = self.existing(disk)
+        if isinstance(found, Labelled):
+            found.set_info(text)
 
     # directories
 

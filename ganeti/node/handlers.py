@@ -10,6 +10,8 @@ from ganeti import constants
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node import network
 from ganeti.node.context import NodeContext
+from ganeti.node.disk_content import DiskContent
+from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
 from ganeti.node.files import Files
 from ganeti.node.guest_os import GuestOs
@@ -19,6 +21,7 @@ from ganeti.node.instances import Instances
 from ganeti.node.master_ip import MasterIp
 from ganeti.node.migration import Migration
 from ganeti.node.replica import Replica
+from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.node.verify import Verifier
 from ganeti.rpc.calls import Json, NodeCalls
@@ -47,6 +50,9 @@ class Node(NodeCalls):
         self._hooks = Hooks(context)
         self._master_ip = MasterIp(context, self._hooks)
         self._disks = Disks(context)
+        self._disk_content = DiskContent(context, self._disks)
+        self._disk_states = DiskStates(self._disks)
+        self._storage = Storage(self._disks)
         self._instances = Instances(context, self._disks)
         self._hotplug = Hotplug(context, self._disks)
         self._migration = Migration(context, self._disks)
@@ -155,7 +161,7 @@ class Node(NodeCalls):
         info: str,
         exclusive_storage: bool,
     ) -> list[Any] | None:
-        return self._disks.create(bdev, size, info)
+        return self._disks.create(bdev, size, info, exclusive_storage=exclusive_storage)
 
     def blockdev_remove(self, bdev: NodeDisk) -> None:
         self._disks.remove(bdev)
@@ -180,7 +186,71 @@ class Node(NodeCalls):
     def blockdev_grow(
         self, cf_bdev: NodeDisk, amount: int, dryrun: bool, backingstore: bool, es_flag: bool
     ) -> None:
-        self._disks.grow(cf_bdev, amount, dry_run=dryrun, backing_store=backingstore)
+        self._disks.grow(
+            cf_bdev,
+            amount,
+            dry_run=dryrun,
+            backing_store=backingstore,
+            exclusive_storage=es_flag,
+        )
+
+    def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
+        self._disks.open(disks, exclusive=exclusive)
+
+    def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
+        self._disks.close(disks)
+
+    def blockdev_snapshot(
+        self, cf_bdev: NodeDisk, snap_name: str | None, snap_size: int | None
+    ) -> list[Any]:
+        return self._disks.snapshot(cf_bdev, snap_name or "", snap_size or 0)
+
+    def blockdev_setinfo(self, disk: NodeDisk, info: str) -> None:
+        self._disks.set_info(disk, info)
+
+    def blockdev_wipe(self, bdev: NodeDisk, offset: int, size: int) -> None:
+        self._disk_content.wipe(bdev, offset, size)
+
+    def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
+        self._disk_content.convert(bdev_src, bdev_dest)
+
+    def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
+        return self._disk_states.mirrors(disks)
+
+    def blockdev_getmirrorstatus_multi(
+        self, node_disks: list[NodeDisk]
+    ) -> list[tuple[bool, BlockDevStatus | str]]:
+        return self._disk_states.each_mirror(node_disks)
+
+    def blockdev_pause_resume_sync(
+        self, disks: list[NodeDisk], pause: bool
+    ) -> list[tuple[bool, str | None]]:
+        return self._disk_states.pause_resync(disks, pause=pause)
+
+    def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
+        return self._storage.device_sizes(devices)
+
+    # storage units
+
+    def vg_list(self) -> dict[str, int]:
+        return self._storage.groups()
+
+    def lv_list(self, vg_name: list[str]) -> dict[str, tuple[str, bool, bool]]:
+        return self._storage.volumes(vg_name)
+
+    def node_volumes(self) -> list[Json]:
+        return self._storage.volumes_on_disks()
+
+    def storage_list(
+        self, su_name: str, su_args: list[Any], name: str | None, fields: list[str]
+    ) -> list[list[Any]]:
+        return self._storage.listed(su_name, su_args, name, fields)
+
+    def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
+        self._storage.modify(su_name, name, changes)
+
+    def storage_execute(self, su_name: str, su_args: list[Any], name: str, op: str) -> None:
+        self._storage.execute(su_name, name, op)
 
     def file_storage_dir_create(self, file_storage_dir: str) -> None:
         self._disks.make_directory(file_storage_dir)

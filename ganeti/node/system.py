@@ -46,12 +46,20 @@ class System:
         """
         return (
             files.read_text(BOOT_ID).strip(),
-            [self._room(kind, name) for kind, name, _params in units],
+            [self._room(kind, name, params) for kind, name, params in units],
             [self.hypervisor_info(name, params) for name, params in hypervisors],
         )
 
-    def _room(self, kind: str, name: str) -> Json:
-        size, free = space.report(kind, self._context.paths.local(name))
+    def _room(self, kind: str, name: str, params: Sequence[Any]) -> Json:
+        """Sizes are null for a unit that is not there or cannot be asked."""
+        size: int | None
+        free: int | None
+        try:
+            size, free = space.report(kind, self._context.paths.local(name), params)
+        except errors.BlockDeviceError as err:
+            # The rest of the answer is still of use; what needs this unit refuses without it.
+            log.warning("storage %s %s: %s", kind, name, errors.text(err))
+            size = free = None
         return {"type": kind, "name": name, "storage_free": free, "storage_size": size}
 
     def hypervisor_info(self, name: str, params: Json) -> Json:

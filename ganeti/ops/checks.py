@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import errors
@@ -115,23 +115,25 @@ def resources(
     what: str,
     *,
     memory: tuple[str, int] | None = None,
-    space: tuple[str, str, int] | None = None,
+    space: Sequence[tuple[str, str, int]] = (),
 ) -> None:
     """Refuse when a node has too little of something; one call for both.
 
-    ``memory`` is a hypervisor and MiB, ``space`` a storage type, the name of a unit and MiB.
+    ``memory`` is a hypervisor and MiB, ``space`` storage types, names of units and MiB.
 
     Raises:
         OpPrereqError: not enough, or the node does not say.
     """
-    units: list[tuple[str, str, list[Any]]] = [(space[0], space[1], [])] if space else []
+    exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
+    units: list[tuple[str, str, list[Any]]] = [
+        (kind, unit, [exclusive] if kind == "lvm-vg" else []) for kind, unit, _needed in space
+    ]
     hypervisors = []
     if memory:
         hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
     _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
-    if space:
-        free = rooms[0].get("storage_free") if rooms else None
-        _enough(node, f"space in {space[1]}", space[2], free, what)
+    for (_kind, unit, needed), room in zip(space, rooms or [{}] * len(space)):
+        _enough(node, f"space in {unit}", needed, room.get("storage_free"), what)
     if memory:
         free = info[0].get("memory_free") if info else None
         _enough(node, "memory", memory[1], free, what)

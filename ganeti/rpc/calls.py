@@ -286,6 +286,96 @@ class NodeCalls(ABC):
         """Add ``amount`` MiB to a disk."""
 
     @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
+        """Allow writing on this node."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
+        """Forbid writing on this node, and remove the links of the disks."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_snapshot(
+        self, cf_bdev: NodeDisk, snap_name: str | None, snap_size: int | None
+    ) -> list[Any]:
+        """Freeze the content of a disk; the logical id of the copy."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_setinfo(self, disk: NodeDisk, info: str) -> None:
+        """Note a text beside the data of a disk, where it has a place for it."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def blockdev_wipe(self, bdev: NodeDisk, offset: int, size: int) -> None:
+        """Write zeros over ``size`` MiB of a disk from ``offset`` MiB on."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
+        """Copy the content of a disk into another one that is not smaller."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
+        """State of disks together with what they are built on."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_getmirrorstatus_multi(
+        self, node_disks: list[NodeDisk]
+    ) -> list[tuple[bool, BlockDevStatus | str]]:
+        """State of disks, with a text in place of one that cannot be asked."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_pause_resume_sync(
+        self, disks: list[NodeDisk], pause: bool
+    ) -> list[tuple[bool, str | None]]:
+        """Hold up or go on with synchronising mirrored disks; success and text for each."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
+        """MiB of block devices below ``/dev``; what is none is left out."""
+
+    # storage units -----------------------------------------------------------------------
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def vg_list(self) -> dict[str, int]:
+        """Volume groups with their sizes."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def lv_list(self, vg_name: list[str]) -> dict[str, tuple[str, bool, bool]]:
+        """``group/volume`` of volume groups (none: all): size as text, inactive, in use."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def node_volumes(self) -> list[Json]:
+        """Logical volumes, ``{name, size, dev, vg}`` for each physical volume they lie on."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def storage_list(
+        self, su_name: str, su_args: list[Any], name: str | None, fields: list[str]
+    ) -> list[list[Any]]:
+        """Storage units of the type ``su_name``, the values of the fields for each."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
+        """Change a storage unit."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def storage_execute(self, su_name: str, su_args: list[Any], name: str, op: str) -> None:
+        """Run an operation on a storage unit."""
+
+    @abstractmethod
     @call(timeout=FAST)
     def file_storage_dir_create(self, file_storage_dir: str) -> None:
         """Make a directory for file disks."""

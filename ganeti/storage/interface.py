@@ -47,6 +47,8 @@ class Environment:
     node_uuid: str = ""
     #: directories that may hold file disks (cluster directories and file-storage-paths)
     file_roots: tuple[Path, ...] = ()
+    #: each disk has its physical volumes for itself (node parameter ``exclusive_storage``)
+    exclusive_storage: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,4 +181,29 @@ class Renamable(Protocol):
 class Snapshotting(Protocol):
     """A disk that can freeze a copy of its content."""
 
-    def snapshot(self, name: str, size: int) -> tuple[str, ...]: ...
+    def snapshot(self, name: str, size: int) -> tuple[str, ...]:
+        """Make the copy, with ``size`` MiB for what changes later (0: as large as the disk).
+
+        ``name`` empty: the driver makes one. Gives the logical id of the copy.
+        """
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A disk that carries a text for the administrator beside its data."""
+
+    def set_info(self, text: str) -> None: ...
+
+
+@runtime_checkable
+class Resyncing(Protocol):
+    """A mirrored disk whose synchronisation can be held up."""
+
+    def pause_resync(self, pause: bool) -> None: ...
+
+
+@runtime_checkable
+class Spindled(Protocol):
+    """A disk that knows on how many physical disks it lies."""
+
+    def spindles(self) -> int | None: ...

@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ganeti import errors
+from ganeti.storage.lvm import report as lvm
 
 MIB = 1024 * 1024
 
 #: Storage types whose room can be told here.
-REPORTING = ("file", "sharedfile")
+REPORTING = ("file", "lvm-pv", "lvm-vg", "sharedfile")
 
 
-def report(kind: str, name: str) -> tuple[int, int]:
-    """(size, free) in MiB of a storage unit of this node; ``name`` of a file unit is a directory.
+def report(kind: str, name: str, params: Sequence[Any] = ()) -> tuple[int, int]:
+    """(size, free) of a storage unit of this node: in MiB, of ``lvm-pv`` in physical volumes.
 
-    Free is what a daemon without special rights may fill. A directory that is not there yet is
-    counted on the file system on which it would be made. May block as long as the file system
-    does (a network file system whose server is away).
+    ``name`` is a directory or a volume group. ``params`` of LVM types is ``[exclusive storage]``;
+    what is left on a disk that is in use is not free then. May block as long as LVM or the file
+    system does (a network file system whose server is away).
 
     Raises:
         StorageError: the type tells no room, or the directory cannot be asked.
+        BlockDeviceError: the volume group is not there or cannot be asked.
     """
     if kind not in REPORTING:
         raise errors.StorageError(
             f"storage type '{kind}' does not tell its room here; {', '.join(REPORTING)} do"
         )
+    if kind.startswith("lvm"):
+        return _group_room(kind, name, exclusive=bool(params and params[0]))
+    return _directory_room(kind, name)
+
+
+def _group_room(kind: str, name: str, *, exclusive: bool) -> tuple[int, int]:
+    group = lvm.group(name)
+    if kind == "lvm-vg" and not exclusive:
+        return group.vg_size // MIB, group.vg_free // MIB
+    uses = lvm.uses(name)
+    unused = lvm.empty(uses)
+    if kind == "lvm-pv":
+        return len(uses), len(unused)
+    return group.vg_size // MIB, sum(use.free for use in unused) // MIB
+
+
+def _directory_room(kind: str, name: str) -> tuple[int, int]:
+    """What a daemon without special rights may fill.
+
+    A directory that is not there yet is counted on the file system on which it would be made.
+    """
     if not os.path.isabs(name) or "\0" in name:
         raise errors.StorageError(f"a {kind} storage unit is a full directory, not '{name!r}'")
     directory = Path(os.path.normpath(name))

@@ -70,21 +70,33 @@ def disks(
         )
     directory = _file_directory(ctx, op, kind)
     return [
-        _disk(op, name, kind, index, item, nodes, directory) for index, item in enumerate(op.disks)
+        _disk(ctx, op, name, kind, index, item, nodes, directory)
+        for index, item in enumerate(op.disks)
     ]
 
 
 def space(
     ctx: Context, op: OpInstanceCreate, kind: DiskTemplate, disks: list[Disk]
-) -> tuple[str, str, int] | None:
-    """Storage type, unit and MiB that the disks take; None when the template has no limit."""
-    checked = TEMPLATES.get(kind).traits.space_checked_as if disks else None
-    if checked is None:
-        return None
-    return checked, _file_directory(ctx, op, kind), sum(disk.size for disk in disks)
+) -> list[tuple[str, str, int]]:
+    """Storage types, units and MiB that the disks take there; none if the template has no limit."""
+    if not disks:
+        return []
+    traits = TEMPLATES.get(kind).traits
+    if traits.space_checked_as is None:
+        return []
+    if traits.file_based:
+        needed = sum(disk.size for disk in disks)
+        return [(traits.space_checked_as, _file_directory(ctx, op, kind), needed)]
+    units: dict[str, int] = {}
+    for disk in disks:
+        for leaf in disk.children or (disk,):
+            group = str(leaf.logical_id[0])
+            units[group] = units.get(group, 0) + leaf.size
+    return [(traits.space_checked_as, group, needed) for group, needed in units.items()]
 
 
 def _disk(
+    ctx: Context,
     op: OpInstanceCreate,
     name: str,
     kind: DiskTemplate,
@@ -118,6 +130,7 @@ def _disk(
         nodes=[node.uuid for node in nodes],
         file_driver=str(op.file_driver or "loop"),
         file_dir=directory,
+        vg=item.vg or ctx.config.cluster.volume_group_name or "",
     )
     return Disk(
         uuid=disk_uuid,

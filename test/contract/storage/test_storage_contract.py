@@ -1,9 +1,13 @@
-"""What every disk template promises, tried on each driver that this machine can run."""
+"""What every disk template promises, tried on each driver with real disks.
+
+Templates that need a kernel of their own are tried in the guests of ``test/hosts``, by this same
+file: there ``GANETI_TEST_VG`` names an LVM volume group that the tests may fill.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +22,14 @@ from ganeti.storage import registry, space
 from ganeti.storage.interface import Device, Environment, PlanRequest, Renamable, Snapshotting
 
 MIB = 1024 * 1024
+#: Index of a disk that another one is renamed to.
+OTHER = 9
 UUID = "0d5f8a1e-7c1b-4f6e-9d0a-3b2c1d4e5f60"
 
 #: What the contract tables say of each template: (file based, shared, mirrored, growable).
 FACTS = {
     "file": (True, False, False, True),
+    "plain": (False, False, False, True),
     "sharedfile": (True, True, False, True),
 }
 
@@ -33,7 +40,8 @@ class Bench:
 
     template: str
     env: Environment
-    file_dir: str
+    file_dir: str = ""
+    vg: str = ""
 
     def plan(self, index: int = 0, instance: str = "web1.example.com") -> tuple[str, ...]:
         driver = registry.TEMPLATES.get(self.template)
@@ -45,6 +53,7 @@ class Bench:
                 size=8,
                 nodes=("node-uuid",),
                 file_dir=self.file_dir,
+                vg=self.vg,
             )
         )
 
@@ -66,15 +75,31 @@ def _files(template: str, tmp_path: Path) -> Bench:
     return Bench(template, env, str(root))
 
 
-#: Template -> how its bench is made; a template that needs special tools skips without them.
+def _volumes(template: str, tmp_path: Path) -> Bench:
+    return Bench(template, Environment(paths=Paths(tmp_path)), vg=os.environ["GANETI_TEST_VG"])
+
+
+#: Template -> how its bench is made.
 BENCHES: dict[str, Callable[[str, Path], Bench]] = {"file": _files, "sharedfile": _files}
+if os.environ.get("GANETI_TEST_VG"):
+    BENCHES["plain"] = _volumes
+
+#: Templates that need more than any machine has -> where they are tried.
+ELSEWHERE = {"plain": "test/hosts"}
 
 
-@pytest.fixture(params=registry.TEMPLATES.names())
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
-    if request.param not in BENCHES:
-        pytest.skip(f"no bench for {request.param} on this machine")
-    return BENCHES[request.param](request.param, tmp_path)
+@pytest.fixture(params=sorted(BENCHES))
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    made = BENCHES[request.param](request.param, tmp_path)
+    try:
+        yield made
+    finally:
+        for index in (0, 1, OTHER):
+            made.device(index).remove()
+
+
+def test_every_template_is_tried_somewhere() -> None:
+    assert set(registry.TEMPLATES.names()) <= set(BENCHES) | set(ELSEWHERE)
 
 
 def test_the_life_of_a_disk(bench: Bench) -> None:
@@ -185,11 +210,11 @@ def test_renaming_keeps_the_content(bench: Bench) -> None:
     device.create(4)
     with open(device.path, "r+b") as stream:
         stream.write(b"kept")
-    new_id = bench.plan(0, "mail1.example.com")
+    new_id = bench.plan(OTHER, "mail1.example.com")
     device.rename(new_id)
     device.rename(new_id)
     assert bench.device().attach() is False
-    moved = bench.device(0, "mail1.example.com")
+    moved = bench.device(OTHER, "mail1.example.com")
     assert device.path == moved.path
     assert moved.attach() is True
     with open(moved.path, "rb") as stream:

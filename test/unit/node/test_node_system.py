@@ -55,7 +55,7 @@ def test_node_info_tells_boot_room_and_resources(node: Node, paths: Paths) -> No
 
 def test_a_storage_type_that_tells_no_room_is_an_error(node: Node) -> None:
     with pytest.raises(errors.StorageError):
-        node.node_info([("lvm-vg", "xenvg", [])], [])
+        node.node_info([("ext", "provider", [])], [])
 
 
 def test_own_and_foreign_addresses(node: Node) -> None:

@@ -1,0 +1,116 @@
+"""Node calls about storage units: volume groups, physical and logical volumes, directories."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.node.disks import Disks
+from ganeti.rpc.calls import Json
+from ganeti.storage import space, units
+from ganeti.storage.lvm import report
+
+log = logging.getLogger(__name__)
+
+MIB = 1024 * 1024
+
+
+class Storage:
+    """What this node can keep disks on."""
+
+    def __init__(self, disks: Disks) -> None:
+        self._disks = disks
+
+    def groups(self) -> dict[str, int]:
+        """Volume groups with their sizes in MiB. BlockDeviceError."""
+        return {group.vg_name: group.vg_size // MIB for group in report.groups()}
+
+    def volumes(self, groups: Sequence[str]) -> dict[str, tuple[str, bool, bool]]:
+        """``group/volume`` of some groups (none given: all): size as text, inactive, in use.
+
+        Volumes without data (an error segment in place of a lost disk) are left out. Size is in
+        MiB with two decimals. BlockDeviceError.
+        """
+        return {
+            f"{volume.vg_name}/{volume.lv_name}": (
+                f"{volume.lv_size / MIB:.2f}",
+                not volume.is_active,
+                volume.is_open,
+            )
+            for volume in report.volumes(groups)
+            if not volume.is_virtual
+        }
+
+    def volumes_on_disks(self) -> list[Json]:
+        """Every volume once for each physical volume that it lies on. BlockDeviceError."""
+        return [
+            {
+                "name": volume.lv_name,
+                "size": f"{volume.lv_size / MIB:.2f}",
+                "dev": disk,
+                "vg": volume.vg_name,
+            }
+            for volume in report.volumes()
+            for disk in volume.disks
+        ]
+
+    def physicals(self, groups: Sequence[str]) -> list[Json]:
+        """Physical volumes of some groups, for a check of the node. BlockDeviceError."""
+        return [
+            {
+                "name": item.name,
+                "vg_name": item.group,
+                "size": item.size // MIB,
+                "free": item.free // MIB,
+                "attributes": "a--" if item.allocatable else "u--",
+                "lv_list": list(item.volumes),
+            }
+            for item in report.uses()
+            if item.group in groups
+        ]
+
+    def missing(self, groups: Sequence[str]) -> dict[str, int]:
+        """Groups that lost physical volumes, with their number. BlockDeviceError."""
+        return {
+            group.vg_name: group.vg_missing_pv_count
+            for group in report.groups()
+            if group.vg_name in groups and group.vg_missing_pv_count
+        }
+
+    def device_sizes(self, devices: Sequence[str]) -> dict[str, int]:
+        """MiB of those that are block devices below ``/dev``; others are left out."""
+        return {name: size // MIB for name in devices if (size := _size(name)) is not None}
+
+    def listed(
+        self, kind: str, args: Sequence[Any], name: str | None, fields: Sequence[str]
+    ) -> list[list[Any]]:
+        """Fields of the storage units of one type; StorageError, BlockDeviceError."""
+        return units.listed(kind, args, name, fields, self._disks.environment())
+
+    def modify(self, kind: str, name: str, changes: Json) -> None:
+        """Change a storage unit; StorageError, BlockDeviceError."""
+        units.modify(kind, name, changes)
+        log.info("changed storage unit %s %s: %s", kind, name, changes)
+
+    def execute(self, kind: str, name: str, operation: str) -> None:
+        """Run an operation on a storage unit; StorageError, BlockDeviceError."""
+        log.info("operation %s on storage unit %s %s", operation, kind, name)
+        units.execute(kind, name, operation)
+
+
+def _size(device: str) -> int | None:
+    """Bytes of a block device; None for anything else."""
+    real = os.path.realpath(device)
+    if not device.startswith("/dev/") or not real.startswith("/dev/"):
+        return None
+    try:
+        if not stat.S_ISBLK(os.stat(real).st_mode):
+            return None
+        return space.device_size(real)
+    except (OSError, errors.BlockDeviceError) as err:
+        log.info("device %s: %s", device, err)
+        return None

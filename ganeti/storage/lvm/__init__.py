@@ -1,0 +1,1 @@
+"""Disks and storage units that are LVM volumes."""
