@@ -1,4 +1,4 @@
-"""One three-node cluster for each test module."""
+"""One three-node cluster for each test module that asks for one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from local_cluster import Cluster
+from storage_nodes import GROUP, StorageNodes
+
+from ganeti.storage.registry import TEMPLATES
 
 
 @pytest.fixture(scope="module")
@@ -13,5 +16,30 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("cluster") / "c", 3)
     try:
         yield made
+    finally:
+        made.destroy()
+
+
+@pytest.fixture(scope="module")
+def storage_cluster(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Cluster, StorageNodes]]:
+    """A cluster with templates plain and drbd enabled, and what stands in for its storage.
+
+    Each node has a volume group ``xenvg`` of 8 GiB and DRBD 8.4 between them. What a test can see
+    and break is written at :class:`storage_nodes.StorageNodes`. Give fake instances as usual
+    (``-o noop``); write to their disks through ``nodes.path("node1", "drbd0")``.
+    """
+    directory = tmp_path_factory.mktemp("storage")
+    made = Cluster(directory / "c", 3)
+    try:
+        roots = {f"node{number}": made.root(f"node{number}") for number in (1, 2, 3)}
+        nodes = StorageNodes(directory / "stand-ins", roots)
+        enabled = [name for name in ("drbd", "plain") if name in TEMPLATES]
+        made.ok(
+            "cluster modify", f"--vg-name={GROUP}", "--drbd-usermode-helper=/bin/true",
+            "--enabled-disk-templates", ",".join([*enabled, "file", "sharedfile", "diskless"]),
+        )  # fmt: skip
+        yield made, nodes
     finally:
         made.destroy()
