@@ -8,7 +8,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition
+.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it 
 
 test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
 	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
+
+check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD and KVM (root; fifteen minutes)
+	@$(BIN)/python -m pytest -s test/hosts
 
 lint: $(VENV)/dev.stamp ## style (ruff)
 	@$(BIN)/ruff check .

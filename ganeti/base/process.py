@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors, paths
+from ganeti.base import patience
 
 #: Where programs started by the daemons are looked for unless told otherwise.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -66,6 +67,7 @@ def run(
 
     The end is that of the program and of both outputs: something that it left in the background
     with its outputs is waited for, too. When the time is over its process group is killed.
+    ``timeout`` is scaled for slow machines (see :mod:`ganeti.base.patience`).
     ``env`` replaces the environment (default: LC_ALL=C and PATH from :func:`search_path` only).
     With ``log`` both outputs are appended to that file and ``stdout`` of the result is empty.
 
@@ -93,7 +95,7 @@ def run(
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise errors.CommandError(f"cannot run {argv[0]}: {reason}") from error
-        stdout, stderr, timed_out = _communicate(child, input, timeout)
+        stdout, stderr, timed_out = _communicate(child, input, patience.scaled(timeout))
     return Result(
         tuple(argv),
         -signal.SIGKILL if child.returncode is None else child.returncode,

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ganeti import errors
-from ganeti.base import process
+from ganeti.base import patience, process
 
 VARIABLE = "GANETI_REMOTE_SHELL"
 #: Nodes that are worked on at the same time.
@@ -48,7 +48,8 @@ def argv(
         except ValueError as err:
             raise errors.ParameterError(f"variable {VARIABLE} cannot be used: {err}") from err
         return [*words, node, text]
-    words = ["ssh", "-oBatchMode=yes", f"-oConnectTimeout={CONNECT_TIMEOUT}", "-oEscapeChar=none"]
+    connect = round(patience.scaled(CONNECT_TIMEOUT))
+    words = ["ssh", "-oBatchMode=yes", f"-oConnectTimeout={connect}", "-oEscapeChar=none"]
     words.append(f"-oStrictHostKeyChecking={'yes' if check_host_key else 'accept-new'}")
     if tty:
         words.append("-t")

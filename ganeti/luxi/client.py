@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from ganeti import constants, errors, paths
+from ganeti.base import patience
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
 
@@ -114,15 +115,15 @@ class Client:
         reconnect_limit: float = RECONNECT_LIMIT,
         on_lost: Callable[[str], None] | None = None,
     ) -> None:
-        """``path`` is the socket (default: that of this node); times are seconds.
+        """``path`` is the socket (default: that of this node); times are seconds, to be scaled.
 
         ``on_lost`` is told once whenever the connection was lost and is looked for again.
         """
         self._paths = paths.current()
         self._path = path or self._paths.luxi_socket
-        self._connect_timeout = connect_timeout
-        self._io_timeout = io_timeout
-        self._reconnect_limit = reconnect_limit
+        self._connect_timeout = patience.scaled(connect_timeout)
+        self._io_timeout = patience.scaled(io_timeout)
+        self._reconnect_limit = patience.scaled(reconnect_limit)
         self._on_lost = on_lost
         self._link: unix_socket.FramedClient | None = None
 
@@ -193,33 +194,34 @@ class Client:
         try:
             return self._open(0.0)
         except errors.NoMasterError:
-            patience = self._patience()
-            if not patience:
+            grace = self._grace()
+            if not grace:
                 raise explain_absence(self._path, self._paths) from None
-        return self._open(patience)
+        return self._open(grace)
 
-    def _open(self, patience: float) -> unix_socket.FramedClient:
-        """Connect; a missing listener is waited for up to ``patience`` seconds."""
+    def _open(self, grace: float) -> unix_socket.FramedClient:
+        """Connect; a missing listener is waited for up to ``grace`` seconds."""
         try:
             return unix_socket.FramedClient(
                 self._path,
-                connect_timeout=patience or self._connect_timeout,
+                connect_timeout=grace or self._connect_timeout,
                 io_timeout=self._io_timeout,
-                retry_connect=bool(patience),
+                retry_connect=bool(grace),
             )
         except errors.NoMasterError:
-            if not patience:
+            if not grace:
                 raise
             raise explain_absence(self._path, self._paths) from None
 
-    def _patience(self) -> float:
+    def _grace(self) -> float:
         """Seconds worth waiting for a listener that is not there now."""
         if not _is_master_here(self._paths):
             return 0.0
         from ganeti.base import daemon
 
         starting = daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None
-        return min(self._connect_timeout, STARTING_LIMIT if starting else RESTART_GRACE)
+        grace = patience.scaled(STARTING_LIMIT if starting else RESTART_GRACE)
+        return min(self._connect_timeout, grace)
 
     # queries
 

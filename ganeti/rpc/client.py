@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ganeti import constants, errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, patience
 from ganeti.model.node import Node
 from ganeti.net import resolve
-from ganeti.net.http_client import Call, Client, Response
+from ganeti.net.http_client import CONNECT_TIMEOUT, Call, Client, Response
 from ganeti.net.tls import ReloadableContext
 from ganeti.rpc import calls, objects
 from ganeti.rpc.calls import CallSpec, NodeCalls
@@ -143,7 +143,8 @@ class NodeRpc:
                 port=self._port,
                 path=f"/{spec.name}",
                 body=body,
-                timeout=min(spec.timeout, self._limit),
+                timeout=patience.scaled(min(spec.timeout, self._limit)),
+                connect_timeout=patience.scaled(CONNECT_TIMEOUT),
                 headers=headers,
             )
             for node, body in asked.values()

@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, process
+from ganeti.base import files, jsonio, patience, process
 from ganeti.hypervisor.kvm import probe_image
 from ganeti.hypervisor.kvm.binary import Binary
 from ganeti.hypervisor.kvm.params import KvmParams
@@ -172,7 +172,7 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
 
 def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
     """Exit status (negative: it had to be killed) and what QEMU said."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + patience.scaled(timeout)
     try:
         child = subprocess.Popen(
             argv,

@@ -1,0 +1,163 @@
+"""A cluster of lab machines: this project's own daemons, ssh between the nodes, LVM below them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from lab import project
+from lab.channel import Ran
+from lab.machine import Machine, Spec, boot, check_host
+from lab.network import Network
+from lab.place import REPOSITORY, LabError, run_directory
+
+DOMAIN = "example.com"
+CLUSTER = f"cluster.{DOMAIN}"
+SUBNET = "10.123.7"
+VG = "xenvg"
+LAYERS = ("storage", "node", "qemu")
+MODULES = ("dm_mod", "drbd", "tun", "kvm-amd")
+#: Python in an emulated machine is this much slower; see ganeti/base/patience.py.
+TIME_FACTOR = "6"
+_SSHD = (
+    "/usr/sbin/sshd -f /dev/null -o HostKey=/root/.ssh/host -o UsePAM=no -o StrictModes=no"
+    f" -o PidFile=none -o SetEnv=GANETI_TIME_FACTOR={TIME_FACTOR}"
+)
+_BOUNDS = (
+    "min:cpu-count=1,disk-count=0,disk-size=1,memory-size=1,nic-count=0,spindle-use=1/"
+    "max:cpu-count=8,disk-count=16,disk-size=1048576,memory-size=65536,nic-count=8,spindle-use=12"
+)
+_STANDARD = "cpu-count=1,disk-count=1,disk-size=128,memory-size=64,nic-count=0,spindle-use=1"
+
+
+class Node:
+    """One machine of the cluster."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.name = machine.spec.name
+        self.run = machine.run
+        self.ok = machine.ok
+        self.sh = machine.sh
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def set_up(self) -> None:
+        """What a machine needs after each boot: programs in the path, ssh, links of the OS."""
+        programs = project.VENV / "bin"
+        self.sh(f"""
+            ln -sf {programs}/gnt-* {programs}/ganeti-* /usr/local/sbin/
+            ln -sfn {REPOSITORY}/os /srv/ganeti/os
+            {_SSHD}
+        """)
+
+    def prepare(self, key: str, public: str) -> None:
+        """What a machine needs once: keys of ssh, a volume group."""
+        self.ok("tee", "/root/.ssh/id_ed25519", stdin=key)
+        self.ok("tee", "/root/.ssh/authorized_keys", stdin=public)
+        self.sh(f"""
+            chmod 600 /root/.ssh/*
+            ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/host
+            pvcreate -q /dev/vda; vgcreate -q {VG} /dev/vda
+        """)
+
+    def power_cut(self) -> None:
+        self.machine.power_cut()
+
+    def power_on(self) -> None:
+        """Boot again after a cut and start the node daemon."""
+        self.machine.power_on()
+        self.set_up()
+        self.start("ganeti-noded")
+
+    def start(self, daemon: str) -> None:
+        self.ok(daemon, env={"GANETI_TIME_FACTOR": TIME_FACTOR})
+
+    def log(self, daemon: str, lines: int = 40) -> str:
+        return self.sh(f"tail -n {lines} /var/log/ganeti/{daemon}*.log 2>&1 || true")
+
+
+class Cluster:
+    """The machines and the commands of the master, which is the first node."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.master = nodes[0]
+
+    def gnt(self, line: str, *words: str, limit: float = 240.0) -> Ran:
+        """Run a command on the master: ``gnt("instance add -t plain", "name")``."""
+        program, *rest = line.split()
+        env = {"GANETI_TIME_FACTOR": TIME_FACTOR}
+        ran = self.master.run(f"gnt-{program}", *rest, *words, limit=limit, env=env)
+        if "Traceback" in ran.err + ran.out:
+            raise LabError(f"gnt-{line}: {ran.err}{ran.out}")
+        return ran
+
+    def ok(self, line: str, *words: str, limit: float = 240.0) -> Ran:
+        """Like :meth:`gnt`; the command must succeed."""
+        ran = self.gnt(line, *words, limit=limit)
+        if ran.code:
+            raise LabError(f"gnt-{line} {' '.join(words)}: exit {ran.code}: {ran.err}{ran.out}")
+        return ran
+
+    def cells(self, line: str, *words: str) -> list[list[str]]:
+        """Rows of a list command without titles."""
+        ran = self.ok(f"{line} --no-headers --separator=|", *words)
+        return [row.split("|") for row in ran.lines]
+
+    def make(self) -> None:
+        """Keys, volume groups, gnt-cluster init, gnt-node add."""
+        self.master.sh("ssh-keygen -q -t ed25519 -N '' -C lab -f /tmp/key")
+        key, public = self.master.sh("cat /tmp/key") + "\n", self.master.sh("cat /tmp/key.pub")
+        for node in self.nodes:
+            node.prepare(key, public + "\n")
+            node.set_up()
+        self.ok("cluster init", *self._init_words())
+        for node in self.nodes[1:]:
+            self.ok("node add --no-ssh-key-check", node.name)
+
+    @staticmethod
+    def _init_words() -> list[str]:
+        words = ["--no-ssh-init", "--no-etc-hosts", "--master-netdev", "xen-br0"]
+        words += ["--enabled-hypervisors", "fake,kvm", "--enabled-disk-templates", "file,diskless"]
+        words += ["--ipolicy-bounds-specs", _BOUNDS, "--ipolicy-std-specs", _STANDARD]
+        return [*words, "-B", "minmem=64,maxmem=64", CLUSTER]
+
+
+def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
+    names = [f"node{n}.{DOMAIN}" for n in range(1, count + 1)]
+    hosts = "".join(
+        f"{SUBNET}.{n} {name} {name.partition('.')[0]}\n" for n, name in enumerate(names, 1)
+    )
+    hosts += f"{SUBNET}.250 {CLUSTER}\n"
+    return [
+        Spec(
+            name, memory=1536, disks=[2048, 1024], layers=LAYERS, modules=MODULES, shares=shares,
+            address=f"{SUBNET}.{n}/24", hosts=hosts, state=True,
+            append="drbd.usermode_helper=/bin/true drbd.minor_count=128",
+        )
+        for n, name in enumerate(names, 1)
+    ]  # fmt: skip
+
+
+@contextlib.contextmanager
+def running(count: int = 3) -> Iterator[Cluster]:
+    """A cluster from nothing; its machines, network and directory are gone at the end."""
+    check_host()
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(run_directory())
+        network = stack.enter_context(Network(f"{SUBNET}.254/24"))
+        shares = project.shares(directory)
+        machines = [Machine(spec, directory, network) for spec in specs(count, shares)]
+        for machine in machines:
+            stack.callback(machine.power_off, 5.0)
+        begin = time.monotonic()
+        boot(machines)
+        print(f"{count} machines are up after {time.monotonic() - begin:.1f} s", flush=True)
+        cluster = Cluster([Node(machine) for machine in machines])
+        cluster.make()
+        print(f"cluster is up after {time.monotonic() - begin:.1f} s", flush=True)
+        yield cluster

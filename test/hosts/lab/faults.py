@@ -1,0 +1,65 @@
+"""What faults did to operations: written down by scenarios, printed as a table."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lab.place import REPOSITORY, cache
+
+TARGET = REPOSITORY / "doc" / "faults.md"
+_HEAD = """\
+# Faults
+
+What became of operations when something broke, on emulated hosts with the real daemons, LVM, DRBD
+and QEMU. Written by `UPDATE_RECORDED=1 make check-hosts`; each row is a scenario that passed in
+`test/hosts/`. Seconds are those of emulated processors (Python is some ten times slower there).
+"Recovery" is what brought things back to normal.
+
+| operation | fault | outcome | recovery | seconds |
+| --- | --- | --- | --- | ---: |
+"""
+
+
+@dataclass
+class Case:
+    """One row; a scenario fills ``outcome`` and ``recovery`` with what it saw."""
+
+    operation: str
+    fault: str
+    outcome: str = ""
+    recovery: str = "none needed"
+    seconds: float = field(default=0.0)
+
+    @property
+    def row(self) -> str:
+        cells = (self.operation, self.fault, self.outcome, self.recovery, f"{self.seconds:.1f}")
+        return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |\n"
+
+
+class Book:
+    def __init__(self) -> None:
+        self._cases: list[Case] = []
+
+    @contextlib.contextmanager
+    def case(self, operation: str, fault: str) -> Iterator[Case]:
+        """Measures the time; a case that raises is not written down."""
+        made, begin = Case(operation, fault), time.monotonic()
+        yield made
+        assert made.outcome, f"{operation} with {fault}: the scenario says no outcome"
+        made.seconds = time.monotonic() - begin
+        self._cases.append(made)
+
+    def text(self) -> str:
+        rows = sorted(self._cases, key=lambda case: (case.operation, case.fault))
+        return _HEAD + "".join(case.row for case in rows)
+
+    def close(self) -> None:
+        """Write the table to the cache; with UPDATE_RECORDED=1 also into the documentation."""
+        if self._cases:
+            (cache() / "faults.md").write_text(self.text(), encoding="utf-8")
+            if os.environ.get("UPDATE_RECORDED"):
+                TARGET.write_text(self.text(), encoding="utf-8")
