@@ -62,8 +62,10 @@ class StorageNodes:
             settle(world)
 
     def _install(self, name: str, root: Path) -> None:
-        programs = root / "usr/local/sbin"
-        programs.mkdir(parents=True, exist_ok=True)
+        programs, settings = root / "usr/local/sbin", root / "etc/lvm"
+        for directory in (programs, settings):
+            directory.mkdir(parents=True, exist_ok=True)
+        (settings / "lvm.conf").write_text("# The stand-ins read nothing here.\n")
         for tool in [*Lvm.names(), "drbdsetup", "drbdmeta"]:
             program = programs / tool
             program.write_text(

@@ -25,7 +25,7 @@ def run(argv: Sequence[str]) -> str:
     try:
         result = process.run(argv, timeout=TIMEOUT, env=_environment())
     except errors.CommandError as err:
-        if shutil.which(argv[0], path=process.SAFE_PATH) is None:
+        if shutil.which(argv[0], path=process.search_path()) is None:
             raise errors.BlockDeviceError(
                 f"LVM is not installed on this node: there is no program {argv[0]}"
             ) from err
@@ -39,7 +39,7 @@ def run(argv: Sequence[str]) -> str:
 
 def _environment() -> dict[str, str]:
     environment = {
-        "PATH": process.SAFE_PATH,
+        "PATH": process.search_path(),
         "LC_ALL": "C",
         # Descriptors of the daemon that the tool inherits are no news to anybody.
         "LVM_SUPPRESS_FD_WARNINGS": "1",

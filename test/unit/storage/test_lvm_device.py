@@ -146,7 +146,7 @@ def test_an_existing_volume_is_adopted_by_its_name(disks: LoopDisks) -> None:
     item = volume("data-of-old")
     for _twice in range(2):
         item.rename(("xenvg", "u7.disk0"))
-    assert item.path == "/dev/xenvg/u7.disk0"
+    assert item.path.endswith("/dev/xenvg/u7.disk0")
     assert look("u7.disk0").lv_size == 8 * MIB
     assert volume("data-of-old").attach() is False
     volume("data-of-old").rename(("xenvg", "u7.disk0"))
