@@ -16,7 +16,10 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     """Create an instance: from an OS definition, an export or another cluster."""
 
     summary_field: ClassVar[str | None] = "instance_name"
-    rest: ClassVar[tuple[str, ...]] = ("POST /2/instances",)
+    rest: ClassVar[tuple[str, ...]] = (
+        "POST /2/instances",
+        "POST /2/instances/{instance_name}/create",
+    )
     result_type: ClassVar[str] = "[nestr]"
 
     instance_name: p.InstanceName

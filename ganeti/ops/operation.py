@@ -109,6 +109,14 @@ class Operation(ABC, Generic[O, R]):
         self.op = op
         self.ctx = ctx
 
+    @classmethod
+    def check_submission(cls, op: O) -> None:
+        """Refuse a job with this opcode before it is taken in; looks at the opcode only.
+
+        Raises:
+            OpPrereqError: it can never be done, whatever the state of the cluster.
+        """
+
     def locks(self) -> Needs:
         """Yield needs in level order; after each ``yield`` those locks are held.
 
@@ -135,7 +143,7 @@ class Operation(ABC, Generic[O, R]):
 #: Source of the text that a user gave with ``--reason``.
 _USER = "gnt:user"
 #: Sources of entries that say where a request came from, not why.
-_WAYS = ("gnt:client:", "gnt:opcode:", "rlib2:")
+_WAYS = ("gnt:client:", "gnt:library:", "gnt:opcode:", "rlib2:")
 
 
 def reason_of(op: OpCode) -> str:

@@ -22,8 +22,8 @@ class Runner:
         self._make_context = make_context
 
     def check_submission(self, op: OpCode) -> None:
-        """Refuse an opcode without operation (OpNotBuiltError)."""
-        registry.find(op.op_id)
+        """Refuse an opcode without operation (OpNotBuiltError), or that its operation refuses."""
+        registry.find(op.op_id).check_submission(op)
 
     def start(self, op: OpCode, job: JobHandle) -> OpExecution:
         context = self._make_context(job)

@@ -12,6 +12,8 @@ from ganeti.rapi.route import LOCK, Call, Route
 
 #: Roles by the letter that queries answer with.
 _ROLE_OF = {"M": "master", "C": "master-candidate", "R": "regular", "D": "drained", "O": "offline"}
+#: Status of a value that a node which is marked offline would have to tell.
+_OFFLINE = 4
 _TAGGED = {
     "/2/tags": "cluster",
     "/2/groups/{name}/tags": "nodegroup",
@@ -34,10 +36,10 @@ def _role(call: Call) -> str:
 
 def _console(call: Call) -> Any:
     name = call.name()
-    rows = call.luxi.query("instance", ["console"], ["==", "name", name]).data
-    status, value = rows[0][0]
-    if value is None:
-        reason = "its node is offline" if status == 4 else "it does not run"
+    wanted = ["console", "oper_state"]
+    ((status, value), (_, runs)) = call.luxi.query("instance", wanted, ["==", "name", name]).data[0]
+    if value is None or not runs:
+        reason = "its node is offline" if status == _OFFLINE else "it does not run"
         raise failures.Refused(503, f"Instance '{name}' has no console now: {reason}")
     return value
 

@@ -33,6 +33,14 @@ from ganeti.rpc.calls import NodeCalls
 class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     """Gives the names of the instance's nodes, the primary first."""
 
+    @classmethod
+    def check_submission(cls, op: OpInstanceCreate) -> None:
+        if op.forthcoming or op.commit:
+            raise errors.OpNotBuiltError(
+                "reserving instances is not built yet; leave --forthcoming and --commit away",
+                errors.ErrorCode.INVAL,
+            )
+
     def locks(self) -> Needs:
         self.name = checks.host_name(self.op.instance_name, "an instance")
         config = self.ctx.config
@@ -98,11 +106,6 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if op.mode is not InstCreateMode.CREATE:
             raise errors.OpPrereqError(
                 f"creation mode {op.mode} is not built yet; only create is",
-                errors.ErrorCode.INVAL,
-            )
-        if op.forthcoming or op.commit:
-            raise errors.OpPrereqError(
-                "reserving instances is not built yet; leave --forthcoming and --commit away",
                 errors.ErrorCode.INVAL,
             )
         if not op.os_type and not op.no_install:

@@ -6,12 +6,15 @@ import json
 import os
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ganeti import errors
 from ganeti.luxi.client import Client
+from ganeti.master.service import Service
+from ganeti.net.unix_socket import Credentials
 
 
 def delay(**more: Any) -> dict[str, Any]:
@@ -42,6 +45,31 @@ def test_a_job_from_submission_to_archive(client, master):
     assert stored["submitter"]["uid"] == os.getuid()
     assert client.archive_job(job) is True
     assert client.archive_job(job) is False
+
+
+def test_a_trusted_daemon_hands_in_jobs_for_its_users(client, master):
+    job = client.submit_job([delay()], user="rapi:alice")
+    wait_for(client, job)
+    stored = json.loads((master.paths.queue / f"job-{job}").read_text())
+    assert stored["submitter"]["user"] == "rapi:alice"
+    assert stored["submitter"]["uid"] == os.getuid()
+    key = client.submit_job([delay()], "once", user="rapi:alice")
+    assert client.submit_job([delay()], "once", user="rapi:alice") == key
+
+
+@pytest.mark.parametrize("user", ["", "a\nb", "x" * 300, 7])
+def test_names_of_users_are_short_texts(client, user):
+    with pytest.raises(errors.RequestError, match="user of a job"):
+        client.call("SubmitJob", [delay()], None, user)
+
+
+def test_others_speak_for_themselves_only(master):
+    service, reply = Service(master.core, master.waiting), SimpleNamespace(ok=print)
+    stranger = Credentials(pid=1, uid=54321, gid=54321)
+    arguments = {"ops": [delay()], "key": None, "user": "rapi:alice"}
+    with pytest.raises(errors.OpPrereqError, match="54321 may not hand in jobs for"):
+        service("SubmitJob", arguments, stranger, reply)
+    assert master.core.queue.last_id == 0
 
 
 def test_waiting_for_an_archived_job_is_answered_or_refused(client):

@@ -31,6 +31,7 @@ def op(*trail: tuple[str, str, int]) -> OpTestDelay:
     ([("gnt:watcher", "was down", 1), CLIENT], "was down"),
     ([("gnt:watcher", "was down", 1), ("gnt:user", "by hand", 2)], "by hand"),
     ([("rlib2:PUT_2_instances", "", 1), ("rlib2:x", "y", 1)], ""),
+    ([("gnt:library:rlib2:tags", "alice", 1)], ""),
 ])  # fmt: skip
 def test_the_reason_is_that_of_a_person_or_else_of_a_program(trail, reason):
     assert reason_of(op(*trail)) == reason
@@ -38,6 +39,7 @@ def test_the_reason_is_that_of_a_person_or_else_of_a_program(trail, reason):
 
 @pytest.mark.parametrize(("submitter", "user"), [
     (Submitter(uid=1000, name="alice"), "alice"), (Submitter(uid=1234), "uid 1234"), (None, ""),
+    (Submitter(uid=0, name="root", user="rapi:bob"), "rapi:bob"),
 ])  # fmt: skip
 def test_an_operation_changes_in_the_name_of_its_submitter(tmp_path, submitter, user):
     made: list[Context] = []

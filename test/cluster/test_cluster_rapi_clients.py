@@ -1,0 +1,276 @@
+"""The remote API as real clients use it: their bodies, connections, retries and conditions."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from local_cluster import Cluster
+from rapi_server import JSON, Api
+
+from ganeti import constants, paths
+
+WEB = "/2/instances/web.example.com"
+CREATE = {
+    "__version__": 1, "mode": "create", "disk_template": "file", "disks": [{"size": "8M"}],
+    "nics": [], "pnode": "node1.example.com", "os": "noop", "ip_check": False,
+    "name_check": False, "start": True,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def api(cluster: Cluster) -> Iterator[Api]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (paths.ROOTDIR_VARIABLE, paths.HOSTNAME_VARIABLE):
+            patch.setenv(name, cluster.env()[name])
+        served = Api(cluster)
+        yield served
+        served.stop()
+
+
+# bodies -----------------------------------------------------------------------------------------
+
+
+def test_the_life_of_an_instance(api):
+    api.done("POST /2/instances", {
+        **CREATE, "name": "web.example.com", "beparams": {"memory": "128M", "vcpus": 1},
+    })  # fmt: skip
+    assert api.get(WEB)["beparams"]["memory"] == 128
+    assert api.get(f"{WEB}/console")["instance"] == "web.example.com"
+    uuid = api.get(WEB)["uuid"]
+    assert api.get(f"/2/instances/{uuid}")["name"] == "web.example.com"
+    # no body, an empty object, an empty text, an empty body of a form
+    api.done(f"POST {WEB}/reboot")
+    api.done(f"POST {WEB}/reboot?type=soft", {})
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for body in (b"", b"  \r\n"):
+        answer = api.send("PUT", f"{WEB}/shutdown", body, form)
+        assert answer.status == 200
+        api.wait(answer.value)
+    answer = api.ask(f"GET {WEB}/console")
+    assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+    assert "web.example.com" in answer.error
+    api.done(f"PUT {WEB}/startup?force=1")
+    assert api.get(WEB)["status"] == "running"
+    api.done(f"PUT {WEB}/tags?tag=one&tag=two")
+    assert api.get(f"{WEB}/tags") == ["one", "two"]
+    api.done(f"DELETE {WEB}/tags?tag=one&reason=tidy")
+    assert api.get(f"{WEB}/tags") == ["two"]
+    job = api.done(f"POST {WEB}/reinstall", {"os": "noop", "start": False})
+    assert [op["OP_ID"] for op in job["ops"]] == ["OP_INSTANCE_SHUTDOWN", "OP_INSTANCE_REINSTALL"]
+    api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "app.example.com"})
+    info = api.wait(api.get("/2/instances/app.example.com/info?static=1"))
+    assert info["opresult"][0]["app.example.com"]["name"] == "app.example.com"
+    api.done("DELETE /2/instances/app.example.com", {"shutdown_timeout": 0})
+    assert api.get("/2/instances") == []
+
+
+def test_times_are_seconds_and_microseconds(api):
+    (job, *_) = api.get("/2/jobs?bulk=1")
+    for name in ("received_ts", "start_ts", "end_ts"):
+        seconds, micros = job[name]
+        assert isinstance(seconds, int)
+        assert 0 <= micros < 1_000_000
+
+
+def test_charset_of_json_is_accepted(api):
+    body = json.dumps({"tags": []}).encode()
+    kind = {"Content-Type": "application/json; charset=utf-8"}
+    assert api.send("PUT", "/2/tags?tag=a&dry-run=1", body, kind).status == 200
+
+
+def test_the_role_of_a_node(api):
+    path = "/2/nodes/node3.example.com/role"
+    for role in ("drained", "regular", "master-candidate"):
+        api.done(f"PUT {path}", role)
+        assert api.get(path) == role
+
+
+def test_queries_with_a_filter(api):
+    body = {"fields": ["name", "role"], "qfilter": ["=", "role", "M"]}
+    assert api.ask("PUT /2/query/node", body).value["data"] == [
+        [[0, "node1.example.com"], [0, "M"]]
+    ]
+    assert api.get("/2/query/node?fields=name")["fields"][0]["name"] == "name"
+    fields = api.get("/2/query/instance/fields?fields=name,nosuch")["fields"]
+    assert [field["kind"] for field in fields] == ["text", "unknown"]
+    wrong = api.ask("PUT /2/query/node", {"fields": ["name"], "qfilter": ["=", "nosuch", 1]})
+    assert (wrong.status, "nosuch" in wrong.error) == (400, True)
+
+
+def test_reservations_are_refused_with_a_text_as_long_as_nothing_makes_them(api):
+    for request, body in (
+        ("POST /2/instances", {"__version__": 1, "forthcoming": True}),
+        ("POST /2/instances/later.example.com/create", None),
+        ("POST /2/instances/2c6b2b0a-3f2e-4a2e-9d6b-0123456789ab/create", {"pnode": "x"}),
+    ):
+        answer = api.ask(request, body)
+        assert (answer.status, "reserving" in answer.error) == (501, True)
+
+
+def test_jobs_are_canceled(api):
+    api.cluster.ok("job list")
+    job = api.ask("PUT /2/redistribute-config", {"depends": [[api.get("/2/jobs")[0]["id"],
+                                                              ["error"]]]}).value  # fmt: skip
+    done, text = api.ask(f"DELETE /2/jobs/{job}").value
+    assert isinstance(done, bool)
+    assert text
+
+
+# who and why ------------------------------------------------------------------------------------
+
+
+def test_jobs_and_history_name_the_user(api):
+    job = api.done("PUT /2/tags?tag=audited&reason=for+the+test")
+    trail = job["ops"][0]["reason"]
+    assert trail[0][:2] == ["gnt:user", "for the test"]
+    assert trail[1][:2] == ["gnt:library:rlib2:tags", "alice"]
+    stored = json.loads((api.cluster.paths().queue / f"job-{job['id']}").read_text())
+    assert stored["submitter"]["user"] == "rapi:alice"
+    assert stored["submitter"]["uid"] == os.getuid()
+    shown = api.cluster.ok("cluster history --limit 1").out
+    assert "rapi:alice" in shown
+    assert "for the test" in shown
+
+
+# once only --------------------------------------------------------------------------------------
+
+
+def test_the_same_key_makes_one_job(api):
+    first = api.ask("PUT /2/tags?tag=once", Idempotency_Key="k1").value
+    assert api.ask("PUT /2/tags?tag=once", Idempotency_Key="k1").value == first
+    assert api.ask("PUT /2/tags?tag=once", Idempotency_Key="k2").value != first
+    api.wait(first)
+    api.cluster.ok("job archive", str(first))
+    assert api.ask("PUT /2/tags?tag=once", Idempotency_Key="k1").value == first
+    for key in ("", "a b", "x" * 129):
+        assert "Idempotency-Key" in api.ask("PUT /2/tags?tag=once", Idempotency_Key=key).error
+
+
+def test_an_answer_that_did_not_change_is_not_sent_again(api):
+    for path in ("/2/nodes/node2.example.com/role", "/2/groups/default", "/2/groups?bulk=1",
+                 "/2/tags", "/2/jobs", "/2/info"):  # fmt: skip
+        first = api.ask(f"GET {path}")
+        tag = first.headers["etag"]
+        again = api.ask(f"GET {path}", If_None_Match=f'"other", W/{tag}')
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+        assert api.ask(f"GET {path}", If_None_Match='"other"').status == 200
+
+
+def test_a_stale_change_is_refused(api):
+    path = "/2/groups/default"
+    tag = api.ask(f"GET {path}").headers["etag"]
+    api.done(f"PUT {path}/modify", {"alloc_policy": "last_resort"}, If_Match=tag)
+    stale = api.ask(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match=tag)
+    assert (stale.status, "read it again" in stale.error) == (412, True)
+    assert api.get(path)["alloc_policy"] == "last_resort"
+    fresh = api.ask(f"GET {path}").headers["etag"]
+    api.done(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match=f'"x", {fresh}')
+    api.done(f"PUT {path}/modify", {"alloc_policy": "preferred"}, If_Match="*")
+    gone = api.ask("PUT /2/instances/nosuch.example.com/startup", If_Match="*")
+    assert gone.status == 412
+    tags = api.ask("GET /2/tags").headers["etag"]
+    api.done("PUT /2/tags?tag=conditional", If_Match=tags)
+    assert api.ask("PUT /2/tags?tag=more", If_Match=tags).status == 412
+    info = api.ask("GET /2/info").headers["etag"]
+    assert api.ask("PUT /2/modify?dry-run=1", {}, If_Match=info).status == 200
+
+
+# connections ------------------------------------------------------------------------------------
+
+
+def test_http_1_0_and_one_request_on_a_connection(api):
+    found = api.raw(b"GET /version HTTP/1.0\r\n\r\n")
+    assert found.startswith((b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n"))
+    assert found.endswith(b"\r\n\r\n2\n")
+
+
+def test_many_requests_on_one_connection(api):
+    link = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
+    try:
+        link.connect()
+        local = link.sock.getsockname()
+        for method, path in (("GET", "/version"), ("GET", "/nosuch"), ("DELETE", "/2/nodes"),
+                             ("PUT", "/2/tags?bogus=1"), ("GET", "/2/info")):  # fmt: skip
+            link.request(method, path, b"{}" if method == "PUT" else None, JSON)
+            assert link.getresponse().read()
+            assert link.sock.getsockname() == local
+    finally:
+        link.close()
+
+
+def test_a_client_that_waits_for_continue_before_its_body(api):
+    body = b'"nosuch"'
+    head = (b"PUT /2/nodes/node2.example.com/role HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nExpect: 100-continue\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body))  # fmt: skip
+    with socket.create_connection(("127.0.0.1", api.port), 10) as sock:
+        sock.sendall(head)
+        assert sock.recv(65536).startswith(b"HTTP/1.1 100 Continue\r\n")
+        sock.sendall(body)
+        assert b"400 Bad Request" in sock.recv(65536)
+
+
+def test_a_body_in_chunks(api):
+    found = api.raw(
+        b"PUT /2/nodes/node2.example.com/role HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"4\r\n\"nos\r\n4\r\nuch\"\r\n0\r\n\r\n"
+    )
+    assert b"400 Bad Request" in found
+    assert b"nosuch" in found
+
+
+def test_a_body_that_is_cut_off_does_nothing(api):
+    before = api.get("/2/jobs")
+    with socket.create_connection(("127.0.0.1", api.port), 10) as sock:
+        sock.sendall(
+            b"PUT /2/redistribute-config HTTP/1.1\r\nHost: x\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{}"
+        )
+    time.sleep(0.2)
+    assert api.get("/2/jobs") == before
+
+
+# without a master -------------------------------------------------------------------------------
+
+
+def test_requests_around_a_restart_of_the_master(api):
+    assert api.get("/2/info")
+    api.cluster.kill_master()
+    began = time.monotonic()
+    for request in ("GET /2/info", "GET /2/instances?bulk=1", "PUT /2/tags?tag=down"):
+        answer = api.ask(request)
+        assert answer.status == 503
+        assert int(answer.headers["retry-after"]) > 0
+        assert "master daemon" in answer.error
+    assert time.monotonic() - began < 15
+    assert api.get("/version") == 2
+    assert api.cluster.start_master().code == 0
+    assert api.get("/2/info")["master"] == "node1.example.com"
+    for _ in range(10):  # every worker has a connection to the old daemon
+        api.done("PUT /2/tags?tag=up")
+
+
+def test_the_master_dies_in_the_middle_of_a_request(api):
+    pid = api.cluster.pid(constants.MASTERD)
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    answers = []
+    asked = threading.Thread(target=lambda: answers.append(api.ask("PUT /2/tags?tag=middle")))
+    asked.start()
+    time.sleep(0.3)
+    os.kill(pid, signal.SIGKILL)
+    asked.join(20)
+    (answer,) = answers
+    assert answer.status == 503
+    assert "Nobody knows" in answer.error or "not running" in answer.error
+    assert api.cluster.start_master().code == 0
+    assert api.get("/2/info")
