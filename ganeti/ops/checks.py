@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ganeti import errors
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model import params
+from ganeti.model import ipolicy, params
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.ops.operation import Context
@@ -84,6 +84,39 @@ def usable_node(node: Node, what: str) -> None:
             )
 
 
+def all_online(nodes: Iterable[Node], what: str) -> None:
+    """Refuse when a node is offline; ``what`` says what it is needed for. OpPrereqError."""
+    for node in nodes:
+        if node.offline:
+            raise errors.OpPrereqError(
+                f"node {node.name} is marked offline, but it is needed {what}",
+                errors.ErrorCode.STATE,
+            )
+
+
+def shape_allowed(
+    ctx: Context,
+    group: str,
+    shape: ipolicy.Shape,
+    *,
+    before: ipolicy.Shape | None = None,
+    ignore: bool = False,
+) -> None:
+    """Refuse a shape that a group's instance policy forbids; with ``ignore`` only warn.
+
+    What the shape ``before`` broke already is no reason. OpPrereqError.
+    """
+    rules = ctx.config.ipolicy(group)
+    known = [] if before is None else ipolicy.violations(rules, before)
+    broken = [text for text in ipolicy.violations(rules, shape) if text not in known]
+    if not broken:
+        return
+    text = f"instance policy of the node group: {'; '.join(broken)}"
+    if not ignore:
+        raise errors.OpPrereqError(f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL)
+    ctx.warn(text)
+
+
 def os_on_node(
     ctx: Context, node: Node, os_name: str, values: Mapping[str, Any], *, force_variant: bool
 ) -> None:
@@ -115,25 +148,26 @@ def resources(
     what: str,
     *,
     memory: tuple[str, int] | None = None,
-    space: Sequence[tuple[str, str, int]] = (),
+    space: Mapping[tuple[str, str], int] | None = None,
 ) -> None:
-    """Refuse when a node has too little of something; one call for both.
+    """Refuse when a node has too little of something; one call for everything.
 
-    ``memory`` is a hypervisor and MiB, ``space`` storage types, names of units and MiB.
+    ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit.
 
     Raises:
         OpPrereqError: not enough, or the node does not say.
     """
+    wanted = dict(space or {})
     exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
     units: list[tuple[str, str, list[Any]]] = [
-        (kind, unit, [exclusive] if kind == "lvm-vg" else []) for kind, unit, _needed in space
+        (kind, name, [exclusive] if kind == "lvm-vg" else []) for kind, name in wanted
     ]
     hypervisors = []
     if memory:
         hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
     _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
-    for (_kind, unit, needed), room in zip(space, rooms or [{}] * len(space)):
-        _enough(node, f"space in {unit}", needed, room.get("storage_free"), what)
+    for (_kind, name), needed, room in zip(wanted, wanted.values(), rooms or []):
+        _enough(node, f"space in {name}", needed, room.get("storage_free"), what)
     if memory:
         free = info[0].get("memory_free") if info else None
         _enough(node, "memory", memory[1], free, what)

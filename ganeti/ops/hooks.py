@@ -7,7 +7,9 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks
 from ganeti.paths import Paths
@@ -16,6 +18,9 @@ from ganeti.rpc.client import Answer
 
 #: Result codes of a single hook script.
 SKIPPED, FAILED, SUCCEEDED = 0, 1, 2
+
+#: What the first of two parts of a disk's logical id is called; DRIVER for all others.
+_FIRST_PART = {"plain": "VG", "ext": "PROVIDER"}
 
 HOOK_PATH = "/sbin:/bin:/usr/sbin:/usr/bin"
 
@@ -123,22 +128,52 @@ def instance_env(config: Config, instance: Instance) -> dict[str, Any]:
     _nics(env, config, instance)
     for index, uuid in enumerate(instance.disks):
         disk = config.disks.get(uuid)
-        if disk is None:
-            continue
-        prefix = f"INSTANCE_DISK{index}"
-        if disk.name:
-            env[f"{prefix}_NAME"] = disk.name
-        env[f"{prefix}_UUID"] = disk.uuid
-        env[f"{prefix}_SIZE"] = disk.size
-        env[f"{prefix}_MODE"] = disk.mode
-        env[f"{prefix}_DEV_TYPE"] = disk.dev_type
-        if len(disk.logical_id) == 2:
-            env[f"{prefix}_DRIVER"], env[f"{prefix}_ID"] = disk.logical_id
+        if disk is not None:
+            env.update(disk_env(index, disk))
+            env.update(_place_env(config, f"INSTANCE_DISK{index}", disk))
     for key, value in be.items():
         env[f"INSTANCE_BE_{key}"] = value
     for key, value in config.hvparams(instance).items():
         env[f"INSTANCE_HV_{key}"] = value
     return env
+
+
+def disk_env(index: int, disk: Disk) -> dict[str, Any]:
+    """Variables of a disk that it has before it exists."""
+    prefix = f"INSTANCE_DISK{index}"
+    env: dict[str, Any] = {
+        f"{prefix}_UUID": disk.uuid,
+        f"{prefix}_SIZE": disk.size,
+        f"{prefix}_MODE": disk.mode,
+    }
+    if disk.name:
+        env[f"{prefix}_NAME"] = disk.name
+    return env
+
+
+def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
+    """Where an existing disk is; which variables there are depends on its template."""
+    env: dict[str, Any] = {f"{prefix}_DEV_TYPE": disk.dev_type}
+    if disk.dev_type is DiskTemplate.DRBD and len(disk.children) == 2:
+        first, second, port, first_minor, second_minor, _secret = disk.logical_id
+        names = {uuid: config.nodes[uuid].name for uuid in (first, second) if uuid in config.nodes}
+        values = (names.get(first), names.get(second), port, first_minor, second_minor)
+        keys = ("PNODE", "SNODE", "PORT", "PMINOR", "SMINOR")
+        env.update((f"{prefix}_{key}", value) for key, value in zip(keys, values))
+        for kind, child in zip(("DATA", "META"), disk.children):
+            env[f"{prefix}_{kind}_VG"], env[f"{prefix}_{kind}_ID"] = child.logical_id
+    elif len(disk.logical_id) == 2:
+        first_key = _FIRST_PART.get(str(disk.dev_type), "DRIVER")
+        env[f"{prefix}_{first_key}"], env[f"{prefix}_ID"] = disk.logical_id
+    return env
+
+
+def changed_env(config: Config, instance: Instance) -> dict[str, Any]:
+    """Variables of memory, processors and cards, for an instance as it is going to be."""
+    full = instance_env(config, instance)
+    keys = ("MINMEM", "MAXMEM", "MEMORY", "VCPUS", "NIC", "BE_")
+    prefixes = tuple(f"INSTANCE_{key}" for key in keys)
+    return {key: value for key, value in full.items() if key.startswith(prefixes)}
 
 
 def _nics(env: dict[str, Any], config: Config, instance: Instance) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Generator
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.ops.operation import Context
@@ -42,3 +43,28 @@ def real_instance(
             errors.ErrorCode.STATE,
         )
     return found
+
+
+def with_disks(
+    ctx: Context, name: str, uuid: str | None = None, *, storage: bool = True
+) -> Generator[Need, None, Instance]:
+    """Lock a real instance with all nodes that hold its disks; gives the instance.
+
+    The nodes are locked shared. With ``storage`` what they store is locked too, exclusively:
+    for operations that make, grow or destroy disks.
+    """
+    found = yield from real_instance(ctx, name, uuid)
+    nodes = storage_nodes(ctx.config, found)
+    yield Need(LockLevel.NODE, nodes, shared=True)
+    if storage:
+        yield Need(LockLevel.NODE_RES, nodes)
+    return found
+
+
+def storage_nodes(config: Config, item: Instance) -> list[str]:
+    """The primary node and all that hold disks of an instance; forthcoming ones may lack any."""
+    found: dict[str, None] = {item.primary_node: None} if item.primary_node else {}
+    for uuid in item.disks:
+        if uuid in config.disks:
+            found.update(dict.fromkeys(config.disks[uuid].nodes))
+    return [uuid for uuid in found if uuid in config.nodes]

@@ -13,7 +13,6 @@ from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.model import base, ipolicy, params
-from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, HypervisorName, LockLevel, NodeUuid
 from ganeti.model.node import Node
@@ -24,7 +23,7 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import disks as instance_disks
-from ganeti.ops.instance import plan, power
+from ganeti.ops.instance import nics, plan, power, space, sync
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.tags import target as tag_rules
 from ganeti.rpc.calls import NodeCalls
@@ -32,6 +31,9 @@ from ganeti.rpc.calls import NodeCalls
 
 class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     """Gives the names of the instance's nodes, the primary first."""
+
+    #: whether mirrored disks are still being copied when the instance is ready
+    syncing = False
 
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
@@ -48,13 +50,17 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             raise errors.OpPrereqError(
                 f"instance '{self.name}' exists already", errors.ErrorCode.EXISTS
             )
-        node = self._given_node()
+        nodes = sorted({node.uuid for node in self._given_nodes()})
         yield Need(LockLevel.INSTANCE, (), new=[self.name])
-        yield Need(LockLevel.NODE, [node.uuid], shared=True)
-        self.node = self.ctx.config.nodes[node.uuid]
+        yield Need(LockLevel.NODE, nodes, shared=True)
+        # the space that is looked for is still there when the disks are made
+        yield Need(LockLevel.NODE_RES, nodes)
+        self.nodes = self._given_nodes()
+        self.node = self.nodes[0]
 
-    def _given_node(self) -> Node:
-        op = self.op
+    def _given_nodes(self) -> list[Node]:
+        """The primary node, and the secondary one if there is one."""
+        op, config = self.op, self.ctx.config
         if op.iallocator is not None:
             raise errors.OpPrereqError(
                 f"allocator '{op.iallocator}' cannot be asked in this version;"
@@ -66,7 +72,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
                 "no node was given; say where to create the instance with --node NAME",
                 errors.ErrorCode.INVAL,
             )
-        return self.ctx.config.node(op.pnode_uuid or op.pnode or "")
+        names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
+        return [config.node(name) for name in names if name]
 
     # check -------------------------------------------------------------------------------
 
@@ -74,7 +81,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         op, ctx = self.op, self.ctx
         self._check_mode()
         tag_rules.check(op.tags)
-        checks.usable_node(self.node, "for a new instance")
+        for node in self.nodes:
+            checks.usable_node(node, "for a new instance")
         config = ctx.config
         default = config.cluster.enabled_hypervisors[0]
         self.hypervisor = HypervisorName(
@@ -94,9 +102,18 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
                 errors.ErrorCode.INVAL,
             )
         self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, op.hvparams)
-        self._check_secondary()
-        self.disks = plan.disks(ctx, op, self.name, self.template, [self.node])
-        self.nics = plan.nics(ctx, op)
+        layout = plan.layout(
+            ctx,
+            self.name,
+            self.template,
+            [node.uuid for node in self.nodes],
+            file_driver=op.file_driver,
+            file_storage_dir=op.file_storage_dir,
+        )
+        self.disks = plan.disks(ctx, layout, op.disks)
+        self.nics = nics.all_new(
+            ctx, op.nics, self.node.group, check_conflicts=op.conflicts_check
+        )
         self._check_policy()
         self.instance = self._make_instance()
         self._check_node()
@@ -116,14 +133,6 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if op.no_install and op.start:
             self.ctx.log("Without an OS the instance is not started")
 
-    def _check_secondary(self) -> None:
-        if self.op.snode is not None or self.op.snode_uuid is not None:
-            raise errors.OpPrereqError(
-                f"disk template {self.template} keeps no copy on a second node;"
-                " leave the secondary node away",
-                errors.ErrorCode.INVAL,
-            )
-
     def _check_policy(self) -> None:
         shape = ipolicy.Shape(
             memory=self.full_be["maxmem"],
@@ -133,15 +142,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             nics=len(self.nics),
             template=self.template,
         )
-        broken = ipolicy.violations(self.ctx.config.ipolicy(self.node.group), shape)
-        if not broken:
-            return
-        text = f"instance policy of the node group: {'; '.join(broken)}"
-        if not self.op.ignore_ipolicy:
-            raise errors.OpPrereqError(
-                f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL
-            )
-        self.ctx.warn(text)
+        checks.shape_allowed(self.ctx, self.node.group, shape, ignore=self.op.ignore_ipolicy)
 
     def _check_node(self) -> None:
         """Ask the node: parameters, OS, space, memory."""
@@ -153,10 +154,11 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             checks.os_on_node(
                 ctx, node, self.os, values, force_variant=self.op.force_variant
             )
-        memory = (str(self.hypervisor), self.full_be["maxmem"]) if self.starts else None
-        space = plan.space(ctx, op=self.op, kind=self.template, disks=self.disks)
-        if memory or space:
-            checks.resources(ctx, node, f"instance {self.name}", memory=memory, space=space)
+        what = f"instance {self.name}"
+        space.check(ctx, self.disks, node.uuid, what)
+        if self.starts:
+            memory = (str(self.hypervisor), self.full_be["maxmem"])
+            checks.resources(ctx, node, what, memory=memory)
 
     @property
     def starts(self) -> bool:
@@ -198,13 +200,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         env.update(INSTANCE_DISK_COUNT=len(self.disks), INSTANCE_DISK_TEMPLATE=self.template)
         env.update(INSTANCE_STATUS=str(self.op.start), ADD_MODE=str(self.op.mode))
         for index, disk in enumerate(self.disks):
-            prefix = f"INSTANCE_DISK{index}"
-            if disk.name:
-                env[f"{prefix}_NAME"] = disk.name
-            env[f"{prefix}_UUID"] = ""
-            env[f"{prefix}_SIZE"] = disk.size
-            env[f"{prefix}_MODE"] = disk.mode
-        nodes = [self.ctx.config.cluster.master_node, self.node.uuid]
+            env.update(hook_env.disk_env(index, base.replace(disk, uuid="")))
+        env["INSTANCE_SECONDARIES"] = [node.name for node in self.nodes[1:]]
+        nodes = [self.ctx.config.cluster.master_node, *(node.uuid for node in self.nodes)]
         return Hooks("instance-add", "INSTANCE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
@@ -213,6 +211,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         ctx = self.ctx
         self._promise()
         self._create_disks()
+        self._wait_for_sync()
         if self.os and not self.op.no_install:
             self._install()
         self._make_real()
@@ -223,7 +222,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             power.set_state(ctx, self.instance, AdminState.UP, disks_active=True)
             power.start(ctx, ctx.config.instances[self.instance.uuid], self.op)
         ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [self.name])
-        return [self.node.name]
+        return [node.name for node in self.nodes]
 
     def _promise(self) -> None:
         """Put the instance into the configuration as forthcoming."""
@@ -233,6 +232,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             port = draft.allocate_port() if needs_port else None
             self.instance = base.replace(self.instance, network_port=port)
             promised = base.replace(self.instance, forthcoming=True)
+            self.disks = [draft.number_disk(disk) for disk in self.disks]
             draft.add_instance(
                 promised, [base.replace(disk, forthcoming=True) for disk in self.disks]
             )
@@ -252,25 +252,31 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if self.template is DiskTemplate.DISKLESS:
             return
         ctx.log("* creating instance disks...")
-        for directory in instance_disks.directories(self.disks):
-            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_create, directory)
-        ctx.undo.callback(instance_disks.remove_directories, ctx, self.node, self.disks)
-        for disk in self.disks:
-            ctx.undo.callback(self._remove_disk, disk)
-            ctx.rpc.one(
-                self.node,
-                NodeCalls.blockdev_create,
-                annotate.disk(ctx.config, disk, self.node.group),
-                disk.size,
-                self.name,
-                True,
-                f"originstname+{self.name}",
-                False,
-            )
+        instance_disks.create(ctx, self.instance, self.disks)
+        ctx.release(LockLevel.NODE_RES)
 
-    def _remove_disk(self, disk: Disk) -> None:
-        for failure in instance_disks.remove(self.ctx, [disk]):
-            self.ctx.warn(failure)
+    def _wait_for_sync(self) -> None:
+        """See that mirrored disks have both copies, or that these are being made.
+
+        Raises:
+            OpExecError: a disk is degraded.
+        """
+        ctx = self.ctx
+        mirrored = [disk for disk in self.disks if instance_disks.traits(disk).mirrored]
+        if not mirrored:
+            return
+        ctx.undo.callback(instance_disks.shutdown, ctx, self.instance, self.disks)
+        instance_disks.assemble(ctx, self.instance, self.disks)
+        if self.op.wait_for_sync:
+            outcome = sync.wait(ctx, self.instance, self.disks)
+        else:
+            # mirrors that never find each other are not worth an installation
+            outcome = sync.wait(ctx, self.instance, self.disks, only_begin=True)
+        self.syncing = outcome is sync.Outcome.LEFT
+        if outcome is sync.Outcome.DEGRADED:
+            raise errors.OpExecError(
+                f"there are some degraded disks for instance {self.name}, so it is removed again"
+            )
 
     def _install(self) -> None:
         ctx = self.ctx
@@ -292,8 +298,13 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
         ctx = self.ctx
         ctx.store.change("instance-add", ctx.author, edit)
-        if not self.starts:
-            instance_disks.shutdown(ctx, ctx.config.instances[self.instance.uuid])
+        instance = ctx.config.instances[self.instance.uuid]
+        if self.starts:
+            return
+        if self.syncing:
+            power.set_state(ctx, instance, AdminState.DOWN, disks_active=True)
+        else:
+            instance_disks.shutdown(ctx, instance)
 
 
 def _plain(value: object) -> object:

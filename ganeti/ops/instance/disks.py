@@ -1,76 +1,250 @@
-"""Making disks of an instance usable on its nodes, and what is checked before."""
+"""Disks of an instance on its nodes: making them, making them usable, taking them away.
+
+A disk that is kept on several nodes is handled on the others before the primary, and taken down
+in the opposite order: whoever may write comes last and goes first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.model import base
+from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
+from ganeti.storage.interface import Traits
+from ganeti.storage.registry import TEMPLATES
+
+#: (node name, name of the disk, device there), as clients get it.
+Device = tuple[str, str, str]
 
 
-def assemble(ctx: Context, instance: Instance, disks: Sequence[Disk] | None = None) -> None:
-    """Activate the disks on the primary node.
+def traits(disk: Disk) -> Traits:
+    """What the template of a disk can do."""
+    assert disk.dev_type is not None
+    return TEMPLATES.get(disk.dev_type).traits
 
-    Raises: whatever the node says; nothing is deactivated again.
+
+def nodes_of(config: Config, disk: Disk, primary: str) -> list[Node]:
+    """Nodes that hold a disk, the primary one last; for a disk of all nodes the primary alone.
+
+    ``primary`` is the uuid of the node that writes to the disk.
+    """
+    uuids = list(disk.nodes) or [primary]
+    ordered = [uuid for uuid in uuids if uuid != primary]
+    if primary in uuids:
+        ordered.append(primary)
+    return [config.nodes[uuid] for uuid in ordered if uuid in config.nodes]
+
+
+def by_index(config: Config, instance: Instance, index: int) -> Disk:
+    """A disk by its place in the instance; OpPrereqError when there is none."""
+    found = config.disks_of(instance)
+    if 0 <= index < len(found):
+        return found[index]
+    count = f"disks 0 to {len(found) - 1}" if found else "no disks"
+    raise errors.OpPrereqError(
+        f"instance {instance.name} has no disk {index}; it has {count}", errors.ErrorCode.NOENT
+    )
+
+
+def grown(disk: Disk, amount: int) -> Disk:
+    """The disk and what holds its data, ``amount`` MiB larger. Pure."""
+    children = disk.children
+    if children:
+        children = (grown(children[0], amount), *children[1:])
+    return base.replace(disk, size=disk.size + amount, children=children)
+
+
+# making ------------------------------------------------------------------------------------
+
+
+def create(
+    ctx: Context,
+    instance: Instance,
+    disks: Sequence[Disk],
+    *,
+    nodes: Iterable[str] | None = None,
+) -> None:
+    """Make disks on their nodes, or on some of them (``nodes``: uuids). Undone on failure.
+
+    What is made is removed again when the operation fails later.
+
+    Raises:
+        DeviceCreationError: a node could not make its part; the text says which and why.
+    """
+    only = None if nodes is None else set(nodes)
+    make_directories(ctx, instance, disks)
+    for disk in disks:
+        for node in nodes_of(ctx.config, disk, instance.primary_node):
+            if only is None or node.uuid in only:
+                _create(ctx, instance, disk, node)
+
+
+def _create(ctx: Context, instance: Instance, disk: Disk, node: Node) -> None:
+    """Make a disk on one node, what it is built on first."""
+    for part in (*disk.children, disk):
+        wire = annotate.disk(ctx.config, part, node.group)
+        ctx.undo.callback(_remove_again, ctx, part, node, disk.iv_name)
+        try:
+            ctx.rpc.one(
+                node,
+                NodeCalls.blockdev_create,
+                wire,
+                part.size,
+                instance.name,
+                node.uuid == instance.primary_node,
+                f"originstname+{instance.name}",
+                bool(ctx.config.ndparams(node).get("exclusive_storage")),
+            )
+        except errors.GanetiError as err:
+            raise errors.DeviceCreationError(
+                f"{disk.iv_name} of {instance.name} could not be made: {errors.text(err)}"
+            ) from err
+
+
+def _remove_again(ctx: Context, part: Disk, node: Node, name: str) -> None:
+    for failure in remove_from(ctx, base.replace(part, children=()), [node], name=name):
+        ctx.warn(failure)
+
+
+def make_directories(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
+    """Make the directories of file disks; an empty one goes with its last disk."""
+    node = ctx.config.nodes[instance.primary_node]
+    for directory in directories(disks):
+        ctx.rpc.one(node, NodeCalls.file_storage_dir_create, directory)
+
+
+# use ---------------------------------------------------------------------------------------
+
+
+def assemble(
+    ctx: Context,
+    instance: Instance,
+    disks: Sequence[Disk] | None = None,
+    *,
+    ignore_secondaries: bool = False,
+    ignore_size: bool = False,
+) -> list[Device]:
+    """Activate disks: on all their nodes without write access, then on the primary with it.
+
+    With ``ignore_secondaries`` a node that is offline or fails is only reported. With
+    ``ignore_size`` the drivers do not compare with the recorded size.
+
+    Raises: whatever a node says; nothing is deactivated again.
     """
     config = ctx.config
-    node = config.nodes[instance.primary_node]
     wanted = list(config.disks_of(instance) if disks is None else disks)
+    if ignore_size:
+        wanted = [_without_size(disk) for disk in wanted]
+    primary = config.nodes[instance.primary_node]
     wire = annotate.instance(config, instance, disks=wanted)
+    for index, disk in enumerate(wanted):
+        if not traits(disk).mirrored:
+            continue
+        for node in nodes_of(config, disk, primary.uuid):
+            item = wire.disks_info[index]
+            try:
+                ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, False, index)
+            except errors.GanetiError as err:
+                if node.uuid == primary.uuid or not ignore_secondaries:
+                    raise
+                ctx.warn(f"{disk.iv_name} is not active on {node.name}: {errors.text(err)}")
+    found: list[Device] = []
     for index, item in enumerate(wire.disks_info):
-        ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, True, index)
+        path, _link, _uri = ctx.rpc.one(
+            primary, NodeCalls.blockdev_assemble, item, wire, True, index
+        )
+        found.append((primary.name, item.iv_name, path))
+    return found
 
 
-def shutdown(ctx: Context, instance: Instance, disks: Sequence[Disk] | None = None) -> None:
-    """Deactivate the disks on the primary node; a failure is only reported."""
-    config = ctx.config
-    node = config.nodes[instance.primary_node]
-    for item in config.disks_of(instance) if disks is None else disks:
-        try:
-            ctx.rpc.one(node, NodeCalls.blockdev_shutdown, annotate.disk(config, item, node.group))
-        except errors.GanetiError as err:
-            ctx.warn(f"disk {item.iv_name} could not be deactivated: {errors.text(err)}")
+def _without_size(disk: Disk) -> Disk:
+    return base.replace(
+        disk, size=0, children=tuple(_without_size(child) for child in disk.children)
+    )
 
 
-def remove(ctx: Context, disks: Sequence[Disk]) -> list[str]:
-    """Destroy disks on all nodes that hold them; gives a text for each failure.
+def shutdown(
+    ctx: Context,
+    instance: Instance,
+    disks: Sequence[Disk] | None = None,
+) -> list[str]:
+    """Deactivate disks, on the primary node first; gives a text for each failure.
 
-    Idempotent: what is gone already is no failure.
+    Failures are also shown to the user. An offline node is left alone.
     """
     config = ctx.config
     failures: list[str] = []
-    for item in disks:
-        if item.dev_type is None or not item.logical_id:
-            continue
-        for uuid in item.nodes:
-            node = config.nodes.get(uuid)
-            if node is None:
+    for disk in config.disks_of(instance) if disks is None else disks:
+        for node in reversed(nodes_of(config, disk, instance.primary_node)):
+            if node.offline:
                 continue
+            wire = annotate.disk(config, disk, node.group)
             try:
-                ctx.rpc.one(
-                    node, NodeCalls.blockdev_remove, annotate.disk(config, item, node.group)
-                )
+                ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
             except errors.GanetiError as err:
-                failures.append(f"disk {item.iv_name}: {errors.text(err)}")
+                text = f"disk {disk.iv_name} could not be deactivated: {errors.text(err)}"
+                ctx.warn(text)
+                failures.append(text)
+    return failures
+
+
+@contextmanager
+def activated(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> Iterator[None]:
+    """Disks that can be used; deactivated again afterwards if they were not active before."""
+    if instance.disks_active:
+        yield
+        return
+    try:
+        assemble(ctx, instance, disks)
+        yield
+    finally:
+        shutdown(ctx, instance, disks)
+
+
+# taking away -------------------------------------------------------------------------------
+
+
+def remove(ctx: Context, disks: Sequence[Disk], primary: str = "") -> list[str]:
+    """Destroy disks on all nodes that hold them; gives a text for each failure.
+
+    ``primary`` (uuid) is asked for disks that belong to no node of their own. Idempotent: what is
+    gone already is no failure. An offline node is a failure: what it holds stays there.
+    """
+    failures: list[str] = []
+    for disk in disks:
+        if disk.dev_type is not None and disk.logical_id:
+            nodes = nodes_of(ctx.config, disk, primary)
+            failures += remove_from(ctx, disk, list(reversed(nodes)))
+    return failures
+
+
+def remove_from(ctx: Context, disk: Disk, nodes: Sequence[Node], *, name: str = "") -> list[str]:
+    """Destroy a disk on some nodes only; see :func:`remove`."""
+    failures: list[str] = []
+    for node in nodes:
+        wire = annotate.disk(ctx.config, disk, node.group)
+        try:
+            ctx.rpc.one(node, NodeCalls.blockdev_remove, wire)
+        except errors.GanetiError as err:
+            failures.append(f"disk {name or disk.iv_name}: {errors.text(err)}")
     return failures
 
 
 def directories(disks: Sequence[Disk]) -> list[str]:
     """Directories of file disks."""
-    from ganeti.storage.registry import TEMPLATES
-
     found = {
         str(Path(item.logical_id[1]).parent): None
         for item in disks
-        if item.dev_type is not None
-        and item.logical_id
-        and TEMPLATES.get(item.dev_type).traits.file_based
+        if item.dev_type is not None and item.logical_id and traits(item).file_based
     }
     return list(found)
 
@@ -82,3 +256,15 @@ def remove_directories(ctx: Context, node: Node, disks: Sequence[Disk]) -> None:
             ctx.rpc.one(node, NodeCalls.file_storage_dir_remove, directory)
         except errors.GanetiError as err:
             ctx.warn(f"directory {directory} was not removed: {errors.text(err)}")
+
+
+# order -------------------------------------------------------------------------------------
+
+
+def renumbered(disks: Sequence[Disk]) -> list[Disk]:
+    """Disks with the names that belong to their places in the list."""
+    return [
+        disk if disk.iv_name == f"disk/{index}" else base.replace(disk, iv_name=f"disk/{index}")
+        for index, disk in enumerate(disks)
+    ]
+

@@ -1,30 +1,43 @@
-"""What a new instance will look like: its parts, from what was asked for.
+"""What new disks will look like: their parts and places, from what was asked for.
 
-Reads the configuration and reserves names and addresses; touches no node.
+Reads the configuration and reserves minors for the job; touches no node.
 """
 
 from __future__ import annotations
 
-import ipaddress
-import re
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ganeti import constants, errors
 from ganeti.base.text import natural_sorted
+from ganeti.config import drbd
 from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode, DiskTemplate
-from ganeti.model.nic import Nic
-from ganeti.model.node import Node
-from ganeti.opcodes.devices import DiskParams, NicParams
+from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
-from ganeti.storage.interface import PlanRequest
+from ganeti.storage.interface import MirrorPlace, PlanRequest
 from ganeti.storage.registry import TEMPLATES
 
 #: Keys of a disk that every template knows.
 _DISK_KEYS = ("size", "mode", "name", "spindles", "vg", "metavg", "adopt")
-_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+_INVAL = errors.ErrorCode.INVAL
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the new disks of an instance have in common."""
+
+    #: name of the instance
+    instance: str
+    kind: DiskTemplate
+    #: uuids, the primary node first
+    nodes: tuple[str, ...]
+    file_driver: str = "loop"
+    #: directory below which the template puts the instance's own; empty if it has none
+    file_dir: str = ""
 
 
 def template(ctx: Context, op: OpInstanceCreate) -> DiskTemplate:
@@ -34,125 +47,182 @@ def template(ctx: Context, op: OpInstanceCreate) -> DiskTemplate:
         if not op.disks and "diskless" in enabled:
             return DiskTemplate.DISKLESS
         return DiskTemplate(enabled[0])
-    wanted = str(op.disk_template)
+    return enabled_template(ctx, str(op.disk_template))
+
+
+def enabled_template(ctx: Context, wanted: str) -> DiskTemplate:
+    """A disk template that the cluster uses; OpPrereqError for any other."""
+    enabled = ctx.config.cluster.enabled_disk_templates
     if wanted not in enabled:
         raise errors.OpPrereqError(
             f"disk template {wanted} is not enabled in this cluster; enabled:"
             f" {', '.join(natural_sorted(enabled))}",
-            errors.ErrorCode.INVAL,
+            _INVAL,
         )
     return DiskTemplate(wanted)
 
 
-def disks(
-    ctx: Context, op: OpInstanceCreate, name: str, kind: DiskTemplate, nodes: list[Node]
-) -> list[Disk]:
-    """Disk objects of a new instance, with their places.
+def layout(
+    ctx: Context,
+    instance: str,
+    kind: DiskTemplate,
+    nodes: Sequence[str],
+    *,
+    file_driver: str | None = None,
+    file_storage_dir: str | None = None,
+) -> Layout:
+    """What disks of a template on these nodes have in common.
 
     Raises:
-        OpPrereqError: a size is missing, too many disks, a directory that is not allowed.
+        OpPrereqError: a wrong number of nodes, a directory that is not allowed or makes no sense.
     """
     if kind is DiskTemplate.DISKLESS:
-        if op.disks:
+        return Layout(instance, kind, tuple(nodes))
+    traits = TEMPLATES.get(kind).traits
+    if len(nodes) < traits.nodes_needed:
+        raise errors.OpPrereqError(
+            f"disk template {kind} needs a secondary node; name it as in --node node1:node2",
+            _INVAL,
+        )
+    if len(set(nodes)) > traits.nodes_needed:
+        raise errors.OpPrereqError(
+            f"disk template {kind} keeps no copy on a second node; leave the secondary node away",
+            _INVAL,
+        )
+    if len(set(nodes)) < len(nodes):
+        raise errors.OpPrereqError("the secondary node cannot be the primary node", _INVAL)
+    return Layout(
+        instance,
+        kind,
+        tuple(nodes),
+        file_driver or "loop",
+        _file_directory(ctx, kind, file_driver, file_storage_dir),
+    )
+
+
+def disks(ctx: Context, layout: Layout, wanted: Sequence[DiskParams]) -> list[Disk]:
+    """Disks of a new instance, with their places.
+
+    Raises:
+        OpPrereqError: a size is missing, too many disks, keys that make no sense.
+    """
+    if layout.kind is DiskTemplate.DISKLESS:
+        if wanted:
             raise errors.OpPrereqError(
-                "a diskless instance has no disks; leave --disk away", errors.ErrorCode.INVAL
+                "a diskless instance has no disks; leave --disk away", _INVAL
             )
         return []
-    if not op.disks:
+    if not wanted:
         raise errors.OpPrereqError(
-            f"an instance of template {kind} needs a disk, as in --disk 0:size=10G",
-            errors.ErrorCode.INVAL,
+            f"an instance of template {layout.kind} needs a disk, as in --disk 0:size=10G",
+            _INVAL,
         )
-    if len(op.disks) > constants.MAX_DISKS:
+    if len(wanted) > constants.MAX_DISKS:
         raise errors.OpPrereqError(
-            f"an instance has at most {constants.MAX_DISKS} disks, not {len(op.disks)}",
-            errors.ErrorCode.INVAL,
+            f"an instance has at most {constants.MAX_DISKS} disks, not {len(wanted)}", _INVAL
         )
-    directory = _file_directory(ctx, op, kind)
-    return [
-        _disk(ctx, op, name, kind, index, item, nodes, directory)
-        for index, item in enumerate(op.disks)
-    ]
+    return [disk(ctx, layout, index, item) for index, item in enumerate(wanted)]
 
 
-def space(
-    ctx: Context, op: OpInstanceCreate, kind: DiskTemplate, disks: list[Disk]
-) -> list[tuple[str, str, int]]:
-    """Storage types, units and MiB that the disks take there; none if the template has no limit."""
-    if not disks:
-        return []
-    traits = TEMPLATES.get(kind).traits
-    if traits.space_checked_as is None:
-        return []
-    if traits.file_based:
-        needed = sum(disk.size for disk in disks)
-        return [(traits.space_checked_as, _file_directory(ctx, op, kind), needed)]
-    units: dict[str, int] = {}
-    for disk in disks:
-        for leaf in disk.children or (disk,):
-            group = str(leaf.logical_id[0])
-            units[group] = units.get(group, 0) + leaf.size
-    return [(traits.space_checked_as, group, needed) for group, needed in units.items()]
-
-
-def _disk(
-    ctx: Context,
-    op: OpInstanceCreate,
-    name: str,
-    kind: DiskTemplate,
-    index: int,
-    item: DiskParams,
-    nodes: list[Node],
-    directory: str,
-) -> Disk:
+def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
+    """One new disk; its size must be given. OpPrereqError for keys that make no sense."""
+    kind = layout.kind
     if item.ext:
         unknown = ", ".join(sorted(item.ext))
         raise errors.OpPrereqError(
             f"disk {index}: unknown key {unknown}; disks of template {kind} take no others than"
             f" {', '.join(_DISK_KEYS)}",
-            errors.ErrorCode.INVAL,
+            _INVAL,
         )
     if not item.size:
         raise errors.OpPrereqError(
-            f"disk {index} has no size, as in --disk {index}:size=10G", errors.ErrorCode.INVAL
+            f"disk {index} has no size, as in --disk {index}:size=10G", _INVAL
         )
-    if item.adopt is not None:
+    traits = TEMPLATES.get(kind).traits
+    if item.adopt is not None and not traits.may_adopt:
+        raise errors.OpPrereqError(f"disks of template {kind} cannot be adopted", _INVAL)
+    if (item.vg or item.metavg) and traits.file_based:
         raise errors.OpPrereqError(
-            f"disks of template {kind} cannot be adopted", errors.ErrorCode.INVAL
+            f"disk {index}: disks of template {kind} lie in no volume group", _INVAL
         )
-    disk_uuid = str(uuid.uuid4())
     driver = TEMPLATES.get(kind)
     request = PlanRequest(
-        instance_name=name,
+        instance_name=layout.instance,
         disk_uuid=str(uuid.uuid4()),
         index=index,
         size=item.size,
-        nodes=[node.uuid for node in nodes],
-        file_driver=str(op.file_driver or "loop"),
-        file_dir=directory,
-        vg=item.vg or ctx.config.cluster.volume_group_name or "",
+        nodes=layout.nodes,
+        file_driver=layout.file_driver,
+        file_dir=layout.file_dir,
+        vg=_volume_group(ctx, layout, index, item),
+        metavg=item.metavg or _meta_group(ctx, layout),
+        mirror=_mirror(ctx, layout),
     )
+    nodes = () if traits.shared else layout.nodes
     return Disk(
-        uuid=disk_uuid,
+        uuid=str(uuid.uuid4()),
         dev_type=kind,
         logical_id=tuple(driver.plan(request)),
-        nodes=tuple(node.uuid for node in nodes),
+        children=tuple(
+            Disk(
+                uuid=str(uuid.uuid4()),
+                dev_type=DiskTemplate(child.dev_type),
+                logical_id=child.logical_id,
+                nodes=nodes,
+                size=child.size,
+                params={},
+            )
+            for child in driver.plan_children(request)
+        ),
+        nodes=nodes,
         iv_name=f"disk/{index}",
         size=item.size,
         mode=DiskMode(item.mode or DiskMode.RW),
-        name=item.name,
+        name=None if item.name == "none" else item.name,
         spindles=item.spindles,
         params={},
     )
 
 
-def _file_directory(ctx: Context, op: OpInstanceCreate, kind: DiskTemplate) -> str:
+def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
+    """Minors and secret of a mirrored disk; its port is given when it is recorded."""
+    if not TEMPLATES.get(layout.kind).traits.mirrored:
+        return None
+    first, second = ctx.reservations.drbd_minors(
+        layout.nodes, lambda: ctx.config, ctx.job.job_id
+    )
+    return MirrorPlace((first, second), drbd.new_secret())
+
+
+def _volume_group(ctx: Context, layout: Layout, index: int, item: DiskParams) -> str:
+    group = item.vg or ctx.config.cluster.volume_group_name or ""
+    if not group and layout.kind in (DiskTemplate.PLAIN, DiskTemplate.DRBD):
+        raise errors.OpPrereqError(
+            f"disk {index}: the cluster has no volume group; name one with"
+            f" --disk {index}:size=10G,vg=NAME or gnt-cluster modify --vg-name NAME",
+            _INVAL,
+        )
+    return group
+
+
+def _meta_group(ctx: Context, layout: Layout) -> str:
+    """Volume group of a mirror's metadata when the disk names none."""
+    if layout.kind is not DiskTemplate.DRBD:
+        return ""
+    config = ctx.config
+    group = config.nodes[layout.nodes[0]].group
+    return str(config.diskparams(DiskTemplate.DRBD, group)["metavg"])
+
+
+def _file_directory(
+    ctx: Context, kind: DiskTemplate, file_driver: str | None, part: str | None
+) -> str:
     """Directory below which the template puts an instance's directory; empty if it has none."""
     if not TEMPLATES.get(kind).traits.file_based:
-        if op.file_storage_dir or op.file_driver:
+        if part or file_driver:
             raise errors.OpPrereqError(
                 f"a file storage directory or driver makes no sense for disk template {kind}",
-                errors.ErrorCode.INVAL,
+                _INVAL,
             )
         return ""
     cluster = ctx.config.cluster
@@ -163,81 +233,15 @@ def _file_directory(ctx: Context, op: OpInstanceCreate, kind: DiskTemplate) -> s
         raise errors.OpPrereqError(
             f"the cluster has no directory for template {kind}", errors.ErrorCode.STATE
         )
-    part = op.file_storage_dir or ""
-    if part.startswith("/") or ".." in Path(part).parts or "\0" in part:
+    below = part or ""
+    if below.startswith("/") or ".." in Path(below).parts or "\0" in below:
         raise errors.OpPrereqError(
-            f"file storage directory '{part}' must be a path below {root}, without '..'",
-            errors.ErrorCode.INVAL,
+            f"file storage directory '{below}' must be a path below {root}, without '..'",
+            _INVAL,
         )
-    return str(Path(root, part))
+    return str(Path(root, below))
 
 
-def nics(ctx: Context, op: OpInstanceCreate) -> list[Nic]:
-    """Network cards of a new instance; MAC addresses are reserved for the job.
-
-    Raises:
-        OpPrereqError, ReservationError: a value cannot be used, an address is taken.
-    """
-    if len(op.nics) > constants.MAX_NICS:
-        raise errors.OpPrereqError(
-            f"an instance has at most {constants.MAX_NICS} network cards, not {len(op.nics)}",
-            errors.ErrorCode.INVAL,
-        )
-    return [_nic(ctx, index, item) for index, item in enumerate(op.nics)]
-
-
-def _nic(ctx: Context, index: int, item: NicParams) -> Nic:
-    config = ctx.config
-    network = None if item.network in (None, "none") else config.network(str(item.network))
-    own = {
-        key: value
-        for key, value in (
-            ("mode", item.mode),
-            ("link", item.link or item.bridge),
-            ("vlan", item.vlan),
-        )
-        if value not in (None, "default")
-    }
-    mode = {**config.cluster.nicparams.get("default", {}), **own}.get("mode")
-    if mode not in ("bridged", "routed", "openvswitch", "ext"):
-        raise errors.OpPrereqError(
-            f"network card {index}: unknown mode '{mode}'; known are bridged, routed,"
-            " openvswitch, ext",
-            errors.ErrorCode.INVAL,
-        )
-    ip = None if item.ip in (None, "none") else str(item.ip)
-    if ip is not None:
-        _check_ip(index, ip)
-    elif mode == "routed" and network is None:
-        raise errors.OpPrereqError(
-            f"network card {index}: mode routed needs an IP address", errors.ErrorCode.INVAL
-        )
-    mac = (item.mac or "auto").lower()
-    if mac not in ("auto", "generate") and not _MAC.match(mac):
-        raise errors.OpPrereqError(
-            f"network card {index}: '{item.mac}' is no MAC address", errors.ErrorCode.INVAL
-        )
-    prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
-    return Nic(
-        uuid=str(uuid.uuid4()),
-        mac=ctx.reservations.mac(mac, config, prefix, ctx.job.job_id),
-        ip=ip,
-        nicparams=own,
-        network=None if network is None else network.uuid,
-        name=None if item.name in (None, "none") else item.name,
-    )
-
-
-def _check_ip(index: int, text: str) -> None:
-    if text == "pool":
-        raise errors.OpPrereqError(
-            f"network card {index}: addresses from a pool need network operations, which this"
-            " version does not have yet; give the address itself",
-            errors.ErrorCode.INVAL,
-        )
-    try:
-        ipaddress.ip_address(text)
-    except ValueError as err:
-        raise errors.OpPrereqError(
-            f"network card {index}: '{text}' is no IP address", errors.ErrorCode.INVAL
-        ) from err
+def in_directory(layout: Layout, directory: str) -> Layout:
+    """The layout with its files in (not below) a directory of the instance. Pure."""
+    return replace(layout, instance=Path(directory).name, file_dir=str(Path(directory).parent))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ganeti.jobs.execution import Need
-from ganeti.model.names import AdminState, LockLevel, RebootType
+from ganeti.model.names import AdminState, RebootType
 from ganeti.opcodes.instance import OpInstanceReboot
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
@@ -16,11 +15,10 @@ class InstanceReboot(Operation[OpInstanceReboot, None]):
     """``soft`` and ``hard`` leave the disks active, ``full`` takes everything down and up."""
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
+        found = yield from locks.with_disks(
+            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
         )
         self.uuid = found.uuid
-        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
 
     def check(self) -> None:
         self.instance = self.ctx.config.instances[self.uuid]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
 from ganeti.model.params import Params, fill, without_defaults
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance import OpInstanceReinstall
@@ -20,11 +18,10 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
     """The instance must be stopped; everything on its disks is lost."""
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
+        found = yield from locks.with_disks(
+            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
         )
         self.uuid = found.uuid
-        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
 
     def check(self) -> None:
         ctx, op = self.ctx, self.op

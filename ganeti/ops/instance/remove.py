@@ -26,21 +26,24 @@ class InstanceRemove(Operation[OpInstanceRemove, None]):
         self.instance = yield from locks.instance(
             self.ctx, self.op.instance_name, self.op.instance_uuid
         )
-        nodes = [uuid for uuid in [self.instance.primary_node] if uuid]
+        nodes = locks.storage_nodes(self.ctx.config, self.instance)
         if nodes:
             yield Need(LockLevel.NODE, nodes, shared=True)
+            yield Need(LockLevel.NODE_RES, nodes)
 
     def check(self) -> None:
         config = self.ctx.config
         self.instance = config.instances[self.instance.uuid]
         self.disks = [config.disks[uuid] for uuid in self.instance.disks if uuid in config.disks]
         self.node = config.nodes.get(self.instance.primary_node)
-        if self.node is not None and self.node.offline and not self.op.ignore_failures:
-            raise errors.OpPrereqError(
-                f"node {self.node.name} is marked offline; its disks would stay behind"
-                " (--ignore-failures removes the instance all the same)",
-                errors.ErrorCode.STATE,
-            )
+        uuids = locks.storage_nodes(config, self.instance)
+        for node in (config.nodes[uuid] for uuid in uuids if uuid in config.nodes):
+            if node.offline and not self.op.ignore_failures:
+                raise errors.OpPrereqError(
+                    f"node {node.name} is marked offline; its disks would stay behind"
+                    " (--ignore-failures removes the instance all the same)",
+                    errors.ErrorCode.STATE,
+                )
         if self.instance.hypervisor and self.node:
             self.env = hook_env.instance_env(config, self.instance)
         else:
@@ -49,19 +52,19 @@ class InstanceRemove(Operation[OpInstanceRemove, None]):
     def hooks(self) -> Hooks:
         master = self.ctx.config.cluster.master_node
         env = {**self.env, "SHUTDOWN_TIMEOUT": self.op.shutdown_timeout}
-        return Hooks(
-            "instance-remove", "INSTANCE", env, [master], [master, self.instance.primary_node]
-        )
+        nodes = locks.storage_nodes(self.ctx.config, self.instance)
+        return Hooks("instance-remove", "INSTANCE", env, [master], [master, *nodes])
 
     def run(self) -> None:
         ctx, instance = self.ctx, self.instance
-        if self.node is not None and instance.hypervisor is not None:
+        online = self.node is not None and not self.node.offline
+        if online and instance.hypervisor is not None:
             try:
                 power.stop(ctx, instance, self.op, self.op.shutdown_timeout)
             except errors.GanetiError as err:
                 self._failed(f"Instance {instance.name} could not be stopped", err)
             disks.shutdown(ctx, instance)
-        failures = disks.remove(ctx, self.disks)
+        failures = disks.remove(ctx, self.disks, instance.primary_node)
         if failures:
             self._failed("Disks could not be removed", errors.OpExecError("; ".join(failures)))
         if self.node is not None and not self.node.offline:

@@ -13,7 +13,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.net import resolve
 from ganeti.opcodes.instance import OpInstanceRename
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.instance import power
@@ -30,7 +30,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         self.uuid = found.uuid
         # one request for both names: locks of one level are taken together
         yield Need(LockLevel.INSTANCE, [found.name], new=[self.new_name])
-        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
+        yield Need(LockLevel.NODE, locks.storage_nodes(self.ctx.config, found), shared=True)
 
     def check(self) -> None:
         ctx = self.ctx
@@ -76,7 +76,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
 
     def run(self) -> str:
         ctx, old = self.ctx, self.instance
-        disks = ctx.config.disks_of(old)
+        disks = self._disks_in_its_directories()
         moved = [self._moved(disk) for disk in disks]
         self._move_files(disks, moved)
 
@@ -93,17 +93,21 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         self._tell_os(old.name)
         return self.new_name
 
+    def _disks_in_its_directories(self) -> list[Disk]:
+        """File disks that move along: those of the instance, and what was detached from it."""
+        config = self.ctx.config
+        own = instance_disks.directories(config.disks_of(self.instance))
+        return [
+            disk
+            for disk in config.disks.values()
+            if set(instance_disks.directories([disk])) & set(own)
+        ]
+
     def _moved(self, disk: Disk) -> Disk:
         """The disk with its file in the directory of the new name."""
-        if disk not in self._file_disks([disk]):
-            return disk
         driver, path = disk.logical_id
         target = Path(path).parent.with_name(self.new_name) / Path(path).name
         return base.replace(disk, logical_id=(driver, str(target)))
-
-    @staticmethod
-    def _file_disks(disks: list[Disk]) -> list[Disk]:
-        return [disk for disk in disks if instance_disks.directories([disk])]
 
     def _move_files(self, before: list[Disk], after: list[Disk]) -> None:
         """Rename the directories of file disks; undone if the operation fails."""

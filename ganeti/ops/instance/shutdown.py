@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.jobs.execution import Need
-from ganeti.model.names import AdminState, AdminStateSource, LockLevel
+from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.opcodes.instance import OpInstanceShutdown
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
@@ -16,11 +15,10 @@ class InstanceShutdown(Operation[OpInstanceShutdown, None]):
     """Asks the guest, waits, ends it; then the disks are deactivated."""
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
+        found = yield from locks.with_disks(
+            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
         )
         self.uuid = found.uuid
-        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
 
     def check(self) -> None:
         ctx, op = self.ctx, self.op

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.jobs.execution import Need
 from ganeti.model import params
-from ganeti.model.names import AdminState, LockLevel
+from ganeti.model.names import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.ops import checks, locks
@@ -18,11 +17,10 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
     """Starts on the primary node; ``hvparams`` and ``beparams`` hold for this start only."""
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
+        found = yield from locks.with_disks(
+            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
         )
         self.uuid = found.uuid
-        yield Need(LockLevel.NODE, [found.primary_node], shared=True)
 
     def check(self) -> None:
         ctx, op = self.ctx, self.op

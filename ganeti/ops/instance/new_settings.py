@@ -1,0 +1,218 @@
+"""Changed settings of an instance: parameters, OS, memory, whether it is in use.
+
+:func:`check` asks nodes and refuses; what comes out is only recorded then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, AdminStateSource
+from ganeti.model.node import Node
+from ganeti.model.params import (
+    VALUE_DEFAULT,
+    BackendParams,
+    Params,
+    expand_backend,
+    fill,
+    without_defaults,
+)
+from ganeti.model.params import check as check_params
+from ganeti.opcodes.hidden import REDACTED, Hidden
+from ganeti.opcodes.instance import OpInstanceSetParams
+from ganeti.ops import checks
+from ganeti.ops.operation import Context
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import InstanceInfo
+
+_INVAL = errors.ErrorCode.INVAL
+
+#: (what, new value), as clients get it.
+Row = tuple[str, Any]
+
+
+@dataclass
+class Settings:
+    """New values of the instance object, and what clients are told of them."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    #: MiB the running guest gets
+    balloon: int | None = None
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Params:
+    """Own parameters after a change; the value ``default`` takes one away. Pure."""
+    kept = {key: value for key, value in old.items() if key not in new}
+    return {**kept, **without_defaults(new)}
+
+
+def check(
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    nodes: list[Node],
+    runs: InstanceInfo | None,
+) -> Settings:
+    """Check what is asked for on the nodes of the instance (the primary one first).
+
+    ``runs``: what the guest is doing, None when it is stopped.
+
+    Raises:
+        OpPrereqError, ParameterError, HypervisorError: what cannot be.
+    """
+    result = Settings()
+    online = [node for node in nodes if not node.offline]
+    _state(op, instance, runs, result)
+    _os(ctx, op, instance, online, result)
+    _hypervisor(ctx, op, instance, online, result)
+    _backend(ctx, op, instance, nodes[0], runs, result)
+    _memory(ctx, op, instance, nodes[0], runs, result)
+    return result
+
+
+def _state(
+    op: OpInstanceSetParams, instance: Instance, runs: InstanceInfo | None, result: Settings
+) -> None:
+    """In use or not."""
+    if op.offline is None:
+        return
+    if op.offline and runs is not None:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} is running; stop it before it is taken out of use",
+            errors.ErrorCode.STATE,
+        )
+    if not op.offline and instance.admin_state is not AdminState.OFFLINE:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} is not offline", errors.ErrorCode.STATE
+        )
+    state = AdminState.OFFLINE if op.offline else AdminState.DOWN
+    result.values.update(admin_state=state, admin_state_source=AdminStateSource.ADMIN)
+    result.rows.append(("admin_state", str(state)))
+
+
+def _os(
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    nodes: list[Node],
+    result: Settings,
+) -> None:
+    if op.os_name is None and not op.osparams and not op.osparams_private:
+        return
+    name = op.os_name or instance.os
+    given_private = {
+        key: value.reveal() if isinstance(value, Hidden) else value
+        for key, value in (op.osparams_private or {}).items()
+    }
+    public = merged(instance.osparams, op.osparams)
+    private = merged(instance.osparams_private, given_private)
+    twice = sorted(set(public) & set(private))
+    if twice:
+        raise errors.OpPrereqError(
+            f"OS parameter '{twice[0]}' is both public and private; reset one of them", _INVAL
+        )
+    full = fill(ctx.config.osparams_for(name, public), private)
+    if name:
+        for node in nodes:
+            checks.os_on_node(ctx, node, name, full, force_variant=op.force_variant)
+    if op.os_name is not None:
+        result.values["os"] = op.os_name
+        result.rows.append(("os", op.os_name))
+    result.values.update(osparams=public, osparams_private=private)
+    result.rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
+    result.rows += [(f"os_private/{key}", REDACTED) for key in given_private]
+
+
+def _hypervisor(
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    nodes: list[Node],
+    result: Settings,
+) -> None:
+    if not op.hvparams:
+        return
+    assert instance.hypervisor is not None
+    resets = {key: value for key, value in op.hvparams.items() if value == VALUE_DEFAULT}
+    kept = {key: value for key, value in instance.hvparams.items() if key not in resets}
+    os_name = op.os_name or instance.os
+    values = checks.check_hvparams(ctx, instance.hypervisor, os_name, kept, op.hvparams)
+    own = {**kept, **values}
+    full = ctx.config.hvparams_for(instance.hypervisor, os_name, own)
+    for node in nodes:
+        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(instance.hypervisor), full)
+    result.values["hvparams"] = own
+    result.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
+
+
+def _backend(
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    primary: Node,
+    runs: InstanceInfo | None,
+    result: Settings,
+) -> None:
+    if not op.beparams:
+        return
+    given = expand_backend(op.beparams)
+    own = merged(instance.beparams, given)
+    values = check_params(BackendParams, own, "backend")
+    full = ctx.config.beparams_for(values)
+    if full["minmem"] > full["maxmem"]:
+        raise errors.OpPrereqError(
+            f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
+        )
+    more = full["maxmem"] - ctx.config.beparams(instance)["maxmem"]
+    if more > 0 and runs is not None and not op.force and not primary.offline:
+        # its next start must not fail
+        checks.resources(
+            ctx,
+            primary,
+            f"instance {instance.name} with {full['maxmem']} MiB (--force does not look)",
+            memory=(str(instance.hypervisor), more),
+        )
+    result.values["beparams"] = values
+    result.rows += [(f"be/{key}", value) for key, value in given.items()]
+
+
+def _memory(
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    primary: Node,
+    runs: InstanceInfo | None,
+    result: Settings,
+) -> None:
+    """Memory of the running guest."""
+    wanted = op.runtime_mem
+    if wanted is None:
+        return
+    if runs is None:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} is not running, so its memory cannot be changed now;"
+            " see -B minmem=...,maxmem=...",
+            errors.ErrorCode.STATE,
+        )
+    full = ctx.config.beparams_for(result.values.get("beparams", instance.beparams))
+    if not op.force and not full["minmem"] <= wanted <= full["maxmem"]:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} must have between {full['minmem']} and {full['maxmem']} MiB"
+            f" of memory, not {wanted} (--force allows it)",
+            _INVAL,
+        )
+    more = wanted - runs.memory
+    if more > 0:
+        checks.resources(
+            ctx,
+            primary,
+            f"instance {instance.name}",
+            memory=(str(instance.hypervisor), more),
+        )
+    result.balloon = wanted
+    result.rows.append(("runtime_memory", wanted))

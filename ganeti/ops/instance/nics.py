@@ -1,0 +1,160 @@
+"""Network cards as they will be, from what was asked for.
+
+Reads the configuration and reserves addresses for the job; touches no node.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.names import NicMode
+from ganeti.model.network import Network
+from ganeti.model.nic import Nic
+from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT, VALUE_GENERATE, VALUE_NONE
+from ganeti.opcodes.devices import NicParams
+from ganeti.ops.operation import Context
+
+_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+#: Values that take something away.
+_UNSET = (None, VALUE_NONE, "")
+
+
+def all_new(
+    ctx: Context, wanted: Sequence[NicParams], group: str, *, check_conflicts: bool = True
+) -> list[Nic]:
+    """Network cards of a new instance whose primary node is in a node group.
+
+    Raises:
+        OpPrereqError, ReservationError: a value cannot be used, an address is taken.
+    """
+    if len(wanted) > constants.MAX_NICS:
+        raise errors.OpPrereqError(
+            f"an instance has at most {constants.MAX_NICS} network cards, not {len(wanted)}",
+            errors.ErrorCode.INVAL,
+        )
+    return [
+        new(ctx, index, item, group, check_conflicts=check_conflicts)
+        for index, item in enumerate(wanted)
+    ]
+
+
+def new(
+    ctx: Context, index: int, item: NicParams, group: str, *, check_conflicts: bool = True
+) -> Nic:
+    """A network card that does not exist yet; its MAC address is reserved for the job."""
+    blank = Nic(uuid=str(uuid.uuid4()), mac=VALUE_AUTO)
+    return changed(ctx, index, blank, item, group, check_conflicts=check_conflicts)
+
+
+def changed(
+    ctx: Context,
+    index: int,
+    nic: Nic,
+    item: NicParams,
+    group: str,
+    *,
+    check_conflicts: bool = True,
+) -> Nic:
+    """A network card with other parameters; what is not given stays.
+
+    Raises:
+        OpPrereqError, ReservationError: a value cannot be used, an address is taken.
+    """
+    config = ctx.config
+    network = config.networks.get(nic.network) if nic.network else None
+    if item.network is not None:
+        network = None if item.network in _UNSET else config.network(item.network)
+    params = _own_params(index, nic, item, network)
+    result = base.replace(
+        nic,
+        nicparams=params,
+        network=None if network is None else network.uuid,
+        name=nic.name if item.name is None else (None if item.name in _UNSET else item.name),
+        ip=nic.ip if item.ip is None else (None if item.ip in _UNSET else item.ip),
+    )
+    _check(ctx.config, index, result, group)
+    if result.ip is not None and result.ip != nic.ip:
+        result = base.replace(result, ip=_address(ctx, index, result, network, check_conflicts))
+    return base.replace(result, mac=_mac(ctx, index, nic, item, network))
+
+
+def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
+    """What the card has of its own; nothing while it belongs to a network."""
+    given = {"mode": item.mode, "link": item.link or item.bridge, "vlan": item.vlan}
+    given = {key: value for key, value in given.items() if value is not None}
+    if network is not None:
+        if given:
+            raise errors.OpPrereqError(
+                f"network card {index}: {', '.join(sorted(given))} come from network"
+                f" {network.name}; leave them away, or take the card out with network=none",
+                errors.ErrorCode.INVAL,
+            )
+        return {}
+    kept = {key: value for key, value in nic.nicparams.items() if key not in given}
+    return {**kept, **{key: value for key, value in given.items() if value != VALUE_DEFAULT}}
+
+
+def _check(config: Config, index: int, nic: Nic, group: str) -> None:
+    if nic.network and nic.network not in config.groups[group].networks:
+        raise errors.OpPrereqError(
+            f"network card {index}: network {config.networks[nic.network].name} is not connected"
+            f" to node group {config.groups[group].name}; see gnt-network connect",
+            errors.ErrorCode.STATE,
+        )
+    params = config.nicparams_for(nic.nicparams, nic.network, group)
+    if params["mode"] not in set(NicMode):
+        raise errors.OpPrereqError(
+            f"network card {index}: unknown mode '{params['mode']}'; known are"
+            f" {', '.join(NicMode)}",
+            errors.ErrorCode.INVAL,
+        )
+    if params["mode"] == NicMode.ROUTED and nic.ip is None:
+        raise errors.OpPrereqError(
+            f"network card {index}: mode routed needs an IP address", errors.ErrorCode.INVAL
+        )
+    if params["vlan"] and params["mode"] not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
+        raise errors.OpPrereqError(
+            f"network card {index}: mode {params['mode']} knows no VLAN", errors.ErrorCode.INVAL
+        )
+
+
+def _mac(
+    ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None
+) -> str:
+    wanted = (item.mac or nic.mac).lower()
+    if wanted == nic.mac and wanted != VALUE_AUTO:
+        return wanted
+    if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.match(wanted):
+        raise errors.OpPrereqError(
+            f"network card {index}: '{item.mac}' is no MAC address", errors.ErrorCode.INVAL
+        )
+    config = ctx.config
+    prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
+    return ctx.reservations.mac(wanted, config, prefix, ctx.job.job_id)
+
+
+def _address(
+    ctx: Context, index: int, nic: Nic, network: Network | None, check_conflicts: bool
+) -> str:
+    """The IP address that a card gets."""
+    assert nic.ip is not None
+    if nic.ip == "pool":
+        raise errors.OpPrereqError(
+            f"network card {index}: addresses from a pool need network operations, which this"
+            " version does not have yet; give the address itself",
+            errors.ErrorCode.INVAL,
+        )
+    try:
+        ipaddress.ip_address(nic.ip)
+    except ValueError as err:
+        raise errors.OpPrereqError(
+            f"network card {index}: '{nic.ip}' is no IP address", errors.ErrorCode.INVAL
+        ) from err
+    return nic.ip

@@ -1,0 +1,226 @@
+"""Change settings, disks or network cards of an instance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.node import Node
+from ganeti.opcodes.enums import DdmFull
+from ganeti.opcodes.instance import OpInstanceSetParams
+from ganeti.ops import annotate, checks, locks, policy
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.instance import (
+    hotplug,
+    new_disks,
+    new_nics,
+    new_primary,
+    new_settings,
+    power,
+)
+from ganeti.ops.instance.new_settings import Row
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+#: Hypervisor parameters that a running guest follows at once.
+_MEDIA = frozenset({"cdrom_image_path", "cdrom2_image_path", "floppy_image_path"})
+
+
+class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
+    """Gives (what, new value) for each change.
+
+    Everything is recorded in one change of the configuration, after new disks are made and
+    before old ones are destroyed.
+    """
+
+    def locks(self) -> Needs:
+        op, ctx = self.op, self.ctx
+        wanted = [op.pnode_uuid or op.pnode]
+        found = yield from locks.real_instance(ctx, op.instance_name, op.instance_uuid)
+        self.uuid = found.uuid
+        nodes = set(locks.storage_nodes(ctx.config, found))
+        nodes.update(ctx.config.node(name).uuid for name in wanted if name)
+        yield Need(LockLevel.NODE, sorted(nodes), shared=True)
+        if op.disks:
+            yield Need(LockLevel.NODE_RES, sorted(nodes))
+
+    # check -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        ctx, op = self.ctx, self.op
+        self.instance = ctx.config.instances[self.uuid]
+        self._check_request()
+        self.primary = ctx.config.nodes[self.instance.primary_node]
+        self.runs = None if self.primary.offline else power.running(ctx, self.instance)
+        nodes = [ctx.config.nodes[uuid] for uuid in ctx.config.instance_nodes(self.instance)]
+        self.settings = new_settings.check(ctx, op, self.instance, nodes, self.runs)
+        self.nics = new_nics.check(
+            ctx, self.instance, op.nics, check_conflicts=op.conflicts_check
+        )
+        if op.disks:
+            self._check_nodes(nodes)
+        self.disks = new_disks.check(ctx, op, self.instance, op.disks)
+        self.new_primary = self._new_primary()
+        self.plug = self._can_plug()
+        self._check_policy()
+
+    def _check_request(self) -> None:
+        op = self.op
+        wants = (
+            op.nics, op.disks, op.beparams, op.hvparams, op.osparams, op.osparams_private,
+            op.os_name, op.disk_template, op.pnode, op.pnode_uuid, op.runtime_mem,
+        )  # fmt: skip
+        if not any(wants) and op.offline is None and op.instance_communication is None:
+            raise errors.OpPrereqError(
+                "nothing to change: give at least one setting, disk or network card",
+                errors.ErrorCode.INVAL,
+            )
+        if op.disk_template is not None:
+            raise errors.OpPrereqError(
+                "disk templates cannot be converted in this version", errors.ErrorCode.INVAL
+            )
+        if op.instance_communication is not None:
+            raise errors.OpPrereqError(
+                "instance communication is not offered in this version", errors.ErrorCode.INVAL
+            )
+
+    def _check_nodes(self, nodes: list[Node]) -> None:
+        checks.all_online(nodes, f"to change disks of {self.instance.name}")
+
+    def _new_primary(self) -> Node | None:
+        wanted = self.op.pnode_uuid or self.op.pnode
+        if wanted is None:
+            return None
+        node = self.ctx.config.node(wanted)
+        new_primary.check(
+            self.ctx, self.instance, node, running=self.runs is not None, force=self.op.force
+        )
+        return node
+
+    def _can_plug(self) -> bool:
+        """Whether devices of the running guest are changed.
+
+        Raises:
+            OpPrereqError: a disk would be taken away under the guest.
+        """
+        if self.runs is None or not (self.op.disks or self.op.nics):
+            return False
+        why: str | None = "--no-hotplug was given"
+        if self.op.hotplug:
+            why = hotplug.obstacle(self.ctx, self.instance)
+        if why is None:
+            return True
+        if self.disks.devices(DdmFull.REMOVE, DdmFull.DETACH):
+            raise errors.OpPrereqError(
+                f"a disk cannot be taken from the running instance {self.instance.name} ({why});"
+                " stop it first",
+                errors.ErrorCode.STATE,
+            )
+        self.ctx.warn(f"the running guest is not changed before its next start: {why}")
+        return False
+
+    def _check_policy(self) -> None:
+        config = self.ctx.config
+        before = policy.shape(config, self.instance)
+        be = config.beparams_for(self.settings.values.get("beparams", self.instance.beparams))
+        after = replace(
+            before,
+            memory=be["maxmem"],
+            vcpus=be["vcpus"],
+            spindle_use=be["spindle_use"],
+            disks=[disk.size for disk in self.disks.result],
+            nics=len(self.nics.result),
+        )
+        checks.shape_allowed(
+            self.ctx, self.primary.group, after, before=before, ignore=self.op.ignore_ipolicy
+        )
+
+    def hooks(self) -> Hooks:
+        config = self.ctx.config
+        instance = config.instances[self.uuid]
+        env: dict[str, Any] = {**hook_env.instance_env(config, instance)}
+        if instance is self.instance:
+            env.update(hook_env.changed_env(config, self._changed_instance(instance)))
+        if self.op.disk_template is not None:
+            env["NEW_DISK_TEMPLATE"] = str(self.op.disk_template)
+        if self.op.runtime_mem is not None:
+            env["RUNTIME_MEMORY"] = self.op.runtime_mem
+        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
+        return Hooks("instance-modify", "INSTANCE", env, nodes, nodes)
+
+    def _changed_instance(self, instance: Instance) -> Instance:
+        from ganeti.model import base
+
+        beparams = self.settings.values.get("beparams", instance.beparams)
+        return base.replace(instance, beparams=beparams, nics=self.nics.result)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> list[Row]:
+        ctx, instance = self.ctx, self.instance
+        if self.settings.balloon is not None:
+            wire = annotate.instance(ctx.config, instance)
+            ctx.rpc.one(
+                self.primary, NodeCalls.instance_balloon_memory, wire, self.settings.balloon
+            )
+        new_disks.make(ctx, self.op, instance, self.disks)
+        if self.plug:
+            new_disks.unplug(ctx, instance, self.disks)
+        self._record()
+        ctx.undo.pop_all()
+        instance = ctx.config.instances[self.uuid]
+        if self.op.disks:
+            new_disks.finish(ctx, instance, self.disks, plug=self.plug)
+        self._plug_nics(instance)
+        self._change_media(instance)
+        return self._rows()
+
+    def _record(self) -> None:
+        """One change for everything."""
+
+        def edit(draft: Draft) -> None:
+            values = dict(self.settings.values)
+            if self.op.nics:
+                values["nics"] = self.nics.result
+            if self.new_primary is not None:
+                values["primary_node"] = NodeUuid(self.new_primary.uuid)
+                new_primary.record(draft, self.instance, self.new_primary)
+            if values:
+                draft.update(self.instance, **values)
+            if self.op.disks:
+                new_disks.record(draft, self.instance, self.disks)
+
+        self.ctx.store.change("instance-modify", self.ctx.author, edit)
+
+    def _plug_nics(self, instance: Instance) -> None:
+        if not (self.plug and self.op.nics):
+            return
+        try:
+            new_nics.plug(self.ctx, instance, self.nics)
+        except errors.GanetiError as err:
+            self.ctx.warn(
+                f"the network cards of the running guest change at its next start:"
+                f" {errors.text(err)}"
+            )
+
+    def _change_media(self, instance: Instance) -> None:
+        """Images in the drives of the running guest."""
+        ctx = self.ctx
+        if self.runs is None or not self.op.hotplug or not _MEDIA & set(self.op.hvparams):
+            return
+        wire = annotate.instance(ctx.config, instance)
+        try:
+            ctx.rpc.one(self.primary, NodeCalls.instance_change_media, wire)
+        except errors.GanetiError as err:
+            ctx.warn(f"the running guest gets its images at its next start: {errors.text(err)}")
+
+    def _rows(self) -> list[Row]:
+        found = [*self.settings.rows]
+        if self.new_primary is not None:
+            found.append(("primary_node", self.new_primary.name))
+        return [*found, *new_disks.rows(self.disks), *new_nics.rows(self.nics)]

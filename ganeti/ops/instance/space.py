@@ -1,0 +1,74 @@
+"""How much room disks take, and whether the nodes have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ganeti.base.text import plural
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.node import Node
+from ganeti.ops import checks
+from ganeti.ops.instance.disks import nodes_of, traits
+from ganeti.ops.operation import Context
+
+#: (storage type, name of the unit) -> MiB
+Needs = Mapping[tuple[str, str], int]
+
+
+def needs(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
+    """What disks take of each storage unit of one node. Pure."""
+    result: dict[tuple[str, str], int] = {}
+    for disk in disks:
+        if disk.children:
+            parts = needs(disk.children)
+        else:
+            parts = _own(disk)
+        for key, size in parts.items():
+            result[key] = result.get(key, 0) + size
+    return result
+
+
+def _own(disk: Disk) -> dict[tuple[str, str], int]:
+    kind = traits(disk).space_checked_as
+    if kind is None:
+        return {}
+    name = str(disk.logical_id[0])
+    if traits(disk).file_based:
+        name = str(Path(disk.logical_id[1]).parent)
+    return {(kind, name): disk.size}
+
+
+def growth(disk: Disk, amount: int) -> Disk:
+    """A disk that stands for what another one grows by. Pure."""
+    children: tuple[Disk, ...] = ()
+    if disk.children:
+        children = (growth(disk.children[0], amount),)
+    return base.replace(disk, size=amount, children=children)
+
+
+def check(
+    ctx: Context,
+    disks: Sequence[Disk],
+    primary: str,
+    what: str,
+    *,
+    nodes: Iterable[str] | None = None,
+) -> None:
+    """Refuse when a node has too little room for disks; OpPrereqError.
+
+    ``nodes`` (uuids) limits the question to some of the nodes that the disks name.
+    """
+    only = None if nodes is None else set(nodes)
+    per_node: dict[str, tuple[Node, list[Disk]]] = {}
+    for disk in disks:
+        for node in nodes_of(ctx.config, disk, primary):
+            if only is None or node.uuid in only:
+                per_node.setdefault(node.uuid, (node, []))[1].append(disk)
+    for node, parts in per_node.values():
+        wanted = needs(parts)
+        if wanted:
+            checks.resources(
+                ctx, node, f"{what} ({plural(len(parts), 'disk')})", space=wanted
+            )
