@@ -73,6 +73,9 @@ def volumes(call: Call) -> None:
     """List the logical volumes of nodes."""
     fields = _columns(call, _VOLUMES)
     rows = jobs.run_op(call, "OP_NODE_QUERYVOLS", output_fields=fields, nodes=call.args)
+    if "size" in fields:
+        place = fields.index("size")
+        rows = [[*row[:place], int(row[place]), *row[place + 1 :]] for row in rows]
     _print(call, _VOLUMES, fields, rows)
 
 

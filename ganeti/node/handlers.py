@@ -58,7 +58,12 @@ class Node(NodeCalls):
         self._migration = Migration(context, self._disks)
         self._guest_os = GuestOs(context, self._disks)
         self._verifier = Verifier(
-            context, self._system, self._instances, self._disks, self._guest_os
+            context,
+            self._system,
+            self._instances,
+            self._disks,
+            self._storage,
+            self._guest_os,
         )
 
     # node

@@ -59,27 +59,30 @@ class Storage:
         ]
 
     def physicals(self, groups: Sequence[str]) -> list[Json]:
-        """Physical volumes of some groups, for a check of the node. BlockDeviceError."""
+        """Physical volumes of some groups; ``attributes`` of lost ones end in ``m``.
+
+        Raises:
+            BlockDeviceError: LVM cannot tell.
+        """
         return [
             {
-                "name": item.name,
-                "vg_name": item.group,
-                "size": item.size // MIB,
-                "free": item.free // MIB,
-                "attributes": "a--" if item.allocatable else "u--",
-                "lv_list": list(item.volumes),
+                "name": item.pv_name,
+                "vg_name": item.vg_name,
+                "size": item.pv_size // MIB,
+                "free": item.pv_free // MIB,
+                "attributes": item.pv_attr,
             }
-            for item in report.uses()
-            if item.group in groups
+            for item in report.physicals()
+            if item.vg_name in groups
         ]
 
-    def missing(self, groups: Sequence[str]) -> dict[str, int]:
-        """Groups that lost physical volumes, with their number. BlockDeviceError."""
-        return {
-            group.vg_name: group.vg_missing_pv_count
-            for group in report.groups()
-            if group.vg_name in groups and group.vg_missing_pv_count
-        }
+    def shared_physicals(self, groups: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Physical volumes with more than one volume on them. BlockDeviceError."""
+        return [
+            (use.name, list(use.volumes))
+            for use in report.uses()
+            if use.group in groups and len(use.volumes) > 1
+        ]
 
     def device_sizes(self, devices: Sequence[str]) -> dict[str, int]:
         """MiB of those that are block devices below ``/dev``; others are left out."""

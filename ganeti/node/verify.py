@@ -7,7 +7,6 @@ not known here, or that failed itself, is answered with a text.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.instances import Instances
+from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.rpc.calls import Json, encode
 from ganeti.storage import file_paths
@@ -31,14 +31,10 @@ _ABSENT: Final = {
     "drbd-helper": "DRBD",
     "drbd-list": "DRBD",
     "drbd-version": "DRBD",
-    "exclusive-pvs": "LVM",
     "gluster-storage-path": "Gluster",
-    "lvlist": "LVM",
     "nodelist": "SSH between nodes",
-    "pvlist": "LVM",
     "ssh-clutter": "SSH between nodes",
     "ssh-setup": "SSH between nodes",
-    "vglist": "LVM",
 }
 
 Check = Callable[[Any, dict[str, Json]], Any]
@@ -53,6 +49,7 @@ class Verifier:
         system: System,
         instances: Instances,
         disks: Disks,
+        storage: Storage,
         guest_os: GuestOs,
     ) -> None:
         self._context = context
@@ -64,20 +61,24 @@ class Verifier:
             "allowed-file-storage-paths": self._allowed_paths,
             "bridges": lambda names, _hv: network.missing_bridges(_texts(names)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
+            "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "file-storage-path": self._storage_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
             "hvinfo": self._hypervisor_info,
             "hvparms": self._hypervisor_params,
             "hypervisor": self._hypervisors,
             "instancelist": lambda names, _hv: instances.names(_texts(names)),
+            "lvlist": lambda names, _hv: storage.volumes(_texts(names)),
             "master-ip": self._master_ip,
             "node-net-test": self._reach_nodes,
             "nodesetup": lambda _arg, _hv: self._node_setup(),
             "oob-paths": lambda paths, _hv: [_not_executable(path) for path in _texts(paths)],
             "oslist": lambda _arg, _hv: guest_os.diagnose(),
+            "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
             "shared-file-storage-path": self._storage_path,
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
             "user-scripts": self._user_scripts,
+            "vglist": lambda _arg, _hv: storage.groups(),
             "version": lambda _arg, _hv: [
                 constants.PROTOCOL_VERSION,
                 constants.RELEASE_VERSION,
@@ -210,8 +211,6 @@ def _absent(name: str) -> str:
     part = _ABSENT.get(name)
     if part is None:
         return f"not checked: this node daemon knows no check {name[:80]!r}"
-    if part == "LVM" and shutil.which("lvs") is None:
-        return "not checked: LVM is not installed on this node"
     return f"not checked: this version does not handle {part}"
 
 

@@ -5,7 +5,7 @@ A node has no configuration, so the master annotates everything a driver needs.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any
 
 import msgspec
@@ -114,6 +114,15 @@ class RunRight(msgspec.Struct, kw_only=True, frozen=True):
     peer: str = ""
 
 
+class LocalDisk(IntEnum):
+    """``ldisk_status`` of a :class:`BlockDevStatus`: how the data on this node is."""
+
+    OKAY = 0
+    UNKNOWN = 1
+    FAULTY = 2
+    SYNCHRONISING = 3
+
+
 class BlockDevStatus(msgspec.Struct, kw_only=True):
     """State of an assembled disk on one node."""
 
@@ -125,8 +134,8 @@ class BlockDevStatus(msgspec.Struct, kw_only=True):
     #: seconds left, None when unknown
     estimated_time: int | None = None
     is_degraded: bool = False
-    #: 0 fine, 1 unknown, 2 faulty, 3 synchronising
-    ldisk_status: int = 0
+    #: one of :class:`LocalDisk`
+    ldisk_status: int = LocalDisk.OKAY
 
 
 class InstanceInfo(msgspec.Struct, kw_only=True):

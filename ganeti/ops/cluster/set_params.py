@@ -107,11 +107,22 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
                     nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True
                 )
             )
-        group, lvm = new.volume_group_name, parameters.LVM_TEMPLATES
-        changed_group = "volume_group_name" in self.decision.values and group is not None
-        if changed_group and lvm & set(new.enabled_disk_templates):
-            units = [("lvm-vg", str(group), [False])]
-            yield from _failures(rpc.many(nodes, NodeCalls.node_info, units, []))
+        yield from self._missing_groups(config, nodes)
+
+    def _missing_groups(self, config: Config, nodes: list[Node]) -> Iterator[str]:
+        """Nodes without the volume group that their disks shall come to lie in."""
+        old, new = config.cluster, self.after.cluster
+        group = new.volume_group_name
+        before = parameters.LVM_TEMPLATES & set(old.enabled_disk_templates)
+        after = parameters.LVM_TEMPLATES & set(new.enabled_disk_templates)
+        if not group or not after or (group == old.volume_group_name and before):
+            return
+        answers = self.ctx.rpc.many(nodes, NodeCalls.vg_list)
+        yield from _failures(answers)
+        good = [answer for answer in answers.values() if answer.error is None]
+        without = [answer.node.name for answer in good if group not in answer.get()]
+        if without:
+            yield f"there is no volume group '{group}' on {join_names(without)}"
 
     def hooks(self) -> Hooks:
         cluster = self.ctx.config.cluster
@@ -186,7 +197,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
 #: Parameters whose new values nodes are asked about.
 _ASKS_NODES = (
-    "enabled_hypervisors", "hvparams", "os_hvp", "osparams", "osparams_private_cluster", "vg_name",
+    "enabled_disk_templates", "enabled_hypervisors", "hvparams", "os_hvp", "osparams",
+    "osparams_private_cluster", "vg_name",
 )  # fmt: skip
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks
+from ganeti.ops.cluster import verify_storage
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
@@ -36,6 +37,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         ended = ctx.clock.now()
         report.section("Verifying node status")
         running: dict[str, list[str]] = {}
+        found: dict[str, dict[str, Any]] = {}
         for node in online:
             value = self._node(report, answers[node.uuid], started, ended)
             if value is None:
@@ -44,6 +46,10 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 running[node.uuid] = value["instancelist"]
             else:
                 report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
+            verify_storage.node(report, config, node, value)
+            found[node.uuid] = value
+        verify_storage.group_sizes(report, config, self.group.name, online, found)
+        verify_storage.logical(report, config, ctx.config, online, found)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
@@ -71,6 +77,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 [n.name for n in nodes],
             ],
             "client-cert": None,
+            **verify_storage.checks(config, nodes),
         }
         return self.ctx.rpc.many(
             nodes,
@@ -181,6 +188,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             if instance.forthcoming:
                 continue
             for disk in config.disks_of(instance):
+                if disk.dev_type is DiskTemplate.PLAIN:
+                    continue  # the list of volumes tells more
                 for uuid in disk.nodes:
                     if uuid in online:
                         wanted.setdefault(uuid, []).append((instance, disk))

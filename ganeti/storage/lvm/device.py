@@ -17,7 +17,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors, paths
-from ganeti.rpc.objects import BlockDevStatus, NodeDisk
+from ganeti.rpc.objects import BlockDevStatus, LocalDisk, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.lvm import allocation, report, tool
 
@@ -25,8 +25,6 @@ MIB = 1024 * 1024
 #: Key of ``NodeDisk.dynamic_params``: sizes in MiB of the volumes of the instance that will be
 #: made after this one, in sets that belong closest together.
 BATCH = "batch"
-#: State of a disk that lost data (``BlockDevStatus.ldisk_status``).
-FAULTY = 2
 #: Seconds to wait for another change of the same volume group by this daemon.
 GROUP_WAIT = 600.0
 
@@ -217,7 +215,7 @@ class LvmDevice(Device):
             major=major,
             minor=minor,
             is_degraded=volume.is_faulty,
-            ldisk_status=FAULTY if volume.is_faulty else 0,
+            ldisk_status=LocalDisk.FAULTY if volume.is_faulty else LocalDisk.OKAY,
         )
 
     @classmethod

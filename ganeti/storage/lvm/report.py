@@ -176,7 +176,7 @@ def read_physicals(text: str) -> list[Physical]:
 
 
 def read_segments(text: str) -> list[PhysicalUse]:
-    """Physical volumes with their content, without missing ones and those outside any group."""
+    """Physical volumes of groups with their content, without missing ones."""
     rows: dict[str, list[Segment]] = {}
     for row in _read(text, "pvseg", Segment):
         if row.vg_name and not row.pv_missing:

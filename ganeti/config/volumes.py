@@ -1,0 +1,56 @@
+"""Logical volumes that should exist. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A volume of an instance's disk; ``size`` in MiB."""
+
+    instance: Instance
+    disk: Disk
+    size: int
+
+
+def of_disk(disk: Disk) -> list[Disk]:
+    """The logical volumes of a disk: itself, or those that it is built on."""
+    if disk.dev_type is DiskTemplate.PLAIN:
+        return [disk] if len(disk.logical_id) == 2 else []
+    return [volume for child in disk.children for volume in of_disk(child)]
+
+
+def name(volume: Disk) -> str:
+    """``group/volume``"""
+    group, own = volume.logical_id
+    return f"{group}/{own}"
+
+
+def expected(config: Config, instances: Iterable[Instance]) -> dict[str, dict[str, Expected]]:
+    """Node uuid -> ``group/volume`` -> what it is there for.
+
+    Volumes of forthcoming instances count: their creation may be under way.
+    """
+    found: dict[str, dict[str, Expected]] = {}
+    for instance in instances:
+        for disk in config.disks_of(instance):
+            for volume in of_disk(disk):
+                for node in disk.nodes:
+                    here = found.setdefault(node, {})
+                    here[name(volume)] = Expected(instance, disk, volume.size)
+    return found
+
+
+def groups(config: Config) -> set[str]:
+    """Volume groups in which disks lie or will lie."""
+    names = {config.cluster.volume_group_name} if config.cluster.volume_group_name else set()
+    for disk in config.disks.values():
+        names.update(str(volume.logical_id[0]) for volume in of_disk(disk))
+    return {str(name) for name in names}

@@ -1,0 +1,1 @@
+"""Operations on providers of external storage."""

@@ -1,0 +1,47 @@
+"""The storage units of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.opcodes.node_storage import OpNodeQueryStorage
+from ganeti.ops.node import storage
+from ganeti.ops.operation import Operation
+from ganeti.rpc.calls import NodeCalls
+
+_FIELDS = ("node", "type", "name", "size", "used", "free", "allocatable")
+
+
+class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
+    """A row for each unit, by node and name; sizes in MiB."""
+
+    def check(self) -> None:
+        op = self.op
+        storage.check_fields(op.output_fields, _FIELDS)
+        self.kind = op.storage_type or storage.default_type(self.ctx.config)
+        if self.kind not in storage.LISTED:
+            raise errors.OpPrereqError(
+                f"storage of type {self.kind} has no units to list;"
+                f" {', '.join(storage.LISTED)} have",
+                errors.ErrorCode.INVAL,
+            )
+        self.nodes = storage.asked_nodes(self.ctx, op.nodes)
+
+    def run(self) -> list[list[Any]]:
+        ctx, op = self.ctx, self.op
+        fields = ["name", *(f for f in op.output_fields if f not in ("name", "node", "type"))]
+        args = storage.unit_args(ctx.config, self.kind)
+        answers = ctx.rpc.many(
+            self.nodes, NodeCalls.storage_list, str(self.kind), args, op.name, fields
+        )
+        rows: list[list[Any]] = []
+        for answer in answers.values():
+            if answer.error is not None:
+                ctx.warn(f"no storage of node {answer.node.name}: {errors.text(answer.error)}")
+                continue
+            for unit in sorted(answer.get(), key=lambda values: str(values[0])):
+                known = {"node": answer.node.name, "type": str(self.kind)}
+                known.update(zip(fields, unit))
+                rows.append([known[field] for field in op.output_fields])
+        return rows

@@ -1,0 +1,46 @@
+"""The logical volumes on nodes, with the instances that they belong to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.config import volumes
+from ganeti.opcodes.node_storage import OpNodeQueryvols
+from ganeti.ops.node import storage
+from ganeti.ops.operation import Operation
+from ganeti.rpc.calls import NodeCalls
+
+_FIELDS = ("node", "phys", "vg", "name", "size", "instance")
+
+
+class NodeQueryvols(Operation[OpNodeQueryvols, list[list[str]]]):
+    """A row of texts for each volume and each physical volume that it lies on.
+
+    Nodes that are offline are left out, for those that do not answer there is a warning.
+    """
+
+    def check(self) -> None:
+        storage.check_fields(self.op.output_fields, _FIELDS)
+        self.nodes = storage.asked_nodes(self.ctx, self.op.nodes)
+
+    def run(self) -> list[list[str]]:
+        ctx = self.ctx
+        expected = volumes.expected(ctx.config, ctx.config.instances.values())
+        rows: list[list[str]] = []
+        for uuid, answer in ctx.rpc.many(self.nodes, NodeCalls.node_volumes).items():
+            if answer.error is not None:
+                ctx.warn(f"no volumes of node {answer.node.name}: {errors.text(answer.error)}")
+                continue
+            for item in sorted(answer.get(), key=lambda each: (each["dev"], each["name"])):
+                owner = expected.get(uuid, {}).get(f"{item['vg']}/{item['name']}")
+                values: dict[str, Any] = {
+                    "node": answer.node.name,
+                    "phys": item["dev"],
+                    "vg": item["vg"],
+                    "name": item["name"],
+                    "size": int(float(item["size"])),
+                    "instance": owner.instance.name if owner else "-",
+                }
+                rows.append([str(values[field]) for field in self.op.output_fields])
+        return rows

@@ -1,0 +1,77 @@
+"""What operations on the storage of nodes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.base.text import natural_key, nearest
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+from ganeti.opcodes.enums import StorageType
+from ganeti.ops.operation import Context
+from ganeti.storage.registry import TEMPLATES
+
+#: Types that have units which can be listed.
+LISTED = (
+    StorageType.FILE,
+    StorageType.GLUSTER,
+    StorageType.LVM_PV,
+    StorageType.LVM_VG,
+    StorageType.SHAREDFILE,
+)
+
+
+def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse fields that do not exist; OpPrereqError."""
+    for name in asked:
+        if name not in known:
+            raise errors.OpPrereqError(
+                f"unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}",
+                errors.ErrorCode.INVAL,
+            )
+
+
+def asked_nodes(ctx: Context, names: Sequence[str]) -> list[Node]:
+    """The nodes with these names, or all, by name; offline ones are left out."""
+    config = ctx.config
+    found = [config.node(name) for name in names] if names else list(config.nodes.values())
+    if not names:
+        found = [node for node in found if node.vm_capable]
+    unique = {node.uuid: node for node in found if not node.offline}
+    return sorted(unique.values(), key=lambda node: natural_key(node.name))
+
+
+def one_node(ctx: Context, name: str, uuid: str | None) -> Node:
+    """A node that will be asked to change something; OpPrereqError when it is offline."""
+    node = ctx.config.node(uuid or name)
+    if node.offline:
+        raise errors.OpPrereqError(
+            f"node {node.name} is offline: its storage cannot be changed", errors.ErrorCode.STATE
+        )
+    return node
+
+
+def default_type(config: Config) -> StorageType:
+    """Type of the storage that the first enabled template with units uses; OpPrereqError."""
+    for template in config.cluster.enabled_disk_templates:
+        if template in TEMPLATES:
+            kind = TEMPLATES.get(template).traits.space_checked_as
+            if kind in LISTED:
+                return StorageType(kind)
+    raise errors.OpPrereqError(
+        "no enabled disk template has storage that could be listed; give --storage-type",
+        errors.ErrorCode.INVAL,
+    )
+
+
+def unit_args(config: Config, kind: StorageType) -> list[Any]:
+    """What a node must be told to find the units of a type."""
+    cluster = config.cluster
+    directory = {
+        StorageType.FILE: cluster.file_storage_dir,
+        StorageType.GLUSTER: cluster.gluster_storage_dir,
+        StorageType.SHAREDFILE: cluster.shared_file_storage_dir,
+    }
+    return [[directory[kind]] if directory[kind] else []] if kind in directory else []

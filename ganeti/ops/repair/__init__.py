@@ -1,0 +1,1 @@
+"""Operations that repair what broke on a node."""

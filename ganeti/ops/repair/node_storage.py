@@ -1,0 +1,89 @@
+"""Make a volume group usable again that lost a disk."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.enums import StorageType
+from ganeti.opcodes.node_storage import OpRepairNodeStorage
+from ganeti.ops import annotate
+from ganeti.ops.node import storage
+from ganeti.ops.operation import Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import LocalDisk
+
+#: The node's own name for the operation.
+_FIX = "fix-consistency"
+
+
+class RepairNodeStorage(Operation[OpRepairNodeStorage, None]):
+    """Refused while a mirrored disk is faulty on its other node: the last good copy would go."""
+
+    def locks(self) -> Needs:
+        self.node = storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
+        yield Need(LockLevel.NODE, [self.node.uuid])
+
+    def check(self) -> None:
+        op = self.op
+        self.node = storage.one_node(self.ctx, op.node_name, op.node_uuid)
+        if op.storage_type is not StorageType.LVM_VG:
+            raise errors.OpPrereqError(
+                f"storage of type {op.storage_type} cannot be repaired; lvm-vg can",
+                errors.ErrorCode.INVAL,
+            )
+        if not op.name:
+            raise errors.OpPrereqError("no volume group was named", errors.ErrorCode.INVAL)
+        for problem in self._faulty_elsewhere():
+            if not op.ignore_consistency:
+                raise errors.OpPrereqError(
+                    f"{problem}; repairing node {self.node.name} could destroy its last copy"
+                    " (--ignore-consistency does it anyway)",
+                    errors.ErrorCode.STATE,
+                )
+            self.ctx.warn(problem)
+
+    def _faulty_elsewhere(self) -> list[str]:
+        """Active disks with a part on this node whose other part is not fine."""
+        config = self.ctx.config
+        here = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
+        problems: list[str] = []
+        for instance in here:
+            if not instance.disks_active:
+                continue
+            for uuid in config.instance_nodes(instance):
+                other = config.nodes[uuid]
+                if other.uuid != self.node.uuid and not other.offline:
+                    problems += self._faulty(instance, other)
+        return problems
+
+    def _faulty(self, instance: Instance, node: Node) -> list[str]:
+        ctx = self.ctx
+        disks = [
+            annotate.disk(ctx.config, disk, node.group)
+            for disk in ctx.config.disks_of(instance)
+            if node.uuid in disk.nodes
+        ]
+        where = f"of instance {instance.name} on node {node.name}"
+        try:
+            states = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus_multi, disks)
+        except errors.GanetiError as err:
+            return [f"disks {where} cannot be asked: {errors.text(err)}"]
+        return [
+            f"{disk.iv_name} {where} is faulty"
+            for disk, (done, state) in zip(disks, states)
+            if not done or isinstance(state, str) or state.ldisk_status == LocalDisk.FAULTY
+        ]
+
+    def run(self) -> None:
+        self.ctx.log(f"Repairing volume group '{self.op.name}' on node {self.node.name}")
+        self.ctx.rpc.one(
+            self.node,
+            NodeCalls.storage_execute,
+            str(self.op.storage_type),
+            [],
+            str(self.op.name),
+            _FIX,
+        )

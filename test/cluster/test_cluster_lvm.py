@@ -1,0 +1,117 @@
+"""Disks in LVM: creation and its refusals, lists, settings and repair of storage, verification."""
+
+from __future__ import annotations
+
+from local_cluster import Cluster
+from storage_nodes import StorageNodes
+
+Both = tuple[Cluster, StorageNodes]
+
+
+def test_a_volume_group_must_be_on_the_nodes(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    refused = cluster.gnt("cluster modify --vg-name=nonevg")
+    assert refused.code == 1
+    assert "there is no volume group 'nonevg' on node1.example.com, node2" in refused.err
+    for node in ("node1", "node2", "node3"):
+        nodes.add_group(node, "fastvg", 1024)
+    cluster.ok("cluster modify --vg-name=fastvg")
+    cluster.ok("cluster modify --vg-name=xenvg")
+
+
+def test_an_instance_that_does_not_fit_is_refused_before_anything_is_made(
+    storage_cluster: Both,
+) -> None:
+    cluster, nodes = storage_cluster
+    add = "instance add -n node1 -o noop -t plain --no-nics"
+    refused = cluster.gnt(f"{add} --disk 0:size=5G --disk 1:size=4G", "big.example.com")
+    assert "not enough space in xenvg on node node1.example.com" in refused.err
+    assert "needed 9216 MiB, free 8192 MiB" in refused.err
+    refused = cluster.gnt(f"{add} --disk 0:size=1G --disk 1:size=2G,vg=fastvg", "big.example.com")
+    assert "not enough space in fastvg" in refused.err
+    assert nodes.volumes("node1") == {}
+
+
+def test_a_failure_in_the_middle_leaves_no_volume(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    nodes.fail("lvcreate", "  Device or resource busy", node="node1", match="disk1")
+    refused = cluster.gnt(
+        "instance add -n node1 -o noop -t plain --no-nics --disk 0:size=64M --disk 1:size=64M",
+        "half.example.com",
+    )
+    assert "Device or resource busy" in refused.err
+    assert nodes.volumes("node1") == {}
+    assert cluster.cells("instance list -o name") == []
+
+
+def test_volumes_are_listed_with_their_instances(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    cluster.ok(
+        "instance add -n node2 -o noop -t plain --no-nics --disk 0:size=64M"
+        " --disk 1:size=32M,vg=fastvg", "web.example.com",
+    )  # fmt: skip
+    nodes.run("node2", "lvcreate", "-y", "-n", "root", "-L", "128m", "xenvg")
+    rows = cluster.cells("node volumes -o vg,size,instance,phys", "node2")
+    assert sorted(rows) == [
+        ["fastvg", "32", "web.example.com", "/dev/fastvg-disk"],
+        ["xenvg", "128", "-", "/dev/sda"],
+        ["xenvg", "64", "web.example.com", "/dev/sda"],
+    ]
+    assert "128M" in cluster.ok("node volumes -o size", "node2").out
+    assert cluster.gnt("node volumes -o speed").code == 1
+    [name] = [n for n in nodes.volumes("node2") if n.startswith("fastvg")]
+    group, volume = name.split("/")
+    assert nodes.tags("node2", group, volume) == ["originstname+web.example.com"]
+
+
+def test_storage_units_are_listed(storage_cluster: Both) -> None:
+    cluster, _nodes = storage_cluster
+    rows = cluster.cells("node list-storage -t lvm-vg -o node,name,size,used,free", "node2")
+    assert ["node2.example.com", "xenvg", "8192", "192", "8000"] in rows
+    rows = cluster.cells("node list-storage -t lvm-pv -o type,name,allocatable", "node3")
+    assert ["lvm-pv", "/dev/sda", "Y"] in rows
+    # Without a type it is that of the first template.
+    assert cluster.cells("node list-storage -o type", "node3")[0] == ["lvm-vg"]
+    [[name, *_]] = cluster.cells("node list-storage -t file -o name,used", "node1")
+    assert name == "/srv/ganeti/file-storage"
+
+
+def test_a_physical_volume_can_be_closed_for_new_volumes(storage_cluster: Both) -> None:
+    cluster, _nodes = storage_cluster
+    cluster.ok("node modify-storage --allocatable no node3 lvm-pv /dev/sda")
+    rows = cluster.cells("node list-storage -t lvm-pv -o name,allocatable", "node3")
+    assert ["/dev/sda", "N"] in rows
+    refused = cluster.gnt(
+        "instance add -n node3 -o noop -t plain --no-nics --disk 0:size=64M", "no.example.com"
+    )
+    assert "has no disk on this node that may be used" in refused.err
+    cluster.ok("node modify-storage --allocatable yes node3 lvm-pv /dev/sda")
+    refused = cluster.gnt("node modify-storage --allocatable no node3 lvm-pv /dev/nothing")
+    assert "no physical volume '/dev/nothing'" in refused.err
+
+
+def test_verification_knows_every_volume(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    found = cluster.gnt("cluster verify --error-codes").out
+    assert "ENODEORPHANLV:node:node2.example.com:volume xenvg/root is unknown" in found
+    cluster.ok("cluster modify --reserved-lvs=xenvg/root")
+    cluster.ok("cluster verify")
+    [name] = [n for n in nodes.volumes("node2") if n.startswith("fastvg")]
+    nodes.run("node2", "lvchange", "-an", name)
+    found = cluster.gnt("cluster verify --error-codes").out
+    assert f"EINSTANCEFAULTYDISK:instance:web.example.com:volume {name} of disk/1" in found
+    assert "is not active" in found
+    nodes.run("node2", "lvremove", "-f", name)
+    found = cluster.gnt("cluster verify --error-codes").out
+    assert f"EINSTANCEMISSINGDISK:instance:web.example.com:volume {name} of disk/1" in found
+    nodes.fail("vgs", "  metadata is damaged", node="node3")
+    found = cluster.gnt("cluster verify --error-codes").out
+    assert "ENODELVM:node:node3.example.com:volume groups: check vglist failed" in found
+    assert "metadata is damaged" in found
+
+
+def test_storage_of_a_node_is_repaired(storage_cluster: Both) -> None:
+    cluster, _nodes = storage_cluster
+    cluster.ok("node repair-storage node3 lvm-vg xenvg")
+    refused = cluster.gnt("node repair-storage node3 lvm-vg nonevg")
+    assert "no volume group 'nonevg'" in refused.err
