@@ -29,12 +29,8 @@ def fsync_dir(path: Path) -> None:
         os.close(fd)
 
 
-def write_many(
-    directory: Path, contents: Mapping[str, bytes], *, unflushed: Iterable[str] = ()
-) -> None:
-    """Replace several files below a directory, each in one step, with one flush of directories.
-
-    ``unflushed`` names those whose content need not survive a power cut (old or new does).
+def write_many(directory: Path, contents: Mapping[str, bytes]) -> None:
+    """Replace several files below a directory, each in one step; all are on disk at return.
 
     Raises:
         OSError: disk full, no permission. Each file is the old or the new one; no rest is left.
@@ -42,15 +38,13 @@ def write_many(
     root = os.fspath(directory)
     final = {name: f"{root}/{name}" for name in contents}
     new = {name: f"{root}/{NEW_PREFIX}{name.replace('/', '-')}" for name in contents}
-    flushed = [name for name in contents if name not in unflushed]
-    lazy = [name for name in contents if name in unflushed]
+    names = list(contents)
     written: list[str] = []
     try:
-        for names, flush in ((flushed, True), (lazy, False)):
-            for at in range(0, len(names), OPEN_AT_ONCE):
-                part = names[at : at + OPEN_AT_ONCE]
-                written += (new[name] for name in part)
-                _write_new([(new[name], contents[name]) for name in part], flush=flush)
+        for at in range(0, len(names), OPEN_AT_ONCE):
+            part = names[at : at + OPEN_AT_ONCE]
+            written += (new[name] for name in part)
+            _write_new([(new[name], contents[name]) for name in part])
         for name, path in final.items():
             os.rename(new[name], path)
         for parent in {os.path.dirname(path) for path in final.values()}:
@@ -62,8 +56,8 @@ def write_many(
         raise
 
 
-def _write_new(contents: Iterable[tuple[str, bytes]], *, flush: bool) -> None:
-    """Write new files. All are handed to the disk before the first is waited for."""
+def _write_new(contents: Iterable[tuple[str, bytes]]) -> None:
+    """Write and flush new files. All are handed to the disk before the first is waited for."""
     with contextlib.ExitStack() as opened:
         descriptors = []
         for path, data in contents:
@@ -73,11 +67,10 @@ def _write_new(contents: Iterable[tuple[str, bytes]], *, flush: bool) -> None:
             while view:
                 view = view[os.write(fd, view) :]
             descriptors.append(fd)
-        if flush:
-            if len(descriptors) > 1:
-                _start_writing(descriptors)
-            for fd in descriptors:
-                os.fsync(fd)
+        if len(descriptors) > 1:
+            _start_writing(descriptors)
+        for fd in descriptors:
+            os.fsync(fd)
 
 
 def _start_writing(descriptors: Iterable[int]) -> None:

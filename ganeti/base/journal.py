@@ -167,4 +167,4 @@ class Journal:
     def close(self) -> None:
         if self._fd is not None:
             os.close(self._fd)
-            self._fd = None
+            self._fd, self._size = None, 0

@@ -1,7 +1,8 @@
 """The queue directory: one JSON file a job, replaced atomically; ids never used twice.
 
 Layout: ``job-<id>``, ``serial`` (last id), ``version``, ``lock``, ``drain`` (its presence drains),
-``archive/<id div 10000>/job-<id>``, ``keys/<hash>``.
+``archive/<id div 10000>/job-<id>``, ``keys/<hash>``, ``journal`` (what the files do not have yet,
+see ``base/file_journal.py``).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganeti import constants, errors
 from ganeti.base import files, jsonio
 from ganeti.base.copies import Copies, NoCopies, Round
+from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.base.group_commit import GroupCommit, Ticket
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord
@@ -55,23 +58,40 @@ class JobFiles:
     def __init__(self, directory: Path, copies: Copies | None = None) -> None:
         self.directory = directory
         self._copies: Copies = copies or NoCopies()
-        self._flushed_serial = 0
         self._lock = files.FileLock(directory / "lock")
+        self._journal = FileJournal(directory)
+        self._settler: Settler | None = None
         self._commit: GroupCommit[Written] = GroupCommit(self._flush)
 
     # opening -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Make the directory if needed, take its lock and check its version.
+        """Make the directory if needed, take its lock, check its version, finish what a crash left.
 
         Raises:
             LockError: another master daemon uses the queue.
-            JobQueueError: the queue has another format.
+            JobQueueError: the queue has another format, or cannot be written.
+            ConfigurationError: its journal is damaged.
         """
         files.ensure_dir(self.directory, 0o750)
         files.ensure_dir(self.directory / "archive", 0o750)
         files.ensure_dir(self.directory / KEYS, 0o750)
         self._lock.acquire()
+        try:
+            self._check_version()
+            for entry in os.scandir(self.directory):
+                if entry.name.startswith(files.NEW_PREFIX):
+                    os.unlink(entry.path)
+            self._journal.open()
+        except OSError as err:
+            self._lock.release()
+            raise self._cannot_write(err.strerror or str(err)) from err
+        except errors.GanetiError:
+            self._lock.release()
+            raise
+        self._settler = Settler(lambda: self._journal.size, self._journal.settle, "job-files")
+
+    def _check_version(self) -> None:
         version = self.directory / "version"
         expected = str(constants.JOB_QUEUE_VERSION)
         try:
@@ -80,22 +100,43 @@ class JobFiles:
             files.write_atomic(version, f"{expected}\n")
             found = expected
         if found != expected:
-            self._lock.release()
             raise errors.JobQueueError(
                 f"job queue {self.directory} has format {found}, this version needs {expected}"
             )
-        for entry in os.scandir(self.directory):
-            if entry.name.startswith(files.NEW_PREFIX):
-                os.unlink(entry.path)
+
+    def _cannot_write(self, why: str) -> errors.JobQueueError:
+        return errors.JobQueueError(f"cannot write the job queue in {self.directory}: {why}")
 
     def close(self) -> None:
+        """Bring all files up to date and give the lock back. Idempotent."""
+        if self._settler is None:
+            return
+        self._settler.stop()
+        self._settler = None
+        try:
+            self._journal.settle()
+        except OSError as err:  # nothing is lost: it is in the journal
+            _LOG.error("%s", errors.text(self._cannot_write(err.strerror or str(err))))
+        self._journal.close()
         self._lock.release()
+
+    def settle(self) -> None:
+        """Bring the files up to date now; blocks for some flushes. OSError when that fails."""
+        self._journal.settle()
+
+    def settled(self) -> AbstractContextManager[None]:
+        """The files as they should be, and still, while this is held."""
+        return self._journal.settled()
 
     def load(self) -> tuple[list[JobRecord], int]:
         """All live jobs in order of their ids, and the last id ever used.
 
         A file that cannot be read is moved aside to ``job-<id>.corrupted`` and logged.
         """
+        with self.settled():
+            return self._load()
+
+    def _load(self) -> tuple[list[JobRecord], int]:
         jobs: list[JobRecord] = []
         last = self._read_serial()
         for job_id in sorted(self._ids(self.directory)):
@@ -114,24 +155,25 @@ class JobFiles:
         return jobs, last
 
     def last_id(self) -> int:
-        """The highest id ever used.
+        """The highest id ever used; needs no :meth:`open`.
 
         Raises:
             JobQueueError: the serial file holds no number.
+            ConfigurationError: the journal is damaged.
         """
-        return max([self._read_serial(), *self._ids(self.directory)])
+        newer = self._journal.unsettled()
+        ids = (int(match[1]) for match in map(_JOB_FILE.match, newer) if match)
+        serial = int(newer.get(SERIAL, b"0"))
+        return max([self._read_serial(), serial, *ids, *self._ids(self.directory)])
 
     def _read_serial(self) -> int:
         try:
             text = files.read_text(self.directory / SERIAL).strip()
         except FileNotFoundError:
             return 0
-        if text.isdigit():
-            return int(text)
-        if text.strip("\0"):
+        if not text.isdigit():
             raise errors.JobQueueError(f"{self.directory / SERIAL} does not hold a number")
-        # It is written without a flush: a power cut may leave it empty. The job files know.
-        return max(self.archived_ids(), default=0)
+        return int(text)
 
     @staticmethod
     def _ids(directory: Path) -> Iterator[int]:
@@ -168,12 +210,13 @@ class JobFiles:
         """Remove files of jobs that nobody was told of."""
         gone = list(names)
         self._copies.remove_jobs(gone)
-        for name in gone:
-            files.remove(self.directory / name)
+        with self.settled():
+            for name in gone:
+                files.remove(self.directory / name)
 
     def key(self, name: str) -> int | None:
         """The id of the archived job that a key stands for; None for a new key."""
-        try:
+        try:  # never in the journal alone: the files are settled before a job is archived
             text = files.read_text(self.directory / name).strip()
         except FileNotFoundError:
             return None
@@ -184,11 +227,11 @@ class JobFiles:
         for item in batch:
             contents.update(item.contents)
         try:
-            files.write_many(self.directory, contents, unflushed=(SERIAL,))
-        except OSError as err:
-            raise errors.JobQueueError(
-                f"cannot write the job queue in {self.directory}: {err.strerror or err}"
-            ) from err
+            self._journal.write(contents)
+        except errors.ConfigurationError as err:
+            raise errors.JobQueueError(errors.text(err)) from err
+        assert self._settler is not None
+        self._settler.wrote()
         # Not before: a copy that was newer after a crash would keep this node from being the
         # master again.
         sent = self._copies.write_jobs(contents)
@@ -197,11 +240,15 @@ class JobFiles:
 
     def contents(self) -> dict[str, bytes]:
         """Every live job file, the serial and the keys, as they are on disk."""
+        with self.settled():
+            return self._contents()
+
+    def _contents(self) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         names = [SERIAL, *(name_of(job_id) for job_id in self._ids(self.directory))]
         names += [f"{KEYS}/{entry.name}" for entry in os.scandir(self.directory / KEYS)]
         for name in names:
-            with contextlib.suppress(FileNotFoundError):  # archived meanwhile, or the first start
+            with contextlib.suppress(FileNotFoundError):  # the first start
                 found[name] = (self.directory / name).read_bytes()
         return found
 
@@ -228,8 +275,11 @@ class JobFiles:
     def archive(self, job_ids: Iterable[int]) -> None:
         """Move files of finished jobs to the archive."""
         job_ids = list(job_ids)
-        if job_ids:
-            self._keep_serial(max(job_ids))
+        with self.settled():
+            self._move(job_ids)
+        self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
+
+    def _move(self, job_ids: Iterable[int]) -> None:
         touched: set[Path] = {self.directory}
         for job_id in job_ids:
             target = self._archive_path(job_id)
@@ -240,16 +290,6 @@ class JobFiles:
             touched.add(target.parent)
         for directory in touched:
             files.fsync_dir(directory)
-        self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
-
-    def _keep_serial(self, job_id: int) -> None:
-        """Make sure that an id is not used twice once its file is not in the queue any more.
-
-        The serial is written without a flush, as the live job files prove its value.
-        """
-        if job_id > self._flushed_serial:
-            self._flushed_serial = self.last_id()
-            files.write_atomic(self.directory / SERIAL, f"{self._flushed_serial}\n")
 
     def archived(self, job_id: int) -> JobRecord | None:
         """A job from the archive, None when it is not there or damaged."""

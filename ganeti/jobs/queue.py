@@ -112,11 +112,13 @@ class JobQueue:
     def stop(self, timeout: float) -> bool:
         """Start nothing more and wait for running operations; False after ``timeout`` seconds.
 
-        Queued and waiting jobs stay in their files and go on at the next start.
+        Queued and waiting jobs stay in their files and go on at the next start. The queue stays
+        locked as long as an operation runs.
         """
         self._steps.stopping.set()
         done = self._steps.pool.stop(timeout)
-        self._files.close()
+        if done:
+            self._files.close()
         return done
 
     def resize(self, workers: int) -> None:
@@ -353,6 +355,7 @@ class JobQueue:
                     late[_key_file(job.record.key)] = b"%d\n" % job.id
         if late:
             self._files.wait(self._files.add(late))
+        self._files.settle()  # not with the mutex: there may be much to write
         with self._mutex:
             moved = [job.id for job in ended if job.id in self._jobs]
             self._files.archive(moved)

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, log
+from ganeti.config.store import read_config
 from ganeti.luxi.server import LuxiServer
 from ganeti.master.core import Core
 from ganeti.master.service import Service
 from ganeti.master.waiting import Waiting
+from ganeti.model.config import Config
 from ganeti.paths import Paths
 
 _LOG = logging.getLogger(__name__)
@@ -107,7 +109,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     sys.setswitchinterval(SWITCH_INTERVAL)
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
-    core = Core(where)
+    core = _open(where)
     deposed = threading.Event()
     core.rpc.on_deposed = lambda text: _step_down(text, deposed, stop)
     try:
@@ -141,10 +143,24 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     os._exit(constants.EXIT_NOTMASTER if deposed.is_set() else constants.EXIT_SUCCESS)
 
 
+def _open(where: Paths) -> Core:
+    """Open everything; where the node daemon keeps a copy for another master, say who that is."""
+    try:
+        return Core(where)
+    except errors.LockError:
+        _check_master(read_config(where))
+        raise
+
+
+def _check_master(config: Config) -> None:
+    if config.master.name != paths.hostname():
+        raise errors.NoMasterError(
+            f"the master is {config.master.name}, this node is {paths.hostname()}"
+        )
+
+
 def _check_role(core: Core, options: argparse.Namespace) -> None:
-    master = core.store.current.master.name
-    if master != paths.hostname():
-        raise errors.NoMasterError(f"the master is {master}, this node is {paths.hostname()}")
+    _check_master(core.store.current)
     core.vote(alone=options.no_voting, patience=options.vote_patience)
 
 

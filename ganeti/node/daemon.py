@@ -196,7 +196,8 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     context.on_ssconf = authoriser.reload
     context.on_leave = stop.ask
     tls = Identity(options.certificate, where.ca_cert).server_context()
-    app = RpcApp(Node(context), authoriser, check_term=context.term.check)
+    node = Node(context)
+    app = RpcApp(node, authoriser, check_term=context.term.check)
     server = HttpServer(
         (options.address, options.port),
         app,
@@ -220,6 +221,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         calls = app.running()
         if not server.stop(STOP_WAIT):
             log.warning("These calls did not end and are cut off: %s", ", ".join(calls))
+    node.stop()
 
 
 def _on_change(

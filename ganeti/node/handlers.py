@@ -47,6 +47,8 @@ class Node(NodeCalls):
         self._system = System(context)
         self._files = Files(context)
         self._replica = Replica(context, context.term)
+        #: to be called when no call comes any more
+        self.stop = self._replica.stop
         self._hooks = Hooks(context)
         self._master_ip = MasterIp(context, self._hooks)
         self._disks = Disks(context)

@@ -1,7 +1,9 @@
 """The copy of the master's state on this node: configuration, its journal, and job files.
 
 The master sends what changed; everything is on disk when a call returns. The files have the form
-and place that a master daemon reads when this node takes over.
+and place that a master daemon reads when this node takes over. Job files follow their journal a
+moment later (see ``base/file_journal.py``); as long as they do not, the queue is locked, so that no
+master daemon starts on it. One that starts claims the role first, and then they have followed.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import re
 import signal
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, journal, process
+from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.node import term
 from ganeti.node.context import NodeContext
 from ganeti.node.term import Term
@@ -50,6 +53,19 @@ class Replica:
         #: serial of the last change in the copy; None: look into the files
         self._serial: int | None = None
         self._journal: journal.Journal | None = None
+        queue = self._paths.queue
+        #: held while the journal of the queue is open, which is while there is something in it
+        self._queue_lock = files.FileLock(queue / "lock")
+        self._queue = FileJournal(queue)
+        self._settler: Settler | None = None
+
+    def stop(self) -> None:
+        """Bring the job files up to date; no call may come any more. Idempotent."""
+        if self._settler is not None:
+            self._settler.stop()
+            self._settler = None
+        with self._lock:
+            self._let_go()
 
     # what there is -------------------------------------------------------------------------
 
@@ -72,6 +88,7 @@ class Replica:
         """
         with self._lock:  # no update of the old master may be half done meanwhile
             self._term.claim(number, claimant)
+            self._let_go()  # the new master may be on this node
             return self.view(master)
 
     def _read_serial(self) -> int | None:
@@ -88,13 +105,13 @@ class Replica:
         return serial
 
     def _last_job(self) -> int:
-        last = 0
-        try:
-            text = files.read_text(self._paths.queue / "serial").strip()
-            last = int(text) if text.isdigit() else 0
-        except FileNotFoundError:
-            pass
-        return max([last, *(int(name[4:]) for name in self._job_names())])
+        newer = self._queue.unsettled()
+        serials = [newer.get("serial", b"")]
+        with contextlib.suppress(FileNotFoundError):
+            serials.append((self._paths.queue / "serial").read_bytes())
+        numbers = [int(text) for text in serials if text.strip().isdigit()]
+        jobs = [name for name in (*newer, *self._job_names()) if _JOB_FILE.fullmatch(name)]
+        return max([0, *numbers, *(int(name[4:]) for name in jobs)])
 
     def _job_names(self) -> list[str]:
         try:
@@ -110,6 +127,7 @@ class Replica:
             if self._journal is not None:
                 self._journal.close()
                 self._journal = None
+            self._let_go()
             remove()
 
     # what comes ----------------------------------------------------------------------------
@@ -133,21 +151,28 @@ class Replica:
                     # The master is on this node and has its files itself; it has just won a vote.
                     term.write_position(self._paths, (update.epoch, 0), own=True)
                     return True
-                with self._alone():
-                    self._write_jobs(update)
-                    if not self._write_config(update):
-                        return False
-                    if update.sequence:
-                        term.write_position(self._paths, (update.epoch, update.sequence))
-                    return True
+                self._take()
+                try:
+                    return self._write(update)
+                finally:
+                    self._settle_soon()
             except OSError as err:
                 self._serial = None
                 raise errors.GenericError(
                     f"the copy of the cluster's state cannot be written: {err.strerror or err}"
                 ) from err
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _write(self, update: ReplicaUpdate) -> bool:
+        self._write_jobs(update)
+        if not self._write_config(update):
+            return False
+        if update.sequence:
+            term.write_position(self._paths, (update.epoch, update.sequence))
+        return True
+
+    # having the queue for itself -----------------------------------------------------------
+
+    def _take(self) -> None:
         """Keep master daemons of this node away from the files while they are written.
 
         One that was deposed without hearing of it (it was frozen, or cut off) would write its old
@@ -157,6 +182,8 @@ class Replica:
             GenericError: it cannot be ended.
             LockError: one has just been started.
         """
+        if self._queue_lock.held:
+            return
         pid = daemon.running_pid(self._paths.pid_file(constants.MASTERD))
         if pid is not None and not process.wait_exit(pid, STEP_DOWN):
             _LOG.warning("killing the master daemon (pid %d): another node is the master", pid)
@@ -168,8 +195,42 @@ class Replica:
                     " more, cannot be killed"
                 )
         files.ensure_dir(self._paths.queue, 0o750)
-        with files.FileLock(self._paths.queue / "lock").hold(blocking=False):
-            yield
+        self._queue_lock.acquire()
+        try:
+            self._prepare(self._paths.queue)
+            self._queue.open()
+        except BaseException:  # even an interrupt must not leave it locked
+            self._queue_lock.release()
+            raise
+
+    def _settle_soon(self) -> None:
+        """Let go of the queue at once if its files are as they should be, else when they are."""
+        if not self._queue.size:
+            self._let_go()
+            return
+        if self._settler is None:
+            self._settler = Settler(lambda: self._queue.size, self._settle, "copies")
+        self._settler.wrote()
+
+    def _settle(self) -> None:
+        """Bring the job files up to date, while updates go on, and let go of the queue."""
+        self._queue.settle()
+        with self._lock:
+            if self._queue_lock.held:
+                self._settle_soon()
+
+    def _let_go(self) -> None:
+        """Bring the job files up to date as far as possible, and let go of the queue."""
+        if not self._queue_lock.held:
+            return
+        try:
+            self._queue.settle()
+        except OSError as err:  # nothing is lost: it is in the journal
+            _LOG.error("job files do not follow their journal: %s", err)
+        self._queue.close()
+        self._queue_lock.release()
+
+    # configuration and job files -----------------------------------------------------------
 
     def _write_config(self, update: ReplicaUpdate) -> bool:
         if update.checkpoint is not None:
@@ -201,9 +262,19 @@ class Replica:
         if not (update.files or update.archive or update.remove or update.keep is not None
                 or update.drained is not None):  # fmt: skip
             return
-        self._prepare(queue)
-        contents = {name: text.encode("utf-8") for name, text in update.files.items()}
-        files.write_many(queue, contents, unflushed=("serial",))
+        if update.files:
+            self._queue.write({name: text.encode() for name, text in update.files.items()})
+        if update.archive or update.remove or update.keep is not None:
+            with self._queue.settled():
+                self._move(update)
+        if update.drained is True:
+            files.write_atomic(queue / "drain", b"", mode=0o644)
+        elif update.drained is False:
+            files.remove(queue / "drain")
+
+    def _move(self, update: ReplicaUpdate) -> None:
+        """Archive and remove job files."""
+        queue = self._paths.queue
         touched: set[Path] = set()
         for name in update.archive:
             target = queue / "archive" / str(int(name[4:]) // constants.JOBS_PER_ARCHIVE_DIR)
@@ -222,10 +293,6 @@ class Replica:
                 touched.add(queue)
         for directory in touched:
             files.fsync_dir(directory)
-        if update.drained is True:
-            files.write_atomic(queue / "drain", b"", mode=0o644)
-        elif update.drained is False:
-            files.remove(queue / "drain")
 
     @staticmethod
     def _prepare(queue: Path) -> None:
@@ -239,6 +306,7 @@ class Replica:
         """Names of queue files whose content (CRC-32) is not as in the manifest."""
         wrong = []
         with self._lock:
+            self._let_go()
             for name, crc in manifest.items():
                 if not _QUEUE_FILE.fullmatch(name):
                     raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")

@@ -173,7 +173,7 @@ def _candidate_files(paths: Paths) -> Iterator[Path]:
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
-    yield from (paths.queue / name for name in ("serial", "version", "drain"))
+    yield from (paths.queue / name for name in ("serial", "version", "drain", "journal"))
 
 
 def _cluster_files(paths: Paths) -> Iterator[Path]:

@@ -6,6 +6,7 @@ The highest number this node has seen, and the node that claimed it, are in ``<d
 
 from __future__ import annotations
 
+import os
 import threading
 
 from ganeti import errors
@@ -55,10 +56,18 @@ def write_position(paths: Paths, position: Position, *, own: bool = False) -> No
     Only a new term is flushed: a number lost in a power cut makes the copy look older than it is,
     which is safe.
     """
-    old = read_position(paths)
-    if position > old:
-        text = position_text(position, own=own)
-        files.write_atomic(paths.position_file, text, mode=0o644, fsync=position[0] != old[0])
+    old, was_own = _read(paths)
+    if position <= old:
+        return
+    text = position_text(position, own=own)
+    if position[0] != old[0] or own != was_own:
+        files.write_atomic(paths.position_file, text, mode=0o644)
+        return
+    fd = os.open(paths.position_file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(fd, text.encode("ascii"), 0)
+    finally:
+        os.close(fd)
 
 
 class Term:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -16,6 +17,7 @@ import pytest
 from local_cluster import TOOL, Cluster, wait_for
 
 from ganeti import constants
+from ganeti.base.file_journal import FileJournal
 
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
 
@@ -27,8 +29,9 @@ def newest(cluster: Cluster) -> list[str]:
 def test_a_damaged_job_file_is_moved_aside_and_the_rest_runs(cluster: Cluster) -> None:
     number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
     cluster.ok("job wait", number)
-    cluster.kill_master()
     queue = cluster.paths().queue
+    wait_for(lambda: not FileJournal(queue).unsettled(), "the files to follow the journal")
+    cluster.kill_master()
     (queue / f"job-{number}").write_text('{"id": 1, "ops": [')
     assert cluster.start_master().code == 0
     assert (queue / f"job-{number}.corrupted").exists()
@@ -55,6 +58,17 @@ def test_a_damaged_journal_refuses_the_start_and_changes_nothing(cluster: Cluste
     path.write_bytes(good)
     assert cluster.start_master().code == 0
     assert set(cluster.ok("cluster list-tags").lines) >= {"one", "two", "three"}
+
+
+@contextmanager
+def immutable(path: str) -> Iterator[None]:
+    """Nobody can write to a file, or make files in a directory."""
+    if subprocess.run(["chattr", "+i", path], check=False, capture_output=True).returncode:
+        pytest.skip("this file system has no immutable files")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", path], check=True)
 
 
 @pytest.fixture
@@ -111,17 +125,27 @@ def test_a_full_disk(cluster: Cluster, small_disk: Path) -> None:
 @NEEDS_ROOT
 def test_a_queue_that_cannot_be_written(cluster: Cluster) -> None:
     before = newest(cluster)
-    queue = str(cluster.paths().queue)
-    if subprocess.run(["chattr", "+i", queue], check=False, capture_output=True).returncode:
-        pytest.skip("this file system has no immutable directories")
-    try:
+    journal = str(cluster.paths().queue / "journal")
+    with immutable(journal):
         ran = cluster.gnt("debug delay", "0.001")
-    finally:
-        subprocess.run(["chattr", "-i", queue], check=True)
     assert ran.code == 1
-    assert f"cannot write the job queue in {queue}" in ran.err
+    assert f"cannot write {journal}" in ran.err
     assert newest(cluster) == before
     cluster.ok("debug delay", "0.001")
+
+
+@pytest.mark.root
+@NEEDS_ROOT
+def test_files_that_cannot_follow_their_journal(cluster: Cluster) -> None:
+    """Nothing is lost; they follow when it is possible again."""
+    queue = cluster.paths().queue
+    with immutable(str(queue)):
+        number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
+        cluster.ok("job wait", number)
+        log = cluster.paths().log / "master-daemon.log"
+        wait_for(lambda: "files do not follow their journal" in log.read_text(), "the complaint")
+        assert not (queue / f"job-{number}").exists()
+    wait_for((queue / f"job-{number}").exists, "the file to follow")
 
 
 def test_a_thousand_clients_that_say_half_a_word(cluster: Cluster) -> None:

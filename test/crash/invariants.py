@@ -13,6 +13,7 @@ from load import FINAL, Acknowledged
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.file_journal import FileJournal
 from ganeti.config import store, verify
 from ganeti.jobs.files import KEYS
 from ganeti.luxi.client import Client
@@ -133,8 +134,7 @@ class Checker:
 
     # jobs ----------------------------------------------------------------------------------
 
-    def _read(self, path: Path) -> JobFile:
-        data = path.read_bytes()
+    def _read(self, path: Path, data: bytes) -> JobFile:
         try:
             raw = jsonio.loads(data)
         except errors.ParseError:
@@ -150,11 +150,17 @@ class Checker:
         for path in queue.glob("job-*"):
             match = _JOB.fullmatch(path.name)
             if match:
-                live[int(match[1])] = self._read(path)
+                live[int(match[1])] = self._read(path, path.read_bytes())
+        for name, data in FileJournal(queue).unsettled().items():
+            match = _JOB.fullmatch(name)
+            if match:
+                live[int(match[1])] = self._read(queue / name, data)
         archived: dict[int, JobFile] = {}
         for path in (queue / "archive").glob("*/job-*"):
             number = int(path.name[4:])
-            archived[number] = self._archive.get(number) or self._read(path)
+            archived[number] = self._archive.get(number) or self._read(
+                path, path.read_bytes()
+            )
         lost = set(self._archive) - set(archived)
         self._check("archives", not lost, f"jobs {sorted(lost)} left the archive")
         twice = set(archived) & set(live)
@@ -297,6 +303,7 @@ class Checker:
             return f"configuration {mine.data.serial_no} and {theirs.data.serial_no}"
         own, copied = (
             {path.name: path.read_bytes() for path in paths.queue.glob("job-*")}
+            | FileJournal(paths.queue).unsettled()
             for paths in (self.paths, other)
         )
         names = {name for name in own.keys() | copied.keys() if own.get(name) != copied.get(name)}

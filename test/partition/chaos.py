@@ -14,6 +14,7 @@ from net_cluster import NetCluster, NetNode, Ran
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
+from ganeti.base.file_journal import FileJournal
 from ganeti.config.store import read_config
 from ganeti.luxi.client import Client
 from ganeti.model import base
@@ -267,6 +268,7 @@ class Schedule:
         assert not lost, f"{len(lost)} of {len(self.book.acks)} acknowledged changes: {lost[:5]}"
         queue = self.master.paths.queue
         there = {path.name for path in (*queue.glob("job-*"), *queue.glob("archive/*/job-*"))}
+        there |= set(FileJournal(queue).unsettled())
         gone = [number for number in self.book.jobs if f"job-{number}" not in there]
         assert not gone, f"acknowledged jobs are gone: {gone[:10]}"
         self.note(f"{len(self.book.acks)} changes and {len(self.book.jobs)} jobs are there")
@@ -301,7 +303,8 @@ class Schedule:
 
 def _state(node: NetNode) -> tuple[str, dict[str, bytes]]:
     config = jsonio.dumps(base.to_wire(read_config(node.paths).data))
-    return config, {path.name: _content(path) for path in node.paths.queue.glob("job-*")}
+    jobs = {path.name: _content(path) for path in node.paths.queue.glob("job-*")}
+    return config, {**jobs, **FileJournal(node.paths.queue).unsettled()}
 
 
 def _content(path: Path) -> bytes:

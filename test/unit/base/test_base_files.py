@@ -181,8 +181,7 @@ def test_many_files_are_replaced_and_nothing_is_left(tmp_path: Path) -> None:
     (tmp_path / "keys").mkdir()
     (tmp_path / "job-1").write_text("something longer that was there")
     contents = {f"job-{n}": b"x" * n for n in range(1, 200)}
-    files.write_many(tmp_path, {**contents, "serial": b"199\n", "keys/a": b"7"},
-                     unflushed=("serial",))  # fmt: skip
+    files.write_many(tmp_path, {**contents, "serial": b"199\n", "keys/a": b"7"})
     found = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert found == {**contents, "serial": b"199\n"}
     assert (tmp_path / "keys" / "a").read_bytes() == b"7"

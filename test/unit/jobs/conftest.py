@@ -59,7 +59,8 @@ def crash(tmp_path: Path) -> Callable[[Office], Path]:
 
     def copy(office: Office) -> Path:
         target = tmp_path / f"after-{len(list(tmp_path.iterdir()))}"
-        for path in sorted(office.directory.rglob("*")):
+        # The journal first: what the files get meanwhile is not in it any more.
+        for path in sorted(office.directory.rglob("*"), key=lambda path: path.name != "journal"):
             where = target / path.relative_to(office.directory)
             where.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError, IsADirectoryError):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.file_journal import FileJournal
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
@@ -162,6 +166,29 @@ class WatchedLocks(LockManager):
         request = super().request(*args, **options)
         self._tell()
         return request
+
+
+def on_disk(directory: Path, name: str) -> bytes | None:
+    """Content of a queue's file that would survive a power cut now."""
+    newer = FileJournal(directory).unsettled().get(name)
+    path = directory / name
+    return newer if newer is not None else path.read_bytes() if path.exists() else None
+
+
+def stored(directory: Path, job_id: int) -> Any:
+    """A job as a crash would leave it now."""
+    return json.loads(on_disk(directory, f"job-{job_id}") or b"null")
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file of this process may grow beyond ``size`` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class Office:

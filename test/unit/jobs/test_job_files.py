@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import resource
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from scripted_queue import full_disk
 
 from ganeti import errors
 from ganeti.jobs import files as job_files
@@ -41,19 +40,8 @@ def tree(directory: Path) -> set[str]:
     return {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file()}
 
 
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond ``size`` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 def test_a_new_queue_has_its_version_and_nothing_else(files):
-    assert tree(files.directory) == {"lock", "version"}
+    assert tree(files.directory) == {"journal", "lock", "version"}
     assert (files.directory / "version").read_text() == "1\n"
     assert (files.directory / "archive").is_dir()
     assert files.load() == ([], 0)
@@ -63,6 +51,7 @@ def test_a_job_is_one_documented_json_file(files):
     one = job(7)
     one.submitter = Submitter(uid=0, name="root")
     save(files, one)
+    files.settle()
     stored = json.loads((files.directory / "job-7").read_text())
     assert set(stored) == {
         "id", "ops", "received_timestamp", "start_timestamp", "end_timestamp", "submitter",
@@ -213,10 +202,11 @@ def test_a_queue_of_another_format_is_refused_and_left_alone(tmp_path):
 
 def test_the_archive_has_a_directory_for_ten_thousand_jobs(files):
     save(files, *(job(i) for i in (1, 9999, 10000, 25001)))
+    files.wait(files.add({"serial": b"25001\n"}))
     files.archive([1, 9999, 10000, 25001])
     found = tree(files.directory / "archive")
     assert found == {"0/job-1", "0/job-9999", "1/job-10000", "2/job-25001"}
-    assert files.load() == ([], 25001)  # an archived job keeps its id
+    assert files.last_id() == 25001  # an archived job keeps its id
     assert files.archived_ids() == [1, 9999, 10000, 25001]
     assert files.archived(10000) == job(10000)
     assert files.archived(2) is None

@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 
 import pytest
-from scripted_queue import Office, op
+from scripted_queue import Office, op, stored
 
 from ganeti import errors
-from ganeti.jobs.files import JobFiles
 from ganeti.model.names import JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.test import OpTestDummy, OpTestOsParams
@@ -43,8 +42,8 @@ def test_a_job_that_ran_is_an_error_and_does_not_run_again(hire, crash):
     assert second.result[0] == third.result[0] == "OpExecError"
     assert "the master daemon stopped" in second.result[1][0]
     assert again.crew.order == []
-    reread, _last = JobFiles(again.directory).load()
-    assert [j.status for j in reread] == [JobStatus.ERROR]  # the verdict is on disk
+    ends = [op["status"] for op in stored(again.directory, job)["ops"]]
+    assert ends == ["success", "error", "error"]  # the verdict is on disk
 
 
 def test_a_job_that_waited_for_a_lock_waits_again(hire, crash):
@@ -120,8 +119,7 @@ def test_ids_go_on(hire, crash):
     assert again.submit(op()) == 4
 
 
-def test_a_job_whose_secret_is_gone_ends_with_a_clear_error(hire, tmp_path):
-    directory = tmp_path / "queue"
+def test_a_job_whose_secret_is_gone_ends_with_a_clear_error(hire, crash):
     office = hire(workers=1)
     blocker = office.submit(op(gate="g"))
     office.crew.wait_for_start(blocker)
@@ -130,11 +128,9 @@ def test_a_job_whose_secret_is_gone_ends_with_a_clear_error(hire, tmp_path):
     assert isinstance(secret, OpTestOsParams)
     office.crew.check_submission = lambda _op: None
     job = office.submit(secret)
-    assert b"hush" not in (directory / f"job-{job}").read_bytes()
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for name in ("version", "serial", f"job-{job}"):
-        (copy / name).write_bytes((directory / name).read_bytes())
+    copy = crash(office)
+    assert f"job-{job}".encode() in (copy / "journal").read_bytes()
+    assert b"hush" not in (copy / "journal").read_bytes()
     office.queue.cancel(job)
     again = restart(hire, copy)
     assert again.finish(job) == ["error"]
@@ -148,6 +144,7 @@ def test_a_job_with_an_opcode_nobody_knows_ends_with_an_error(hire, crash):
     blocker = office.submit(op(gate="g"))
     office.crew.wait_for_start(blocker)
     job = office.submit(op())
+    office.files.settle()
     left = crash(office)
     path = left / f"job-{job}"
     path.write_text(path.read_text().replace("OP_TEST_DUMMY", "OP_FROM_THE_FUTURE"))
@@ -222,6 +219,7 @@ def test_a_damaged_job_file_does_not_stop_the_start(hire, crash, caplog):
     office = hire()
     first, second = office.submit(op()), office.submit(op())
     office.finish(first, second)
+    office.files.settle()
     left = crash(office)
     (left / f"job-{first}").write_bytes(b"{")
     again = restart(hire, left)

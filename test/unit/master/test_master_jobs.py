@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ganeti import errors
+from ganeti.base.file_journal import FileJournal
 from ganeti.luxi.client import Client
 from ganeti.master.service import Service
 from ganeti.net.unix_socket import Credentials
@@ -41,9 +42,9 @@ def test_a_job_from_submission_to_archive(client, master):
     (row,) = client.query_jobs([job], ["id", "status", "summary", "opresult"])
     assert row[:2] == [job, "success"]
     assert "TEST_DELAY" in row[2][0]
-    stored = json.loads((master.paths.queue / f"job-{job}").read_text())
-    assert stored["submitter"]["uid"] == os.getuid()
     assert client.archive_job(job) is True
+    stored = json.loads((master.paths.queue / "archive" / "0" / f"job-{job}").read_text())
+    assert stored["submitter"]["uid"] == os.getuid()
     assert client.archive_job(job) is False
 
 
@@ -197,7 +198,7 @@ def test_jobs_survive_a_restart(root, client, master):
     master.hold_everything()
     waiting = client.submit_job([delay()])
     wait_for(client, waiting, "waiting")
-    stored = json.loads((root.queue / f"job-{waiting}").read_text())
+    stored = json.loads(FileJournal(root.queue).unsettled()[f"job-{waiting}"])
     assert stored["ops"][0]["status"] in ("queued", "waiting")
 
 

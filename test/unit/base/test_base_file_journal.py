@@ -1,0 +1,192 @@
+"""Files behind a journal: what a crash leaves, and when the files follow."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ganeti import errors
+from ganeti.base import file_journal, files
+from ganeti.base.file_journal import FileJournal, Settler
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[FileJournal]:
+    journal = FileJournal(tmp_path)
+    journal.open()
+    yield journal
+    journal.close()
+
+
+def found(directory: Path) -> dict[str, bytes]:
+    return {
+        path.name: path.read_bytes()
+        for path in directory.iterdir()
+        if path.is_file() and path.name != file_journal.NAME
+    }
+
+
+def after_a_crash(directory: Path, target: Path) -> dict[str, bytes]:
+    """What the next process finds in a copy of the directory."""
+    shutil.copytree(directory, target)
+    journal = FileJournal(target)
+    journal.open()
+    journal.close()
+    assert (target / file_journal.NAME).read_bytes() == b""
+    return found(target)
+
+
+def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
+    opened.write({"a": b"1", "b": b"1"})
+    opened.write({"a": "zwölf".encode()})
+    assert found(tmp_path) == {}
+    assert opened.unsettled() == {"a": "zwölf".encode(), "b": b"1"}
+    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
+
+
+def test_the_files_follow_and_the_journal_forgets_them(opened, tmp_path):
+    (tmp_path / "keys").mkdir()
+    opened.write({"a": b"1", "keys/x": b"7"})
+    opened.settle()
+    assert found(tmp_path) == {"a": b"1"}
+    assert (tmp_path / "keys" / "x").read_bytes() == b"7"
+    assert opened.size == 0
+    assert opened.unsettled() == {}
+
+
+def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkeypatch):
+    write_many = files.write_many
+
+    def slowly(directory: Path, contents: dict[str, bytes]) -> None:
+        opened.write({"a": b"2", "c": b"1"})
+        write_many(directory, contents)
+
+    opened.write({"a": b"1"})
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_many", slowly)
+        opened.settle()
+    assert found(tmp_path) == {"a": b"1"}
+    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"2", "c": b"1"}
+    opened.settle()
+    assert found(tmp_path) == {"a": b"2", "c": b"1"}
+
+
+def test_a_file_that_is_removed_while_settled_does_not_come_back(opened, tmp_path):
+    opened.write({"a": b"1", "b": b"1"})
+    with opened.settled():
+        (tmp_path / "a").unlink()
+    assert after_a_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
+
+
+def test_a_torn_write_was_never_there(opened, tmp_path):
+    opened.write({"a": b"1"})
+    with (tmp_path / file_journal.NAME).open("ab") as file:
+        file.write(b'00000000 {"a":')
+    assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"1"}
+
+
+def test_damage_before_the_end_is_refused_and_nothing_changes(tmp_path):
+    damaged = b'00000000 {"a": "1"}\n00000000 {"b": "1"}\n'
+    (tmp_path / file_journal.NAME).write_bytes(damaged)
+    journal = FileJournal(tmp_path)
+    with pytest.raises(errors.ConfigurationError, match="journal is damaged at line 1"):
+        journal.open()
+    assert found(tmp_path) == {}
+    assert (tmp_path / file_journal.NAME).read_bytes() == damaged
+
+
+def test_files_that_cannot_be_written_stay_in_the_journal(opened, tmp_path):
+    opened.write({"keys/x": b"1", "a": b"1"})
+    with pytest.raises(OSError, match="No such file"):
+        opened.settle()
+    assert found(tmp_path) == {}
+    (tmp_path / "keys").mkdir()
+    opened.settle()
+    assert (tmp_path / "keys" / "x").read_bytes() == b"1"
+
+
+def test_many_writers_and_a_settler_lose_nothing(opened, tmp_path):
+    def write(name: str) -> None:
+        for number in range(50):
+            opened.write({name: b"%d" % number})
+
+    threads = [threading.Thread(target=write, args=(f"f{n}",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        opened.settle()
+    opened.settle()
+    assert found(tmp_path) == {f"f{n}": b"49" for n in range(8)}
+
+
+class Counter:
+    """Settles, and tells that it did."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.size = 0
+        self._failures = failures
+        self.times: list[float] = []
+        self.done = threading.Event()
+
+    def settle(self) -> None:
+        self.times.append(time.monotonic())
+        if self._failures:
+            self._failures -= 1
+            raise OSError("No space left on device")
+        self.done.set()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_journal, "DELAY", 0.05)
+    monkeypatch.setattr(file_journal, "LONGEST_DELAY", 0.2)
+    monkeypatch.setattr(file_journal, "RETRY_AFTER", 0.01)
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_settles_once_for_writes_that_come_together():
+    counter = Counter()
+    settler = Settler(lambda: counter.size, counter.settle, "test")
+    for _ in range(5):
+        settler.wrote()
+    assert counter.done.wait(10)
+    settler.stop()
+    assert len(counter.times) == 1
+
+
+@pytest.mark.usefixtures("quick")
+def test_it_settles_even_if_writes_never_stop():
+    counter = Counter()
+    settler = Settler(lambda: counter.size, counter.settle, "test")
+    end = time.monotonic() + 10
+    while not counter.done.wait(0.01) and time.monotonic() < end:
+        settler.wrote()
+    settler.stop()
+    assert counter.times
+
+
+def test_a_long_journal_is_not_waited_for():
+    counter = Counter()
+    counter.size = file_journal.LIMIT + 1
+    begin = time.monotonic()
+    settler = Settler(lambda: counter.size, counter.settle, "test")
+    settler.wrote()
+    assert counter.done.wait(10)
+    settler.stop()
+    assert counter.times[0] - begin < file_journal.DELAY
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_failure_is_logged_and_tried_again(caplog):
+    counter = Counter(failures=2)
+    settler = Settler(lambda: counter.size, counter.settle, "test")
+    settler.wrote()
+    assert counter.done.wait(10)
+    settler.stop()
+    assert len(counter.times) == 3
+    assert "No space left on device" in caplog.text
