@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -129,6 +130,17 @@ def write_atomic(
         raise
     if fsync:
         fsync_dir(path.parent)
+
+
+def sweep(directory: Path, names: Iterable[str]) -> None:
+    """Remove what :func:`write_atomic` of these files left when it was killed.
+
+    Nobody may be writing them.
+    """
+    rests = re.compile(rf"\.(?:{'|'.join(map(re.escape, names))})\.[a-z0-9_]{{8}}")
+    for entry in os.scandir(directory):
+        if rests.fullmatch(entry.name):
+            os.unlink(entry.path)
 
 
 def read_text(path: Path) -> str:

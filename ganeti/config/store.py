@@ -96,6 +96,7 @@ class Store:
         self._commit: GroupCommit[tuple[journal.Record, Config]] = GroupCommit(self._flush)
         self._listeners: list[Callable[[Config, Config], None]] = []
         self._checkpointing: threading.Thread | None = None
+        files.sweep(paths.data, (paths.config_file.name, paths.journal_file.name))
         self._current = read_config(paths)
         self._head = self._current
         self._journal.open()

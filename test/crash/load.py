@@ -152,6 +152,7 @@ class Load:
                     if not any(words in why for words in also):
                         self._unexpected(f"job {job_id} ended as {values[0]}, not {expect}: {why}")
                 return
+        raise errors.ConnectionClosedError("the round is over")
 
     def _do(
         self, client: Client, mark: str, op: dict[str, Any], *, also: Sequence[str] = ()

@@ -195,6 +195,15 @@ def test_many_files_on_a_disk_that_refuses_one(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job-1"]
 
 
+def test_rests_of_killed_writers_are_swept_and_nothing_else(tmp_path: Path) -> None:
+    rests = (".config.data.056ir43c", ".config.data._mpmg525", ".config.journal.abcdefgh")
+    others = ("config.data", ".config.data.bak", ".config.data.056ir43cd", ".other.056ir43c")
+    for name in (*rests, *others):
+        (tmp_path / name).write_text("x")
+    files.sweep(tmp_path, ("config.data", "config.journal"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
+
+
 # directories
 
 
