@@ -140,7 +140,7 @@ def bind(method: Method, args: Sequence[Any]) -> dict[str, Any]:
 def encode_request(name: str, args: Sequence[Any]) -> bytes:
     """A request as UTF-8 JSON, without the terminator."""
     request = {"method": name, "args": list(args), "version": constants.PROTOCOL_VERSION}
-    return jsonio.dumps_bytes(request)
+    return jsonio.request_bytes(request)
 
 
 def decode_request(data: bytes) -> tuple[str, list[Any]]:
@@ -150,7 +150,7 @@ def decode_request(data: bytes) -> tuple[str, list[Any]]:
         RequestError: no JSON object with a text ``method`` and a list ``args``.
     """
     try:
-        value = jsonio.loads(data)
+        value = jsonio.read(data)
     except errors.ParseError as err:
         raise errors.RequestError(str(err)) from err
     if not isinstance(value, dict):
@@ -204,7 +204,7 @@ def decode_response(data: bytes) -> Any:
         ProtocolError: no answer of this protocol, or of another version of it.
     """
     try:
-        value = jsonio.loads(data)
+        value = jsonio.read(data)
     except errors.ParseError as err:
         raise errors.ProtocolError(f"The master daemon answered something else: {err}") from err
     if not (isinstance(value, dict) and "success" in value and "result" in value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
 
@@ -28,6 +29,33 @@ def test_a_value_survives(value: Any) -> None:
     assert jsonio.loads(jsonio.dumps(value)) == value
     assert jsonio.loads(jsonio.dumps_bytes(value)) == value
     assert jsonio.loads(jsonio.pretty(value).encode()) == value
+
+
+def outcome(read: Callable[[bytes], Any], data: bytes) -> tuple[str, str]:
+    try:
+        value = read(data)
+    except errors.ParseError as err:
+        return "refused", str(err)
+    return type(value).__name__, repr(value)
+
+
+@given(values, st.data())
+def test_the_quick_reader_reads_and_refuses_the_same(value: Any, draw: st.DataObject) -> None:
+    data = jsonio.answer_bytes(value)
+    assert outcome(jsonio.read, data) == outcome(jsonio.loads, data)
+    at = draw.draw(st.integers(0, len(data) - 1))
+    torn = data[:at] + draw.draw(st.binary(max_size=2)) + data[at + 1 :]
+    assert outcome(jsonio.read, torn) == outcome(jsonio.loads, torn)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e400", "-0", "-0.0", "1" * 40, str(2**63), str(2**64), "NaN", '"\\ud800"', '{"a":1,"a":2}',
+     " 1 ", "1E5", "\ufeff1", '"\x01"', "[1,]", "01", "[" * 5000 + "]" * 5000, "1e-400", "", "0.1"],
+)  # fmt: skip
+def test_the_quick_reader_and_odd_texts(text: str) -> None:
+    data = text.encode()
+    assert outcome(jsonio.read, data) == outcome(jsonio.loads, data)
 
 
 @given(values)
