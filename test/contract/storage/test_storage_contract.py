@@ -75,8 +75,8 @@ def _files(template: str, tmp_path: Path) -> Bench:
     return Bench(template, env, str(root))
 
 
-def _volumes(template: str, tmp_path: Path) -> Bench:
-    return Bench(template, Environment(paths=Paths(tmp_path)), vg=os.environ["GANETI_TEST_VG"])
+def _volumes(template: str, _tmp_path: Path) -> Bench:
+    return Bench(template, Environment(paths=Paths(Path("/"))), vg=os.environ["GANETI_TEST_VG"])
 
 
 #: Template -> how its bench is made.

@@ -13,9 +13,10 @@ import shutil
 import sys
 from pathlib import Path
 
+from lab.machine import Machine
 from lab.place import REPOSITORY, LabError
 
-PARTS = ("ganeti", "daemons", "os", "tools", "test/hosts")
+PARTS = ("ganeti", "daemons", "os", "tools", "test/contract")
 VENV = Path(sys.prefix)
 
 
@@ -27,6 +28,7 @@ def shares(directory: Path) -> dict[Path, Path]:
     for part in PARTS:
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(REPOSITORY / part, copy / part, symlinks=True, ignore=ignore)
+    shutil.copy(REPOSITORY / "pyproject.toml", copy)
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     for part in ("ganeti", "daemons"):
         if not compileall.compile_dir(
@@ -37,3 +39,16 @@ def shares(directory: Path) -> dict[Path, Path]:
     if VENV.is_relative_to(REPOSITORY):
         (copy / VENV.relative_to(REPOSITORY)).mkdir(parents=True)
     return {copy: REPOSITORY, VENV: VENV}
+
+
+def run_tests(machine: Machine, directory: str, chosen: str, env: dict[str, str]) -> None:
+    """Run tests of this project inside a machine, those that ``chosen`` (pytest's ``-k``) tells.
+
+    Raises:
+        LabError: one failed, or none was chosen.
+    """
+    machine.ok(
+        "env", "-C", str(REPOSITORY), f"{VENV}/bin/python", "-m", "pytest", "-k", chosen,
+        "-p", "no:cacheprovider", "-p", "no:hypothesispytest", directory,
+        env=env, limit=400.0,
+    )  # fmt: skip
