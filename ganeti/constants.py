@@ -22,6 +22,8 @@ WATCHER: Final = "ganeti-watcher"
 
 #: User that the remote API runs as; it hands in jobs for its own users.
 RAPI_USER: Final = "gnt-rapi"
+#: Group of the users that daemons run as; it may use the sockets of the master.
+DAEMONS_GROUP: Final = "gnt-daemons"
 
 #: TCP ports when neither the cluster's services file nor the system's names one.
 DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080}

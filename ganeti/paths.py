@@ -93,6 +93,24 @@ class Paths:
         return self.data / "client.pem"
 
     @property
+    def rapi(self) -> Path:
+        """Directory of the remote API's ``users`` and ``tokens``."""
+        return self.data / "rapi"
+
+    @property
+    def rapi_users(self) -> Path:
+        return self.rapi / "users"
+
+    @property
+    def rapi_tokens(self) -> Path:
+        return self.rapi / "tokens"
+
+    @property
+    def rapi_cert(self) -> Path:
+        """Key and certificate of the remote API."""
+        return self.data / "rapi.pem"
+
+    @property
     def domain_secret(self) -> Path:
         return self.data / "cluster-domain-secret"
 

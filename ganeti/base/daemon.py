@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pwd
 import re
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
@@ -131,6 +132,25 @@ class StopSignal:
                 except Exception:  # a log that cannot be opened must not end the daemon
                     logging.exception("SIGHUP could not be handled")
         self.event.set()
+
+
+def become(user: str, own: Iterable[Path]) -> None:
+    """Give up root for a user, for good; the files in ``own`` become that user's before.
+
+    Raises:
+        GenericError: there is no such user.
+        OSError: a file cannot be given away, or we are not root.
+    """
+    try:
+        entry = pwd.getpwnam(user)
+    except KeyError:
+        raise errors.GenericError(f"There is no user '{user}'") from None
+    for path in own:
+        with contextlib.suppress(FileNotFoundError):
+            os.chown(path, entry.pw_uid, -1, follow_symlinks=False)
+    os.initgroups(user, entry.pw_gid)
+    os.setgid(entry.pw_gid)
+    os.setuid(entry.pw_uid)
 
 
 class Background:

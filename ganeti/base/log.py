@@ -10,12 +10,14 @@ import logging
 import logging.handlers
 import os
 import re
+import weakref
 from io import TextIOWrapper
 from pathlib import Path
 
 #: What the current thread works for, e.g. ``job 12``; shown in each log line.
 CONTEXT: contextvars.ContextVar[str] = contextvars.ContextVar("log_context", default="")
 
+_SYSLOG = "/dev/log"
 #: Control characters but the tab, and what editors take for an end of line.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -37,11 +39,19 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """A text from outside cannot pretend to be another line."""
-        return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", super().formatMessage(record))
+        return _one_line(super().formatMessage(record))
+
+
+def _one_line(text: str) -> str:
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class _LogFile(logging.handlers.WatchedFileHandler):
     """A log file only for its owner; a log that cannot be written stops nobody's work."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, encoding="utf-8", errors="backslashreplace")
+        _files.add(self)
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -53,6 +63,10 @@ class _LogFile(logging.handlers.WatchedFileHandler):
             super().emit(record)
         except OSError:
             self.handleError(record)
+
+
+#: Open log files.
+_files: weakref.WeakSet[_LogFile] = weakref.WeakSet()
 
 
 def setup(
@@ -69,7 +83,7 @@ def setup(
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     handlers: list[logging.Handler] = []
     if file is not None:
-        handlers.append(_LogFile(file, encoding="utf-8", errors="backslashreplace"))
+        handlers.append(_LogFile(file))
     if console:
         handlers.append(logging.StreamHandler())
     for handler in handlers:
@@ -80,8 +94,30 @@ def setup(
     logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
+def send_to_file(logger: logging.Logger, file: Path) -> None:
+    """Send what one logger is given to a file of its own, one line a record, and nowhere else."""
+    for old in list(logger.handlers):
+        logger.removeHandler(old)
+        old.close()
+    handler = _LogFile(file)
+    handler.setFormatter(_PlainFormatter())
+    logger.addHandler(handler)
+    logger.propagate = False
+
+
+class _PlainFormatter(logging.Formatter):
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return _one_line(record.getMessage())
+
+
+def add_syslog(program: str) -> None:
+    """Send all logging to syslog, too."""
+    handler = logging.handlers.SysLogHandler(_SYSLOG, logging.handlers.SysLogHandler.LOG_DAEMON)
+    handler.setFormatter(logging.Formatter(f"{program}[%(process)d]: %(levelname)s %(message)s"))
+    logging.getLogger().addHandler(handler)
+
+
 def reopen() -> None:
     """Open log files anew (SIGHUP)."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, logging.handlers.WatchedFileHandler):
-            handler.reopenIfNeeded()
+    for handler in list(_files):
+        handler.reopenIfNeeded()

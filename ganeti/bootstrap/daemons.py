@@ -13,6 +13,7 @@ from ganeti.paths import Paths
 _MODULES = {
     constants.NODED: "ganeti.node.daemon",
     constants.MASTERD: "ganeti.master.daemon",
+    constants.RAPI: "ganeti.rapi.daemon",
 }
 
 #: Seconds until a daemon must say that it is ready.
@@ -36,6 +37,28 @@ def start(name: str, paths: Paths, *options: str) -> None:
     if not result.ok:
         text = (result.stderr or result.stdout).strip() or result.explain()
         raise errors.OpExecError(text)
+
+
+def start_master(paths: Paths, *options: str) -> list[str]:
+    """Start the daemons of the master with options for the first; returns when all serve.
+
+    Gives a text for each daemon without which the cluster works as well and that did not start.
+
+    Raises:
+        OpExecError: the master daemon did not start; the text is its own.
+    """
+    start(constants.MASTERD, paths, *options)
+    try:
+        start(constants.RAPI, paths)
+    except errors.OpExecError as err:
+        return [f"The remote API does not run: {errors.text(err)}"]
+    return []
+
+
+def stop_master(paths: Paths) -> None:
+    """Stop the daemons of the master, the last started first."""
+    for name in (constants.RAPI, constants.MASTERD):
+        stop(name, paths)
 
 
 def stop(name: str, paths: Paths, timeout: float = 90.0) -> bool:

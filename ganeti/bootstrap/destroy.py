@@ -15,7 +15,7 @@ def finish_destroy() -> None:
     Call it after OP_CLUSTER_DESTROY succeeded. Idempotent.
     """
     where = paths.current()
-    daemons.stop(constants.MASTERD, where)
+    daemons.stop_master(where)
     daemons.stop(constants.NODED, where)
     shutil.rmtree(where.queue, ignore_errors=True)
     remove_files(where)

@@ -230,7 +230,8 @@ class Failover:
 
     def _start(self) -> None:
         options = ["--no-voting", "--yes-do-it"] if self.no_voting else []
-        daemons.start(constants.MASTERD, self.where, *options)
+        for problem in daemons.start_master(self.where, *options):
+            self.say(problem)
 
     def _hooks(self, phase: str) -> None:
         """Hooks on this node; a failed pre hook ends the failover."""

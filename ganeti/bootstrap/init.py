@@ -19,10 +19,11 @@ from ganeti.net import certs, resolve
 from ganeti.paths import Paths
 
 
-def init_cluster(settings: InitSettings) -> None:
-    """Write certificates and the first configuration, then start node and master daemon.
+def init_cluster(settings: InitSettings) -> list[str]:
+    """Write certificates and the first configuration, then start the daemons.
 
-    Blocks until both serve requests. If anything fails, what was made is removed again.
+    Blocks until they serve requests. Gives a text for each daemon that did not start but is not
+    needed. If anything fails, what was made is removed again.
 
     Raises:
         OpPrereqError: a cluster exists here, a name has no address, a choice makes no sense.
@@ -35,7 +36,7 @@ def init_cluster(settings: InitSettings) -> None:
     with ExitStack() as undo:
         make_directories(where)
         undo.callback(remove_files, where)
-        digest = _certificates(where, host, address, settings.cluster_name)
+        digest = _certificates(where, host, settings.cluster_name, address, master_ip)
         data = defaults.configuration(
             settings,
             host=host,
@@ -54,9 +55,10 @@ def init_cluster(settings: InitSettings) -> None:
         files.write_atomic(where.config_file, jsonio.dumps(base.to_wire(data)), mode=0o640)
         undo.callback(daemons.stop, constants.NODED, where)
         daemons.start(constants.NODED, where)
-        undo.callback(daemons.stop, constants.MASTERD, where)
-        daemons.start(constants.MASTERD, where)
+        undo.callback(daemons.stop_master, where)
+        problems = daemons.start_master(where)
         undo.pop_all()
+    return problems
 
 
 def _check_new(where: Paths) -> None:
@@ -87,6 +89,7 @@ def make_directories(where: Paths) -> None:
     for directory, mode in (
         (where.data, 0o755),
         (where.queue, 0o750),
+        (where.rapi, 0o750),
         (where.run, 0o775),
         (where.socket_dir, 0o770),
         (where.log, 0o770),
@@ -97,12 +100,16 @@ def make_directories(where: Paths) -> None:
         files.ensure_dir(directory, mode)
 
 
-def _certificates(where: Paths, host: str, address: str, cluster_name: str) -> str:
+def _certificates(
+    where: Paths, host: str, cluster_name: str, address: str, master_ip: str
+) -> str:
     """Make the authority, this node's certificates and the secrets; digest of the client one."""
     authority = certs.create_ca(cluster_name)
     certs.write_authority(authority, where.ca_key, where.ca_cert)
     certs.write(where.server_cert, certs.issue_server(authority, host, [address]))
     certs.write(where.client_cert, certs.issue_client(authority, host, [address]))
+    rapi = certs.self_signed(cluster_name, [master_ip, address], more_names=[host])
+    certs.write(where.rapi_cert, rapi, mode=certs.GROUP_MODE)
     for path, mode in ((where.hmac_key, 0o440), (where.domain_secret, 0o440)):
         files.write_atomic(path, f"{secrets.token_hex(32)}\n", mode=mode)
     return certs.digest_of_file(where.client_cert)
@@ -134,6 +141,8 @@ def remove_files(where: Paths) -> None:
         where.client_cert,
         where.hmac_key,
         where.domain_secret,
+        where.rapi_cert,
+        *where.rapi.glob("*"),
     ):
         files.remove(path)
     for path in (*where.data.glob("ssconf_*"), *where.history.glob("*"), where.epoch_file):

@@ -70,7 +70,7 @@ def init(call: Call) -> None:
             f"--primary-ip-version must be 4 or 6, not {opts.primary_ip_version}",
             errors.ErrorCode.INVAL,
         )
-    init_cluster(
+    problems = init_cluster(
         InitSettings(
             cluster_name=call.args[0],
             master_netdev=opts.master_netdev,
@@ -110,6 +110,8 @@ def init(call: Call) -> None:
             ssh_key_bits=opts.ssh_key_bits,
         )
     )
+    for problem in problems:
+        notices.warn(problem)
     jobs.run_op(call, "OP_CLUSTER_POST_INIT")
 
 

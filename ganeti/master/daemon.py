@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import grp
 import logging
 import os
 import resource
@@ -119,7 +120,8 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         raise
     waiting = Waiting()
     service = Service(core, waiting)
-    server = LuxiServer(where.luxi_socket, service, at_once=service.at_once)
+    gid = _share_sockets(where)
+    server = LuxiServer(where.luxi_socket, service, gid=gid, at_once=service.at_once)
     core.start()
     server.start()
     _link_legacy_socket(where)
@@ -182,6 +184,16 @@ def _raise_limits() -> None:
     """Allow as many clients as the system does."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _share_sockets(where: Paths) -> int | None:
+    """Let daemons that are not root use the sockets; their group, None where there is none."""
+    try:
+        gid = grp.getgrnam(constants.DAEMONS_GROUP).gr_gid
+    except KeyError:
+        return None
+    os.chown(where.socket_dir, -1, gid)
+    return gid
 
 
 def _link_legacy_socket(where: Paths) -> None:

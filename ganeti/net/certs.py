@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 DEFAULT_DAYS = 1825
+#: Mode of a file that a group may read, too.
+GROUP_MODE = 0o440
 WARN_DAYS = 30
 ERROR_DAYS = 7
 #: A new certificate is valid from a little in the past, as clocks of nodes differ.
@@ -118,6 +120,7 @@ def self_signed(
     name: str,
     addresses: Sequence[str] = (),
     *,
+    more_names: Sequence[str] = (),
     days: int = DEFAULT_DAYS,
     key_type: KeyType = KeyType.EC,
 ) -> Credential:
@@ -128,7 +131,7 @@ def self_signed(
     subject = _name(name)
     builder = _builder(subject, subject, key, key, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-    return _finish(_add_use(builder, name, addresses, server=True), key, key)
+    return _finish(_add_use(builder, [name, *more_names], addresses, server=True), key, key)
 
 
 def write(path: Path, credential: Credential, *, mode: int = 0o400, gid: int = -1) -> None:
@@ -247,7 +250,7 @@ def _issue(
     key = _new_key(key_type)
     builder = _builder(_name(name), issuer.subject, key, signer, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
-    return _finish(_add_use(builder, name, addresses, server=server), key, signer)
+    return _finish(_add_use(builder, [name], addresses, server=server), key, signer)
 
 
 def _new_key(key_type: KeyType) -> PrivateKey:
@@ -300,7 +303,11 @@ def _add_ca_limits(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
 
 
 def _add_use(
-    builder: x509.CertificateBuilder, name: str, addresses: Sequence[str], *, server: bool
+    builder: x509.CertificateBuilder,
+    dns: Sequence[str],
+    addresses: Sequence[str],
+    *,
+    server: bool,
 ) -> x509.CertificateBuilder:
     import ipaddress
 
@@ -311,10 +318,10 @@ def _add_use(
     if server:
         uses.insert(0, ExtendedKeyUsageOID.SERVER_AUTH)
     try:
-        names: list[x509.GeneralName] = [x509.DNSName(name)]
+        names: list[x509.GeneralName] = [x509.DNSName(name) for name in dns]
         names += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
     except ValueError as err:
-        raise errors.X509CertError("-", f"no certificate for {name!r}: {err}") from err
+        raise errors.X509CertError("-", f"no certificate for {dns[0]!r}: {err}") from err
     return (
         builder.add_extension(_key_usage(digital_signature=True), True)
         .add_extension(x509.ExtendedKeyUsage(uses), False)

@@ -56,7 +56,13 @@ class Detached:
             self._conn.close()
 
     def give_back(self) -> None:
-        """Let the server read the next request, after a complete answer."""
+        """Let the server read the next request, after a complete answer.
+
+        Closes the connection when the client wanted that.
+        """
+        if self._conn.last_request:
+            self.close()
+            return
         if not isinstance(self._sock, TLSSocket):
             self._sock.settimeout(self._conn.server.request_timeout)
         self._conn.server.put_conn(self._conn)

@@ -163,6 +163,7 @@ class _Gateway(wsgi.Gateway_10):
 
     def _take_over(self, keeper: Keeper) -> None:
         """Hand the connection to ``keeper`` when the application returns; its answer is dropped."""
+        self.req.conn.last_request = self.req.close_connection
         self.req.close_connection = False
         self.req.conn.keeper = keeper
 
@@ -195,6 +196,7 @@ class _Connection(HTTPConnection):
         self.served = False
         self.lingering = False
         self.keeper: Keeper | None = None
+        self.last_request = False
         self._shaken = not isinstance(sock, TLSSocket)
         self._accepted = time.time()
         self._last_used = self._accepted

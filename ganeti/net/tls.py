@@ -436,6 +436,10 @@ class Identity:
 
     cert_file: Path | None
     ca_file: Path | None
+    #: private key, when it is not in the file of the certificate
+    key_file: Path | None = None
+    #: certificates between ours and a root, when they are not in the file of the certificate
+    chain_file: Path | None = None
 
     def server_context(self, *, require_client: bool = True) -> ReloadableContext:
         """Context of a server; without a valid client certificate nobody gets in,
@@ -462,7 +466,8 @@ class Identity:
         return self._reloadable(SSL.TLS_CLIENT_METHOD, SSL.VERIFY_PEER)
 
     def _reloadable(self, method: int, verify: int) -> ReloadableContext:
-        files = tuple(path for path in (self.cert_file, self.ca_file) if path is not None)
+        own = (self.cert_file, self.ca_file, self.key_file, self.chain_file)
+        files = tuple(dict.fromkeys(path for path in own if path is not None))
         return ReloadableContext(lambda: self._build(method, verify), files)
 
     def _build(self, method: int, verify: int) -> SSL.Context:
@@ -476,14 +481,29 @@ class Identity:
         )
         context.set_verify(verify, _remember_refusal)
         if self.cert_file is not None:
-            path = os.fspath(self.cert_file)
+            key, path = self.key_file or self.cert_file, os.fspath(self.cert_file)
             _load(self.cert_file, "certificate", context.use_certificate_chain_file, path)
-            _load(self.cert_file, "private key", context.use_privatekey_file, path)
-            _load(self.cert_file, "matching private key", context.check_privatekey)
+            _load(key, "private key", context.use_privatekey_file, os.fspath(key))
+            _load(key, "matching private key", context.check_privatekey)
+        if self.chain_file is not None:
+            _load(self.chain_file, "certificate", _add_chain, context, self.chain_file)
         if self.ca_file is not None:
             path = os.fspath(self.ca_file)
             _load(self.ca_file, "authority", context.load_verify_locations, path)
         return context
+
+
+def _add_chain(context: SSL.Context, path: Path) -> None:
+    end = b"-----END CERTIFICATE-----"
+    blocks = path.read_bytes().split(end)[:-1]
+    if not blocks:
+        raise errors.X509CertError(str(path), "holds no certificate in PEM form")
+    for block in blocks:
+        pem = block[block.find(b"-----BEGIN") :] + end
+        try:
+            context.add_extra_chain_cert(crypto.load_certificate(crypto.FILETYPE_PEM, pem))
+        except crypto.Error as err:
+            raise errors.X509CertError(str(path), "holds no usable certificate") from err
 
 
 def _remember_refusal(

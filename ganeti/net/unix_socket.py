@@ -146,6 +146,31 @@ class FramedClient:
                 if messages:
                     return messages[0]
 
+    def fileno(self) -> int:
+        """The descriptor, for a selector; see :meth:`try_recv`."""
+        return self._connected().fileno()
+
+    def try_recv(self) -> bytes | None:
+        """The answer if all of it is there, None when more must come; errors as in :meth:`call`.
+
+        For one thread that waits for many answers. Sending stays as it is.
+        """
+        sock = self._connected()
+        with self._closing_on_error("waiting for an answer of"):
+            sock.setblocking(False)
+            try:
+                data = sock.recv(CHUNK)
+            except BlockingIOError:
+                return None
+            finally:
+                sock.settimeout(self._io_timeout)
+            if not data:
+                raise errors.ConnectionClosedError(
+                    f"The daemon behind {self._path} closed the connection"
+                )
+            messages = self._reader.feed(data)
+            return messages[0] if messages else None
+
     def _chunk(self, sock: socket.socket, end: float) -> bytes:
         left = end - time.monotonic()
         if left <= 0:

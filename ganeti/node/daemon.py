@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import logging.handlers
 import os
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,10 +17,9 @@ from ganeti.base import daemon, files
 from ganeti.base import log as base_log
 from ganeti.base.inotify import ANY_NAME, DirectoryWatcher
 from ganeti.model import ssconf_keys
-from ganeti.net import resolve
+from ganeti.net import listen, resolve
 from ganeti.net.http_server import HttpServer
 from ganeti.net.tls import Identity, ReloadableContext
-from ganeti.node import network
 from ganeti.node.authorise import Authoriser
 from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node
@@ -35,7 +32,6 @@ LOG_NAME: Final = "node-daemon.log"
 STOP_WAIT: Final = 1.0
 #: Largest request in bytes; the configuration of a large cluster is some 20 MiB.
 MAX_BODY: Final = 256 * 1024 * 1024
-_SYSLOG: Final = "/dev/log"
 
 
 @dataclass(frozen=True)
@@ -115,30 +111,11 @@ def _options(
         foreground=arguments.foreground,
         debug=arguments.debug,
         syslog=arguments.syslog,
-        address=_address(arguments.bind, arguments.interface, where),
+        address=listen.address(arguments.bind, arguments.interface, where),
         port=resolve.port(constants.NODED) if port is None else port,
         certificate=certificate,
         max_clients=arguments.max_clients,
     )
-
-
-def _address(bind: str | None, interface: str | None, where: paths.Paths) -> str:
-    """The address to listen on; below a root of its own a node has only its own one."""
-    if interface is not None:
-        own = network.interface_address(interface)
-        if bind not in (None, own):
-            raise errors.ParameterError(f"{bind} is not the address of {interface}, which is {own}")
-        return own
-    if bind is not None:
-        return resolve.address(bind)
-    if paths.is_rooted():
-        return resolve.address(paths.hostname())
-    try:
-        family = files.read_text(where.ssconf(ssconf_keys.PRIMARY_IP_FAMILY)).strip()
-    except OSError:
-        # Not told yet, as on a node that is being set up.
-        family = ""
-    return "::" if family == str(int(socket.AF_INET6)) else "0.0.0.0"
 
 
 def _run(options: Options, where: paths.Paths, background: daemon.Background) -> int:
@@ -179,13 +156,7 @@ def _prepare(options: Options, where: paths.Paths) -> None:
         console=options.foreground,
     )
     if options.syslog != "no":
-        handler = logging.handlers.SysLogHandler(
-            _SYSLOG, logging.handlers.SysLogHandler.LOG_DAEMON
-        )
-        handler.setFormatter(
-            logging.Formatter(f"{constants.NODED}[%(process)d]: %(levelname)s %(message)s")
-        )
-        logging.getLogger().addHandler(handler)
+        base_log.add_syslog(constants.NODED)
 
 
 def _serve(options: Options, where: paths.Paths, background: daemon.Background) -> None:

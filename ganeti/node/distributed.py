@@ -33,8 +33,9 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         paths.ca_key,
         paths.domain_secret,
         paths.hmac_key,
-        paths.data / "rapi.pem",
-        paths.data / "rapi" / "users",
+        paths.rapi_cert,
+        paths.rapi_users,
+        paths.rapi_tokens,
         paths.data / "spice.pem",
         paths.conf / "vnc-cluster-password",
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,23 +44,6 @@ def has_address(address: str) -> bool:
                 return False
             raise errors.GenericError(f"cannot look for {address}: {err.strerror}") from err
     return True
-
-
-def interface_address(name: str) -> str:
-    """The first IPv4 address of a network interface.
-
-    Raises:
-        ParameterError: no such interface, or it has no IPv4 address.
-    """
-    request = struct.pack("256s", os.fsencode(name)[:15])
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            answer = fcntl.ioctl(sock.fileno(), _SIOCGIFADDR, request)
-        except OSError as err:
-            raise errors.ParameterError(
-                f"network interface {name!r} has no usable IPv4 address: {err.strerror}"
-            ) from err
-    return socket.inet_ntoa(answer[20:24])
 
 
 def missing_bridges(names: Sequence[str]) -> list[str]:

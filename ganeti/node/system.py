@@ -94,24 +94,28 @@ class System:
         return [["ssl", digest] for _ in wanted]
 
     def stop_master(self) -> None:
-        """Stop the master daemon on this node; no error when it does not run.
+        """Stop the master's daemons on this node; no error when they do not run.
 
-        Blocks until it has ended, at most a minute.
+        Blocks until they have ended, at most a minute each.
 
         Raises:
-            GenericError: it did not end.
+            GenericError: one did not end.
         """
-        pid = daemon.running_pid(self._context.paths.pid_file(constants.MASTERD))
+        for name in (constants.RAPI, constants.MASTERD):
+            self._stop_daemon(name)
+
+    def _stop_daemon(self, name: str) -> None:
+        pid = daemon.running_pid(self._context.paths.pid_file(name))
         if pid is None:
             return
-        log.info("stopping the master daemon (pid %d)", pid)
+        log.info("stopping %s (pid %d)", name, pid)
         try:
             os.kill(pid, signal.SIGTERM)
         except ProcessLookupError:
             return
         if not process.wait_exit(pid, self._master_stop_wait):
             raise errors.GenericError(
-                f"the master daemon (pid {pid}) did not stop within {self._master_stop_wait:g} s"
+                f"{name} (pid {pid}) did not stop within {self._master_stop_wait:g} s"
             )
 
     def demote(self) -> None:
@@ -169,7 +173,7 @@ def _remove(paths: Iterable[Path]) -> None:
 def _candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
-    yield from (paths.data / "rapi.pem", paths.data / "rapi" / "users")
+    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens)
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):
         yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())

@@ -34,7 +34,7 @@ def for_all(paths: Paths) -> list[Path]:
 
 def for_candidates(paths: Paths) -> list[Path]:
     """Files that only master candidates have; configuration and jobs are replicated to them."""
-    return [paths.ca_key, paths.data / "rapi.pem", paths.data / "rapi" / "users"]
+    return [paths.ca_key, paths.rapi_cert, paths.rapi_users, paths.rapi_tokens]
 
 
 def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str]:

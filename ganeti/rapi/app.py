@@ -19,8 +19,9 @@ from ganeti.base import jsonio
 from ganeti.luxi.client import Client
 from ganeti.rapi import conditional, failures
 from ganeti.rapi import routes as table
-from ganeti.rapi.identity import Identity
+from ganeti.rapi.identity import Identity, wanted
 from ganeti.rapi.route import NUMBERS, Call, Route
+from ganeti.rapi.scope import limited
 from ganeti.rapi.writes import unknown_argument
 
 #: Gives the identity of an Authorization header (or None) and an address, or raises the error.
@@ -108,25 +109,21 @@ class _Api:
     def _understand(self, route: Route, req: falcon.Request, path: dict[str, str]) -> Call:
         address = str(req.env.get("REMOTE_ADDR", ""))
         identity = self._authenticate(req.get_header("Authorization"), address)
-        identity.require(_wanted(route))
+        req.env["REMOTE_USER"] = identity.name
+        identity.require(wanted(route.method, route.path, route.access))
         call = Call(
             route=route,
             path=path,
             query=_arguments(route, req.query_string),
             body=_body(route, req),
             identity=identity,
-            luxi=self._luxi(),
+            luxi=limited(self._luxi(), identity),
             key=_key(req.get_header("Idempotency-Key")),
+            environ=req.env,
         )
         if self._guard is not None:
             self._guard(call)
         return call
-
-
-def _wanted(route: Route) -> frozenset[str]:
-    from ganeti.rapi.identity import wanted
-
-    return wanted(route.method, route.path, route.access)
 
 
 def _arguments(route: Route, text: str) -> dict[str, Any]:

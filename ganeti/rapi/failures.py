@@ -55,6 +55,8 @@ def status_of(err: BaseException) -> int:
 def headers_of(err: BaseException, status: int) -> dict[str, str]:
     """Headers that belong to the answer of an error."""
     headers = dict(err.headers) if isinstance(err, Refused) else {}
+    if isinstance(err, errors.ThrottledError):
+        headers["Retry-After"] = str(err.retry_after)
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = f'Basic realm="{REALM}"'
     if status == HTTPStatus.SERVICE_UNAVAILABLE:

@@ -84,6 +84,8 @@ class Call:
     luxi: Client
     #: the client's word for this request, unique for this user; see Idempotency-Key
     key: str | None = None
+    #: WSGI environment, for what only few routes need
+    environ: Mapping[str, Any] = field(default_factory=dict)
 
     def flag(self, name: str) -> bool:
         """Whether a flag of the query string is set."""

@@ -16,6 +16,7 @@ from ganeti.rapi import (
     reinstall,
     rules,
     schemas,
+    waits,
     writes,
 )
 from ganeti.rapi.route import Call, Ready, Route
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *reads.ROUTES,
     *parts.ROUTES,
     *jobs.ROUTES,
+    *waits.ROUTES,
     *rules.ROUTES,
     *queries.ROUTES,
     *reinstall.ROUTES,

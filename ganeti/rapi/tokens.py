@@ -41,7 +41,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.name, frozenset(self.permissions), self.group, self.tag)
+        # A user's name has no colon, so nobody can be taken for a token.
+        return Identity(f"token:{self.name}", frozenset(self.permissions), self.group, self.tag)
 
     def expired(self, now: float) -> bool:
         return self.expires is not None and now >= self.expires

@@ -70,12 +70,6 @@ def test_what_is_no_address_is_refused(node: Node, text: str) -> None:
         node.node_has_ip_address(text)
 
 
-def test_the_address_of_an_interface() -> None:
-    assert network.interface_address("lo") == "127.0.0.1"
-    with pytest.raises(errors.ParameterError, match="nosuch0"):
-        network.interface_address("nosuch0")
-
-
 @pytest.mark.parametrize("name", ["lo", "nosuch-br0", "../../class", "", ".."])
 def test_missing_bridges_are_named(node: Node, name: str) -> None:
     node.bridges_exist([])

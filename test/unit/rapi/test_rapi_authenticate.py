@@ -35,8 +35,8 @@ def test_basic_bearer_and_a_token_as_password(directory, basic, clock):
     token = tokens.add(directory / "tokens", "ci", ["write"], now=clock.now())
     ask = Authenticator(directory, clock=clock)
     assert ask(basic("anna", "secret"), HERE).name == "anna"
-    assert ask(f"Bearer {token}", HERE).name == "ci"
-    assert ask(basic("whoever", token), HERE).name == "ci"
+    assert ask(f"Bearer {token}", HERE).name == "token:ci"
+    assert ask(basic("whoever", token), HERE).name == "token:ci"
     assert ask(None, HERE).anonymous
     for header in ("", "Basic", "Basic !!", "Basic bm9jb2xvbg==", "Digest x", "Bearer", "\x00"):
         with pytest.raises(errors.AuthenticationError):
@@ -150,7 +150,7 @@ def test_changed_files_are_followed_and_broken_ones_are_not_taken(directory, bas
             ask(basic("anna", "three"), HERE)
         token = tokens.add(directory / "tokens", "ci", ["read"], now=time.time())
         wait_until(lambda: "1 tokens" in caplog.text)
-        assert ask(f"Bearer {token}", HERE).name == "ci"
+        assert ask(f"Bearer {token}", HERE).name == "token:ci"
         tokens.revoke(directory / "tokens", ["ci"])
         wait_until(lambda: "0 tokens" in caplog.text)
         with pytest.raises(errors.AuthenticationError):

@@ -17,7 +17,7 @@ def test_a_token_is_known_until_it_expires_or_is_revoked(tmp_path):
     known = tokens.read(path)
     identity = known.check(text, 1999.0)
     assert identity is not None
-    assert (identity.name, identity.group, identity.tag) == ("ci", "g1", "t")
+    assert (identity.name, identity.group, identity.tag) == ("token:ci", "g1", "t")
     assert identity.may({"instance.startup"})
     assert not identity.may({"write"})
     assert known.check(text, 2000.0) is None

@@ -1,0 +1,82 @@
+"""One line for each request in the common log format, in a file of its own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ganeti.base import log
+
+_LOG = logging.getLogger("ganeti.rapi.access")
+#: Where requests find the function that logs them (status, bytes) when they are answered later.
+LATER = "ganeti.log_later"
+App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun",
+           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # fmt: skip
+
+
+def setup(path: Path) -> None:
+    """Write requests to a file from now on (mode 0600, opened anew after rotation)."""
+    log.send_to_file(_LOG, path)
+
+
+def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:
+    """``host - user [time] "request" status size``; the size is ``-`` when it is not known."""
+    moment = time.localtime(now)
+    stamp = time.strftime(f"%d/{_MONTHS[moment.tm_mon - 1]}/%Y:%H:%M:%S %z", moment)
+    query = environ.get("QUERY_STRING", "")
+    target = environ.get("PATH_INFO", "") + (f"?{query}" if query else "")
+    request = f"{environ.get('REQUEST_METHOD', '-')} {target} {environ.get('SERVER_PROTOCOL', '')}"
+    user = (environ.get("REMOTE_USER") or "-").replace(" ", "_")
+    quoted = request.replace("\\", "\\\\").replace('"', '\\"')
+    host = environ.get("REMOTE_ADDR") or "-"
+    return f'{host} - {user} [{stamp}] "{quoted}" {status[:3]} {size or "-"}'
+
+
+def logged(app: App) -> App:
+    """The application with a line for each answer."""
+
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        seen: list[str] = []
+        environ[LATER] = lambda: _later(environ, seen)
+
+        def note(status: str, headers: Any, *more: Any) -> Any:
+            if seen != [""]:
+                seen[:] = [status]
+            return start(status, headers, *more)
+
+        try:
+            answer = app(environ, note)
+        except BaseException:  # the connection broke, or a bug; the server deals with it
+            _LOG.info("%s", line(environ, "500", 0, time.time()))
+            raise
+        return _counted(answer, environ, seen)
+
+    return serve
+
+
+def _later(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], None]:
+    """The request's line is written by a call of the result, and by nobody else."""
+    seen[:] = [""]
+
+    def write(status: int, size: int) -> None:
+        _LOG.info("%s", line(environ, str(status), size, time.time()))
+
+    return write
+
+
+def _counted(answer: Iterable[bytes], environ: dict[str, Any], seen: list[str]) -> Iterator[bytes]:
+    size = 0
+    try:
+        for piece in answer:
+            size += len(piece)
+            yield piece
+    finally:
+        close = getattr(answer, "close", None)
+        if close is not None:
+            close()
+        if seen != [""]:
+            _LOG.info("%s", line(environ, seen[0] if seen else "500", size, time.time()))

@@ -1,0 +1,294 @@
+"""The program ``ganeti-rapi``: serves the remote API over HTTPS until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ipaddress
+import logging
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ganeti import constants, errors, paths
+from ganeti.base import daemon, files, inotify
+from ganeti.base import log as base_log
+from ganeti.luxi.client import master_name
+from ganeti.net import certs, listen, resolve
+from ganeti.net.http_server import App, HttpServer
+from ganeti.net.tls import Identity, ReloadableContext
+from ganeti.rapi import access_log
+from ganeti.rapi.app import make_app
+from ganeti.rapi.authenticate import Authenticator
+from ganeti.rapi.clients import Clients
+from ganeti.rapi.waits import WAITING_ROOM, WaitingRoom
+
+log = logging.getLogger(__name__)
+
+LOG_NAME: Final = "rapi-daemon.log"
+ACCESS_LOG_NAME: Final = "rapi-access.log"
+MAX_BODY: Final = 10 * 1024 * 1024
+MAX_CONNECTIONS: Final = 2048
+#: Seconds for a TLS handshake and the first request head; for a whole request to come in; between
+#: requests; and for a worker to serve one, reading of the answer included.
+HANDSHAKE, ARRIVAL, IDLE, SERVICE = 10.0, 30.0, 120.0, 240.0
+#: Seconds that running requests get when the daemon is told to stop.
+STOP_WAIT: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line, with what it leaves out filled in."""
+
+    foreground: bool
+    debug: bool
+    syslog: str
+    address: str
+    port: int
+    #: None without TLS
+    identity: Identity | None
+    require_authentication: bool
+    max_clients: int
+    user: str | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the daemon; exit code 0, 1 (cannot run), 5 (no cluster) or 11 (not the master)."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    where = paths.current()
+    _check_role(parser, where)
+    try:
+        options = _options(parser, arguments, where)
+    except errors.GanetiError as err:
+        parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
+    background = daemon.Background()
+    if not options.foreground:
+        background.fork()
+    return _run(options, where, background)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=constants.RAPI, description="Serves the remote API on the master node."
+    )
+    add = parser.add_argument
+    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
+    add("-d", "--debug", action="store_true", help="log more")
+    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
+    add("-p", "--port", type=int, help="TCP port (default: that of the service ganeti-rapi, 5080)")
+    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
+    add("-i", "--interface", metavar="NAME", help="network interface to listen on")
+    add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key (default: rapi.pem)")
+    add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate (default: rapi.pem)")
+    add("--ssl-chain", type=Path, metavar="FILE", help="certificates between ours and the root")
+    add("--no-ssl", action="store_true", help="plain HTTP, only on a loopback address")
+    add("--require-authentication", action="store_true", help="let nobody in without a password")
+    add("--max-clients", type=int, default=20, metavar="N",
+        help="requests worked on at a time (default: %(default)s)")  # fmt: skip
+    add("--user", metavar="NAME", help="give up root for this user, normally gnt-rapi")
+    return parser
+
+
+def _check_role(parser: argparse.ArgumentParser, where: paths.Paths) -> None:
+    master = master_name(where)
+    if master is None:
+        parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: this node is in no cluster\n")
+    if master != paths.hostname():
+        parser.exit(
+            constants.EXIT_NOTMASTER,
+            f"{parser.prog}: this node is not the master; the remote API is on {master}\n",
+        )
+
+
+def _options(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, where: paths.Paths
+) -> Options:
+    if arguments.max_clients < 1:
+        parser.error("--max-clients must be at least 1")
+    if arguments.user is not None and os.getuid() != 0:
+        parser.error("--user needs root; without it the daemon runs as who starts it")
+    address = listen.address(arguments.bind, arguments.interface, where)
+    if arguments.no_ssl and not ipaddress.ip_address(address).is_loopback:
+        parser.error(
+            f"--no-ssl would send passwords in the clear; {address} is no loopback address"
+            " (-b 127.0.0.1 behind a proxy that does TLS)"
+        )
+    cert = (arguments.ssl_cert or where.rapi_cert).absolute()
+    identity = Identity(
+        cert, None, (arguments.ssl_key or arguments.ssl_cert or cert).absolute(),
+        None if arguments.ssl_chain is None else arguments.ssl_chain.absolute(),
+    )  # fmt: skip
+    return Options(
+        foreground=arguments.foreground,
+        debug=arguments.debug,
+        syslog=arguments.syslog,
+        address=address,
+        port=resolve.port(constants.RAPI) if arguments.port is None else arguments.port,
+        identity=None if arguments.no_ssl else identity,
+        require_authentication=arguments.require_authentication,
+        max_clients=arguments.max_clients,
+        user=arguments.user,
+    )
+
+
+def _run(options: Options, where: paths.Paths, background: daemon.Background) -> int:
+    pid_file = daemon.PidFile(where.pid_file(constants.RAPI))
+    try:
+        _prepare(options, where)
+        pid_file.acquire()
+        _serve(options, where, background)
+    except (errors.GanetiError, OSError) as err:
+        reason = ": ".join(map(str, err.args)) if isinstance(err, errors.X509CertError) else (
+            errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+        )
+        log.error("Cannot run: %s", reason)
+        background.failed(f"{constants.RAPI}: {reason}", constants.EXIT_FAILURE)
+        return constants.EXIT_FAILURE
+    except Exception:  # last frame: in the background nobody else would see it
+        log.exception("A bug ended the remote API")
+        background.failed(f"{constants.RAPI}: internal error, see its log")
+        return constants.EXIT_FAILURE
+    finally:
+        pid_file.release()
+    return constants.EXIT_SUCCESS
+
+
+def _prepare(options: Options, where: paths.Paths) -> None:
+    """Directories, logs and the certificate; the last moment as root."""
+    os.umask(0o027)
+    for directory, mode in ((where.log, 0o770), (where.run, 0o775), (where.rapi, 0o750)):
+        files.ensure_dir(directory, mode)
+    base_log.setup(
+        constants.RAPI,
+        file=None if options.syslog == "only" else where.log / LOG_NAME,
+        debug=options.debug,
+        console=options.foreground,
+    )
+    if options.syslog != "no":
+        base_log.add_syslog(constants.RAPI)
+    access_log.setup(where.log / ACCESS_LOG_NAME)
+    wanted = None if options.identity is None else options.identity.cert_file
+    if wanted == where.rapi_cert and not wanted.exists():
+        _make_certificate(where)
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _make_certificate(where: paths.Paths) -> None:
+    cluster, host = files.read_text(where.ssconf("cluster_name")).strip(), paths.hostname()
+    addresses: list[str] = []
+    for name in (cluster, host):
+        with contextlib.suppress(errors.ResolverError):
+            addresses.append(resolve.address(name))
+    made = certs.self_signed(cluster, addresses, more_names=[host])
+    certs.write(where.rapi_cert, made, mode=certs.GROUP_MODE)
+    log.warning("%s was missing: a new certificate was made", where.rapi_cert)
+
+
+def _serve(options: Options, where: paths.Paths, background: daemon.Background) -> None:
+    authenticator = Authenticator(where.rapi, anonymous=not options.require_authentication)
+    tls: ReloadableContext | None = None
+    if options.identity is not None:
+        tls = options.identity.server_context(require_client=False)
+    stop = daemon.StopSignal(lambda: _reload(authenticator, tls))
+    stop.install()
+    room = WaitingRoom(where.luxi_socket)
+    app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator)
+    server = HttpServer(
+        (options.address, options.port),
+        access_log.logged(_with_room(app, room)),
+        tls,
+        threads=options.max_clients,
+        max_body=MAX_BODY,
+        collect_body=MAX_BODY,
+        request_timeout=ARRIVAL,
+        handshake_timeout=HANDSHAKE,
+        idle_timeout=IDLE,
+        request_limit=SERVICE,
+        max_connections=MAX_CONNECTIONS,
+        name="rapi",
+        server_header=f"Ganeti {constants.RELEASE_VERSION}",
+    )
+    with contextlib.ExitStack() as stack:
+        port = server.start()
+        stack.callback(server.stop, STOP_WAIT)
+        if options.user is not None:
+            daemon.become(options.user, [where.rapi, *where.rapi.glob("*"), where.rapi_cert,
+                                         where.log / LOG_NAME, where.log / ACCESS_LOG_NAME,
+                                         where.pid_file(constants.RAPI)])  # fmt: skip
+        room.start()
+        stack.callback(room.stop)
+        stack.enter_context(_watching(authenticator, tls, options, where))
+        log.info("Remote API of %s serves %s:%d", paths.hostname(), options.address, port)
+        background.ready()
+        stop.wait()
+        log.info("Remote API stops")
+
+
+def _with_room(app: App, room: WaitingRoom) -> App:
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        environ[WAITING_ROOM] = room
+        return app(environ, start)
+
+    return serve
+
+
+def _reload(authenticator: Authenticator, tls: ReloadableContext | None) -> None:
+    """SIGHUP: logs, users, tokens and the certificate are read anew."""
+    base_log.reopen()
+    authenticator.reload()
+    if tls is not None:
+        with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
+            tls.reload()
+
+
+@contextlib.contextmanager
+def _watching(
+    authenticator: Authenticator,
+    tls: ReloadableContext | None,
+    options: Options,
+    where: paths.Paths,
+) -> Iterator[None]:
+    """Follow users, tokens and the certificate; without inotify SIGHUP does it."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.callback(authenticator.stop)
+            authenticator.start()
+            if tls is not None and options.identity is not None:
+                cert = options.identity.cert_file or where.rapi_cert
+                _warn_of_end(cert)
+                watcher = inotify.DirectoryWatcher(cert.parent, _on_change(tls, cert))
+                watcher.start()
+                stack.callback(watcher.stop)
+        except errors.InotifyError as err:
+            log.warning("Changed files are only noticed on SIGHUP: %s", errors.text(err))
+        yield
+
+
+def _warn_of_end(cert: Path) -> None:
+    """Say in the log when the certificate is over, or will be soon."""
+    level, text = certs.expiry(certs.inspect(cert))
+    if level is not certs.Expiry.OK:
+        number = logging.ERROR if level is certs.Expiry.ERROR else logging.WARNING
+        log.log(number, "the certificate %s is %s", cert, text)
+
+
+def _on_change(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
+    def changed(name: str) -> None:
+        if name not in (cert.name, inotify.ANY_NAME) or not cert.exists():
+            return
+        with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
+            if tls.reload_if_changed():
+                log.info("certificate read anew")
+                _warn_of_end(cert)
+
+    return changed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

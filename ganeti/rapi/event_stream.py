@@ -1,0 +1,209 @@
+"""The cluster's events for any number of readers, as Server-Sent Events.
+
+One LUXI wait brings them all; the latest are kept here as well, so a reader that comes back within
+a while misses nothing. A reader that does not read is dropped and disturbs nobody.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.net.http_detached import Detached
+from ganeti.rapi import failures, parking
+from ganeti.rapi.parking import Guest, Loop, LuxiCall
+
+log = logging.getLogger(__name__)
+
+#: Events that are kept for readers that come back.
+KEPT = 20_000
+#: Bytes a reader may be behind.
+BACKLOG = 4 * 1024 * 1024
+HEARTBEAT = 15.0
+#: Seconds of one LUXI wait, and before the next one when the master is away.
+_WAIT, _PAUSE = 60, 1.0
+_HEARTBEAT = b": heartbeat\n\n"
+_HEAD = parking.head(
+    200,
+    {
+        "Content-Type": "text/event-stream",
+        "Cache-Control": "no-store",
+        "X-Accel-Buffering": "no",
+        "X-Content-Type-Options": "nosniff",
+        "Connection": "close",
+    },
+)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a reader wants: kinds and objects (none: all), and the id of the last event it has."""
+
+    kinds: frozenset[str] = frozenset()
+    objects: frozenset[str] = frozenset()
+    after: str | None = None
+    #: is told the HTTP status and the bytes sent when the reader is gone
+    note: Callable[[int, int], None] = lambda _status, _size: None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    number: int
+    kind: str
+    objects: frozenset[str]
+    frame: bytes
+
+    def wanted(self, wish: Wish) -> bool:
+        return (not wish.kinds or self.kind in wish.kinds) and (
+            not wish.objects or not wish.objects.isdisjoint(self.objects)
+        )
+
+
+class EventStream:
+    """All readers; lives in the thread of the loop, only :meth:`add` is for others."""
+
+    def __init__(
+        self, loop: Loop, path: Path, *, most: int = 1000, heartbeat: float = HEARTBEAT
+    ) -> None:
+        """``path`` is the LUXI socket, ``most`` the number of readers that are served."""
+        self._loop = loop
+        self._luxi = LuxiCall(loop, path)
+        self._most = most
+        self._heartbeat = heartbeat
+        self._ring: deque[_Kept] = deque(maxlen=KEPT)
+        self._run = ""
+        self._last = 0
+        self._started = False
+        self._caught_up = False
+        self._readers: dict[Guest, Wish] = {}
+        self._early: list[tuple[Guest, Wish]] = []
+
+    def add(self, connection: Detached, wish: Wish) -> None:
+        """Serve a reader until it leaves; from any thread."""
+        self._loop.soon(lambda: self._add(connection, wish))
+
+    def close(self) -> None:
+        """Hang up on all readers."""
+        self._luxi.close()
+        for guest in [*self._readers, *(guest for guest, _wish in self._early)]:
+            guest.close()
+            self._drop(guest)
+
+    # readers
+
+    def _add(self, connection: Detached, wish: Wish) -> None:
+        guest = Guest(self._loop, connection, lambda: self._drop(guest))
+        if len(self._readers) + len(self._early) >= self._most:
+            text = f"There are {self._most} readers of events already"
+            guest.send(parking.answer(503, failures.body(503, text), {"Retry-After": "30"}),
+                       last=True)  # fmt: skip
+            wish.note(503, guest.sent)
+            return
+        guest.send(_HEAD)
+        if self._caught_up:
+            self._begin(guest, wish)
+        else:
+            self._early.append((guest, wish))
+        if not self._started:
+            self._started = True
+            self._loop.later(self._heartbeat, self._beat)
+            self._next(None)
+
+    def _begin(self, guest: Guest, wish: Wish) -> None:
+        if guest.closed:
+            return
+        run, number = self._run, self._last
+        frames = []
+        if wish.after is not None:
+            run, _, text = wish.after.rpartition("-")
+            number = int(text) if text.isascii() and text.isdigit() else -1
+            first = self._ring[0].number if self._ring else self._last + 1
+            if run != self._run or not first - 1 <= number <= self._last:
+                frames.append(self._frame("lost", {}, self._last))
+                number = self._last
+        if not frames:
+            frames.append(self._frame("start", {}, number))
+        back = min(len(self._ring), self._last - number)
+        start = len(self._ring) - back
+        frames += [
+            self._ring[i].frame for i in range(start, len(self._ring)) if self._ring[i].wanted(wish)
+        ]
+        self._readers[guest] = wish
+        self._send(guest, b"".join(frames))
+
+    def _send(self, guest: Guest, data: bytes) -> None:
+        if not data:
+            return
+        guest.send(data)
+        if guest.waiting > BACKLOG:
+            log.warning("a reader of events is %d bytes behind and dropped", guest.waiting)
+            guest.close()
+            self._drop(guest)
+
+    def _drop(self, guest: Guest) -> None:
+        wish = self._readers.pop(guest, None)
+        if wish is not None:
+            wish.note(200, guest.sent)
+        self._early = [item for item in self._early if item[0] is not guest]
+
+    def _beat(self) -> None:
+        self._loop.later(self._heartbeat, self._beat)
+        for guest in [*self._readers]:
+            self._send(guest, _HEARTBEAT)
+
+    # the master
+
+    def _next(self, after: str | None) -> None:
+        """Ask for what comes next; without waiting until there is nothing more."""
+        wait = _WAIT if self._caught_up else 0
+        self._luxi.ask("WaitForEvents", [after, None, wait], self._got, self._failed)
+
+    def _failed(self, err: errors.GanetiError) -> None:
+        log.info("events: %s", errors.text(err))
+        position = f"{self._run}-{self._last}" if self._run else None
+        self._loop.later(_PAUSE, lambda: self._next(position))
+
+    def _got(self, answer: dict[str, Any]) -> None:
+        run, _, number = answer["last"].rpartition("-")
+        if not self._run:
+            # Begin with all that the master still has.
+            self._run, self._last = run, 0
+            self._next(f"{run}-0")
+            return
+        if run != self._run or (answer["lost"] and self._caught_up):
+            self._ring.clear()
+            self._run, self._last = run, int(number)
+            for guest in [*self._readers]:
+                self._send(guest, self._frame("lost", {}, self._last))
+            self._next(answer["last"])
+            return
+        kept = [self._keep(event) for event in answer["events"]]
+        self._ring.extend(kept)
+        self._last = int(number)
+        for guest, wish in list(self._readers.items()):
+            self._send(guest, b"".join(item.frame for item in kept if item.wanted(wish)))
+        if not kept:
+            # Nothing more was there when the wait began, or it ended without news.
+            self._let_in()
+        self._next(answer["last"])
+
+    def _let_in(self) -> None:
+        self._caught_up = True
+        early, self._early = self._early, []
+        for guest, wish in early:
+            self._begin(guest, wish)
+
+    def _keep(self, event: dict[str, Any]) -> _Kept:
+        number = int(event["id"].rpartition("-")[2])
+        frame = self._frame(event["kind"], event, number)
+        return _Kept(number, event["kind"], frozenset(event["objects"]), frame)
+
+    def _frame(self, name: str, value: dict[str, Any], number: int) -> bytes:
+        data = jsonio.dumps(value)
+        return f"id: {self._run}-{number}\nevent: {name}\ndata: {data}\n\n".encode()

@@ -1,0 +1,260 @@
+"""One thread for all requests that wait: for a job, or for events.
+
+A worker hands its connection over and is free. Here waits are entries in a selector, a LUXI
+connection each (the master parks them, too); nobody polls and no thread is held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import logging
+import os
+import selectors
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from http import HTTPStatus
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from ganeti import constants, errors
+from ganeti.luxi import calls
+from ganeti.net import unix_socket
+from ganeti.net.http_detached import Detached
+
+log = logging.getLogger(__name__)
+
+Action = Callable[[], None]
+#: Seconds to wait for a place in the line of the master's socket.
+_CONNECT = 1.0
+
+
+class HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
+class Timer:
+    """Something to be done later; :meth:`cancel` it when it is not needed any more."""
+
+    def __init__(self, action: Action) -> None:
+        self.action: Action | None = action
+
+    def cancel(self) -> None:
+        self.action = None
+
+
+class Loop:
+    """The thread. All methods but ``start``, ``stop`` and ``soon`` are for itself only."""
+
+    def __init__(self, name: str = "parking") -> None:
+        self._selector = selectors.DefaultSelector()
+        self._reader, self._writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._selector.register(self._reader, selectors.EVENT_READ, self._awake)
+        self._actions: deque[Action] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._seq = count()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after what was asked for before."""
+        self.soon(self._stop)
+        self._thread.join()
+        self._selector.close()
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def _stop(self) -> None:
+        self._stopping = True
+
+    def soon(self, action: Action) -> None:
+        """Do something in the thread; from any thread."""
+        self._actions.append(action)
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._writer, b"x")
+
+    def later(self, seconds: float, action: Action) -> Timer:
+        timer = Timer(action)
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._seq), timer))
+        return timer
+
+    def watch(self, thing: HasFileno | int, action: Action, *, write: bool = False) -> None:
+        """Do something whenever there is input (with ``write`` also room for output)."""
+        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if write else 0)
+        try:
+            self._selector.modify(thing, mask, action)
+        except KeyError:
+            self._selector.register(thing, mask, action)
+
+    def forget(self, thing: HasFileno | int) -> None:
+        """Watch no more; before it is closed."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(thing)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for key, _mask in self._selector.select(self._pause()):
+                self._do(key.data)
+            now = time.monotonic()
+            while self._timers and self._timers[0][0] <= now:
+                action = heapq.heappop(self._timers)[2].action
+                if action is not None:
+                    self._do(action)
+
+    def _do(self, action: Action) -> None:
+        try:
+            action()
+        except Exception:  # the thread must outlive a bug for one client
+            log.exception("a waiting request failed")
+
+    def _pause(self) -> float | None:
+        while self._timers and self._timers[0][2].action is None:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _awake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._reader, 4096):
+                pass
+        while self._actions:
+            self._do(self._actions.popleft())
+
+
+class LuxiCall:
+    """One LUXI request whose answer comes when it comes."""
+
+    def __init__(self, loop: Loop, path: Path) -> None:
+        self._loop = loop
+        self._path = path
+        self._link: unix_socket.FramedClient | None = None
+        self._descriptor = -1
+
+    def ask(
+        self,
+        name: str,
+        args: list[Any],
+        done: Callable[[Any], None],
+        failed: Callable[[errors.GanetiError], None],
+    ) -> None:
+        """Send a request; one of the functions is called, once, unless it is closed before."""
+        try:
+            if self._link is None:
+                self._link = unix_socket.FramedClient(self._path, connect_timeout=_CONNECT)
+            self._descriptor = self._link.fileno()
+            self._link.send(calls.encode_request(name, args))
+        except errors.GanetiError as err:
+            self.close()
+            failed(err)
+            return
+        self._loop.watch(self._descriptor, lambda: self._read(done, failed))
+
+    def _read(
+        self, done: Callable[[Any], None], failed: Callable[[errors.GanetiError], None]
+    ) -> None:
+        link = self._link
+        if link is None:
+            return
+        try:
+            data = link.try_recv()
+            if data is None:
+                return
+            self._loop.forget(self._descriptor)
+            value = calls.decode_response(data)
+        except errors.GanetiError as err:
+            self.close()
+            failed(err)
+            return
+        done(value)
+
+    def close(self) -> None:
+        """Give up; the master notices and forgets the wait. Idempotent."""
+        link, self._link = self._link, None
+        if link is not None:
+            self._loop.forget(self._descriptor)
+            link.close()
+
+
+class Guest:
+    """A client's connection while it waits; watches whether the client is still there."""
+
+    def __init__(self, loop: Loop, connection: Detached, gone: Action) -> None:
+        """``gone`` is called once when the client has hung up, or has got its last answer."""
+        self._loop = loop
+        self._connection = connection
+        self._gone = gone
+        self._out = bytearray()
+        self._last = False
+        #: bytes that the client has taken
+        self.sent = 0
+        self.closed = False
+        loop.watch(connection, self._ready)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that the client has not taken yet."""
+        return len(self._out)
+
+    def send(self, data: bytes, *, last: bool = False) -> None:
+        """Send in the background; with ``last`` the connection goes back to the server after it."""
+        if self.closed:
+            return
+        self._out += data
+        self._last = last
+        self._flush()
+
+    def _ready(self) -> None:
+        if not self._connection.is_alive():
+            self._leave()
+        elif self._out:
+            self._flush()
+
+    def _flush(self) -> None:
+        full = False
+        try:
+            while self._out and not full:
+                sent = self._connection.send(self._out)
+                del self._out[:sent]
+                self.sent += sent
+                full = not sent
+        except OSError:
+            self._leave()
+            return
+        if self._last and not self._out:
+            self.closed = True
+            self._loop.forget(self._connection)
+            self._connection.give_back()
+            self._gone()
+            return
+        self._loop.watch(self._connection, self._ready, write=bool(self._out))
+
+    def _leave(self) -> None:
+        if not self.closed:
+            self.close()
+            self._gone()
+
+    def close(self) -> None:
+        """Hang up. Idempotent."""
+        if not self.closed:
+            self.closed = True
+            self._loop.forget(self._connection)
+            self._connection.close()
+
+
+def head(status: int, headers: dict[str, str]) -> bytes:
+    """Head of an HTTP answer, with the empty line that ends it."""
+    phrase = HTTPStatus(status).phrase
+    lines = [f"HTTP/1.1 {status} {phrase}", f"Server: Ganeti {constants.RELEASE_VERSION}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def answer(status: int, body: bytes, headers: dict[str, str] | None = None) -> bytes:
+    """A whole HTTP answer with a JSON body."""
+    more = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    return head(status, {**more, **(headers or {})}) + body

@@ -1,0 +1,241 @@
+"""Tokens for a part of the cluster: a LUXI client that knows only the objects of its scope.
+
+Everything the remote API does goes over LUXI, so what is not allowed here cannot be done, whatever
+a route forgets. Lists hold only what is in the scope, other objects do not exist, and what names
+no object at all is refused. Jobs are those that the same token has handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.luxi import calls
+from ganeti.luxi.client import Client
+from ganeti.rapi.identity import Identity
+
+#: Opcodes that change one instance and nothing else.
+_INSTANCE_OPS = frozenset(
+    f"OP_INSTANCE_{verb}"
+    for verb in (
+        "STARTUP", "SHUTDOWN", "REBOOT", "REINSTALL", "REMOVE", "RENAME", "MIGRATE", "FAILOVER",
+        "SET_PARAMS", "GROW_DISK", "ACTIVATE_DISKS", "DEACTIVATE_DISKS", "RECREATE_DISKS",
+        "REPLACE_DISKS", "CONSOLE", "QUERY_DATA",
+    )
+)  # fmt: skip
+_NODE_OPS = frozenset(
+    {
+        "OP_NODE_SET_PARAMS", "OP_NODE_EVACUATE", "OP_NODE_MIGRATE", "OP_NODE_POWERCYCLE",
+        "OP_NODE_QUERY_STORAGE", "OP_NODE_MODIFY_STORAGE", "OP_REPAIR_NODE_STORAGE",
+    }
+)  # fmt: skip
+_TAG_OPS = frozenset({"OP_TAGS_SET", "OP_TAGS_DEL"})
+#: Parameters that name nodes, in opcodes of all families.
+_NODE_PARAMS = ("node_name", "node_uuid", "nodes", "node_uuids", "target_node",
+                "target_node_uuid", "remote_node", "remote_node_uuid", "pnode", "pnode_uuid",
+                "snode", "snode_uuid")  # fmt: skip
+_INSTANCE_PARAMS = ("instance_name", "instance_uuid", "instances")
+#: Requests about nothing that belongs to somebody.
+_OPEN = frozenset({"QueryClusterInfo", "QueryFields"})
+#: Source of the reason trail's entry that names the user; a client cannot set it.
+_SOURCE = "gnt:library:rlib2:"
+
+
+def limited(client: Client, identity: Identity) -> Client:
+    """The client as this identity may use it."""
+    return LimitedClient(client, identity) if identity.limited else client
+
+
+class LimitedClient(Client):
+    """Passes requests on as far as they are about objects of the scope.
+
+    Raises, besides what the client does, AccessError for all others.
+    """
+
+    def __init__(self, client: Client, identity: Identity) -> None:
+        super().__init__(client._path)
+        self._client = client
+        self._identity = identity
+
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
+        method = calls.find(name)
+        bound = calls.bind(method, args)
+        if name not in _OPEN:
+            change = getattr(self, f"_{name}", None)
+            if change is None:
+                raise self._refusal("this")
+            narrowed = change(bound)
+            if narrowed is None:
+                return decode(calls.encode_result([]))
+            bound = narrowed
+        return self._client._read(decode, name, list(bound.values()))
+
+    def _refusal(self, what: str) -> errors.AccessError:
+        ends = [
+            f"{word} '{value}'"
+            for word, value in (("group", self._identity.group), ("tag", self._identity.tag))
+            if value is not None
+        ]
+        return errors.AccessError(
+            f"{self._identity.name} is limited to {' and '.join(ends)} and may not do {what}"
+        )
+
+    # what is in the scope
+
+    def _instances(self) -> set[str]:
+        """Names and uuids."""
+        fields = ["name", "uuid", "pnode.group", "tags"]
+        found: set[str] = set()
+        for row in self._client.query("instance", fields).data:
+            name, uuid, group, tags = (value for _status, value in row)
+            if self._fits(group, tags or ()):
+                found |= {name, uuid}
+        return found
+
+    def _fits(self, group: str | None, tags: Iterable[str]) -> bool:
+        mine = self._identity
+        return mine.group in (None, group) and (mine.tag is None or mine.tag in tags)
+
+    def _nodes(self) -> set[str]:
+        """Names and uuids; of a scope by tag none."""
+        if self._identity.tag is not None:
+            return set()
+        rows = self._client.query("node", ["name", "uuid", "group"]).data
+        return {
+            row[index][1]
+            for row in rows
+            if row[2][1] == self._identity.group
+            for index in (0, 1)
+        }
+
+    def _groups(self) -> set[str]:
+        return set() if self._identity.group is None else {self._identity.group}
+
+    def _is_mine(self, ops: Any) -> bool:
+        return isinstance(ops, list) and any(
+            isinstance(entry, list)
+            and len(entry) == 3
+            and str(entry[0]).startswith(_SOURCE)
+            and entry[1] == self._identity.name
+            for op in ops
+            for entry in op.get("reason") or ()
+        )
+
+    # queries: bound arguments in, narrowed ones out, None for an empty answer
+
+    @staticmethod
+    def _named(bound: dict[str, Any], known: set[str]) -> dict[str, Any] | None:
+        asked = bound["names"]
+        names = sorted(known) if not asked else [name for name in asked if name in known]
+        return {**bound, "names": names} if names else None
+
+    def _QueryInstances(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+        return self._named(bound, self._only_names(self._instances()))
+
+    def _QueryNodes(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+        return self._named(bound, self._only_names(self._nodes()))
+
+    def _QueryGroups(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+        return self._named(bound, self._groups())
+
+    @staticmethod
+    def _only_names(known: set[str]) -> set[str]:
+        # Names have a dot or are no uuid; asking for both would give an object twice.
+        return {name for name in known if not _is_uuid(name)}
+
+    def _QueryJobs(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+        asked = bound["ids"]
+        rows = self._client.query_jobs(asked, ["id", "ops"])
+        mine = [row[0] for row in rows if self._is_mine(row[1])]
+        if asked and len(mine) < len(rows):
+            raise self._refusal("anything with the jobs of others")
+        return {**bound, "ids": mine} if mine else None
+
+    def _QueryTags(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        kind = bound["kind"]
+        if kind != "cluster" and bound["name"] not in self._of_kind(kind):
+            raise self._refusal(f"anything with {kind} '{bound['name']}'")
+        return bound
+
+    def _Query(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        what = str(bound["what"])
+        if what == "os":
+            return bound
+        if what not in ("instance", "node", "group"):
+            raise self._refusal(f"queries of kind {what}")
+        known = self._only_names(self._of_kind(what))
+        mine = ["|", *(["==", "name", name] for name in sorted(known))] if known else _NOTHING
+        asked = bound["qfilter"]
+        return {**bound, "qfilter": mine if asked is None else ["&", mine, asked]}
+
+    def _of_kind(self, kind: str) -> set[str]:
+        finders = {"instance": self._instances, "node": self._nodes,
+                   "group": self._groups, "nodegroup": self._groups}  # fmt: skip
+        return finders[kind]() if kind in finders else set()
+
+    # jobs
+
+    def _CancelJob(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        self._QueryJobs({"ids": [bound["job"]]})
+        return bound
+
+    def _WaitForJobChange(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        return self._CancelJob(bound)
+
+    def _SubmitJob(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+        for op in bound["ops"]:
+            self._check_op(op)
+        return bound
+
+    def _check_op(self, op: Mapping[str, Any]) -> None:
+        name = op["OP_ID"]
+        if name == "OP_INSTANCE_CREATE":
+            self._check_creation(op)
+        elif name in _INSTANCE_OPS:
+            self._check_words(op, _INSTANCE_PARAMS, "instance", needed=True)
+            if self._identity.group is not None:
+                self._check_words(op, _NODE_PARAMS, "node")
+        elif name in _NODE_OPS and self._identity.tag is None:
+            self._check_words(op, _NODE_PARAMS, "node", needed=True)
+        elif name == "OP_GROUP_SET_PARAMS" and self._identity.tag is None:
+            self._check_words(op, ("group_name",), "group", needed=True)
+        elif name in _TAG_OPS and op.get("kind") in ("instance", "node"):
+            self._check_words(op, ("name",), op["kind"], needed=True)
+        else:
+            raise self._refusal(name)
+
+    def _check_words(
+        self, op: Mapping[str, Any], params: Iterable[str], kind: str, *, needed: bool = False
+    ) -> None:
+        words: list[str] = []
+        for param in params:
+            value = op.get(param)
+            words += [value] if isinstance(value, str) else value or []
+        known = self._of_kind(kind) if words else set()
+        foreign = [word for word in words if word not in known]
+        if foreign:
+            raise self._refusal(f"anything with {kind} '{foreign[0]}'")
+        if needed and not words:
+            raise self._refusal(str(op["OP_ID"]))
+
+    def _check_creation(self, op: Mapping[str, Any]) -> None:
+        mine = self._identity
+        if op.get("mode") != "create" or any("adopt" in disk for disk in op.get("disks") or ()):
+            raise self._refusal("imports and adoptions")
+        if mine.tag is not None and mine.tag not in (op.get("tags") or ()):
+            raise self._refusal(f"creations without the tag '{mine.tag}'")
+        if mine.group is None:
+            return
+        if op.get("pnode") or op.get("pnode_uuid"):
+            self._check_words(op, _NODE_PARAMS, "node")
+        elif op.get("group_name") != mine.group:
+            raise self._refusal("creations without this group or one of its nodes")
+
+
+#: A filter that no object passes.
+_NOTHING = ["&", ["==", "name", ""], ["!=", "name", ""]]
+
+
+def _is_uuid(word: str) -> bool:
+    return len(word) == 36 and word.count("-") == 4 and "." not in word
