@@ -8,7 +8,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition check-hosts
+.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition test-api check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD and KVM (root; fifteen minutes)
 	@$(BIN)/python -m pytest -s test/hosts
+
+test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)
+	@RANDOM_REQUESTS_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest --timeout 3000 -s test/cluster/test_cluster_rapi_random.py
 
 lint: $(VENV)/dev.stamp ## style (ruff)
 	@$(BIN)/ruff check .

@@ -96,7 +96,7 @@ class _Api:
             if match is not None and not route.reads:
                 conditional.check_match(call, reader, match)
             answer = conditional.encoded(route.handler(call))
-            if route.reads:
+            if route.reads and not route.waits:
                 tag = conditional.etag(answer.data, answer.version)
                 resp.set_header("ETag", tag)
                 if conditional.unchanged(tag, req.get_header("If-None-Match")):

@@ -39,7 +39,7 @@ def _tags(header: str) -> list[str]:
 def target(route: Route, table: Mapping[str, Mapping[str, Route]]) -> Route | None:
     """The GET route whose answer a change is compared with: its own path, or the object above."""
     found = (methods.get("GET") for methods in table.values())
-    readers = {_shape(reader.path): reader for reader in found if reader and reader.reads}
+    readers = {_shape(reader.path): reader for reader in found if reader and _is_plain(reader)}
     parts = route.path.split("/")
     while len(parts) > 2:
         reader = readers.get(_shape("/".join(parts)))
@@ -47,6 +47,11 @@ def target(route: Route, table: Mapping[str, Mapping[str, Route]]) -> Route | No
             return reader
         parts.pop()
     return readers.get(_CLUSTER)
+
+
+def _is_plain(reader: Route) -> bool:
+    """Whether its answer depends on nothing but the path."""
+    return reader.reads and not reader.waits and not any(arg.required for arg in reader.query)
 
 
 def _shape(path: str) -> str:

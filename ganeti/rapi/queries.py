@@ -54,7 +54,7 @@ ROUTES = (
     Route("GET", "/2/query/{resource}", "Query fields of all objects of a kind", _get,
           access=_ACCESS, query=(_NEEDED,), answer=schemas.QUERY, statuses=(404,)),
     Route("PUT", "/2/query/{resource}", "Query fields of the objects that pass a filter", _put,
-          access=_ACCESS, query=(_FIELDS,), body=lambda: schemas.QUERY_BODY,
+          access=_ACCESS, query=(_FIELDS,), body=lambda: schemas.QUERY_BODY, safe=True,
           answer=schemas.QUERY, statuses=(404,)),
     Route("GET", "/2/query/{resource}/fields", "Describe the fields of a kind", _fields,
           query=(_FIELDS,), answer=schemas.FIELDS, statuses=(404,)),

@@ -128,6 +128,8 @@ class Route:
     body_required: bool = False
     answer: Mapping[str, Any] = field(default_factory=dict)
     opcode: type[OpCode] | None = None
+    #: whether it changes nothing although its method says otherwise
+    safe: bool = False
     #: statuses of its own, besides those that every route may answer with
     statuses: tuple[int, ...] = ()
     #: version of the object as it is now (None: there is none), cheaper than the handler
@@ -143,4 +145,4 @@ class Route:
     @property
     def reads(self) -> bool:
         """Whether it answers with the state of something and changes nothing."""
-        return self.method == "GET" and self.opcode is None
+        return self.safe or (self.method == "GET" and self.opcode is None)

@@ -25,7 +25,7 @@ ERROR: Schema = {
 #: Whether it worked, and a text for people.
 DONE: Schema = {
     "type": "array",
-    "prefixItems": [{"type": "boolean"}, {"type": "string"}],
+    "items": {"type": ["boolean", "string"]},
     "minItems": 2,
     "maxItems": 2,
 }
@@ -49,7 +49,7 @@ QUERY: Schema = {
             "description": "Per object and field: status (0 is normal) and value",
             "items": {
                 "type": "array",
-                "items": {"type": "array", "prefixItems": [INTEGER, {}], "minItems": 2},
+                "items": {"type": "array", "minItems": 2, "maxItems": 2},
             },
         },
     },
@@ -109,4 +109,4 @@ def record(fields: tuple[str, ...], more: tuple[str, ...] = ()) -> Schema:
 
 def listing(names: Schema, objects: Schema) -> Schema:
     """What a list resource answers: names, or with ``bulk=1`` whole objects."""
-    return {"oneOf": [names, {"type": "array", "items": objects}]}
+    return {"anyOf": [names, {"type": "array", "items": objects}]}
