@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ganeti.model.config import Config
@@ -46,6 +46,19 @@ def expected(config: Config, instances: Iterable[Instance]) -> dict[str, dict[st
                     here = found.setdefault(node, {})
                     here[name(volume)] = Expected(instance, disk, volume.size)
     return found
+
+
+def to_come(disks: Sequence[Disk], volume: Disk) -> list[list[int]]:
+    """What will be made in the group of a volume after it, as :data:`~ganeti.rpc.objects.BATCH`.
+
+    ``disks`` are those that one node makes in this order; ``volume`` is of the first of them.
+    """
+    first, *later = [
+        [each for each in of_disk(disk) if each.logical_id[0] == volume.logical_id[0]]
+        for disk in disks
+    ]
+    rest = first[first.index(volume) + 1 :]
+    return [[each.size for each in rest], *([e.size for e in each] for each in later if each)]
 
 
 def groups(config: Config) -> set[str]:

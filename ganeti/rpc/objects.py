@@ -16,6 +16,12 @@ from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, Migration
 RunEpoch = tuple[int, int]
 
 
+#: Key of ``NodeDisk.dynamic_params`` of a logical volume that is to be made: sizes in MiB of the
+#: volumes that follow it in its group, in sets that belong close together. The volume itself
+#: belongs to the first set.
+BATCH = "batch"
+
+
 class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
     """A disk for the node side; ``params`` are complete logical parameters of its template."""
 

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from ganeti import errors
+from ganeti.config import volumes
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -19,6 +22,7 @@ from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import BATCH
 from ganeti.storage.interface import Traits
 from ganeti.storage.registry import TEMPLATES
 
@@ -82,16 +86,22 @@ def create(
     """
     only = None if nodes is None else set(nodes)
     make_directories(ctx, instance, disks)
-    for disk in disks:
+    for index, disk in enumerate(disks):
         for node in nodes_of(ctx.config, disk, instance.primary_node):
             if only is None or node.uuid in only:
-                _create(ctx, instance, disk, node)
+                later = [each for each in disks[index + 1 :] if node.uuid in each.nodes]
+                _create(ctx, instance, disk, node, later)
 
 
-def _create(ctx: Context, instance: Instance, disk: Disk, node: Node) -> None:
-    """Make a disk on one node, what it is built on first."""
-    for part in (*disk.children, disk):
-        wire = annotate.disk(ctx.config, part, node.group)
+def _create(
+    ctx: Context, instance: Instance, disk: Disk, node: Node, later: Sequence[Disk]
+) -> None:
+    """Make a disk on one node, what it is built on first; ``later`` will follow there."""
+    whole = annotate.disk(ctx.config, disk, node.group)
+    for part, wire in zip((*disk.children, disk), (*whole.children, whole)):
+        if part in volumes.of_disk(disk):
+            batch = {BATCH: volumes.to_come([disk, *later], part)}
+            wire = msgspec.structs.replace(wire, dynamic_params=batch)
         ctx.undo.callback(_remove_again, ctx, part, node, disk.iv_name)
         try:
             ctx.rpc.one(

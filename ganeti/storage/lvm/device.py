@@ -17,14 +17,11 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors, paths
-from ganeti.rpc.objects import BlockDevStatus, LocalDisk, NodeDisk
+from ganeti.rpc.objects import BATCH, BlockDevStatus, LocalDisk, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.lvm import allocation, report, tool
 
 MIB = 1024 * 1024
-#: Key of ``NodeDisk.dynamic_params``: sizes in MiB of the volumes of the instance that will be
-#: made after this one, in sets that belong closest together.
-BATCH = "batch"
 #: Seconds to wait for another change of the same volume group by this daemon.
 GROUP_WAIT = 600.0
 
@@ -276,7 +273,8 @@ class LvmDevice(Device):
                 chosen = self._choose_exclusive(uses, -(-size * MIB // step))
                 return chosen, min(max(wanted, 1), len(chosen))
             rooms = [allocation.Room(u.name, u.free // step, tag in u.tags) for u in uses]
-            batch = [[size], *self.disk.dynamic_params.get(BATCH, [])]
+            beside, *later = self.disk.dynamic_params.get(BATCH) or [[]]
+            batch = [[size, *beside], *later]
             extents = [[-(-each * MIB // step) for each in together] for together in batch]
             if wanted > 1:
                 striped = allocation.stripe(rooms, extents[0][0], wanted)
@@ -292,7 +290,7 @@ class LvmDevice(Device):
             return list(allocation.place(rooms, batch)[0][0])
         except allocation.NoRoomError:
             # The rest of the instance will not fit; this volume may.
-            return list(allocation.place(rooms, batch[:1])[0][0])
+            return list(allocation.place(rooms, [batch[0][:1]])[0][0])
 
     def _choose_exclusive(self, uses: Sequence[report.PhysicalUse], extents: int) -> list[str]:
         if not self.disk.spindles:

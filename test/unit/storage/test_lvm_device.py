@@ -12,7 +12,7 @@ from loop_lvm import LoopDisks
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
 from ganeti.paths import Paths
-from ganeti.rpc.objects import NodeDisk
+from ganeti.rpc.objects import BATCH, NodeDisk
 from ganeti.storage import registry
 from ganeti.storage.interface import Environment, PlanRequest
 from ganeti.storage.lvm import device as lvm
@@ -87,7 +87,7 @@ def test_a_batch_is_put_where_all_of_it_fits(disks: LoopDisks) -> None:
     disks.lvm("lvcreate", "-n", "old", "-L", "32m", "--yes", "xenvg", disks.devices[0])
     disks.lvm("lvcreate", "-n", "old2", "-L", "40m", "--yes", "xenvg", disks.devices[2])
     # 96 MiB together: only the second disk has the room, though each part fits everywhere.
-    first = volume("u1.disk0", dynamic_params={lvm.BATCH: [[40], [16]]})
+    first = volume("u1.disk0", dynamic_params={BATCH: [[], [40], [16]]})
     first.create(40, info="originstname+web1")
     assert look("u1.disk0").disks == [disks.devices[1]]
 
