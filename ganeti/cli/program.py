@@ -39,10 +39,13 @@ def _run(program: Program, words: list[str]) -> int:
     if name == _VERSION:
         print(f"{program.name} (ganeti {constants.RELEASE_VERSION}) {constants.RELEASE_VERSION}")
         return constants.EXIT_SUCCESS
-    command = program.find(name)
+    command, rest = program.find(name), words[1:]
+    if command is None and rest:
+        # Some names have two words: "token add".
+        command, rest = program.find(f"{name} {rest[0]}"), rest[1:]
     if command is None:
         return _overview(program, name)
-    return _run_command(program, command, words[1:])
+    return _run_command(program, command, rest)
 
 
 def _overview(program: Program, name: str) -> int:

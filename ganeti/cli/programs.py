@@ -54,3 +54,4 @@ OS = Program("gnt-os", "Look at OS definitions and their settings.", ("ganeti.cl
 DEBUG = Program(
     "gnt-debug", "Test and inspect the cluster manager.", ("ganeti.cli.debug_commands",)
 )
+RAPI = Program("gnt-rapi", "Say who may use the remote API.", ("ganeti.cli.rapi_commands",))

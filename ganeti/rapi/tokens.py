@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files
 from ganeti.rapi import permissions, users
 from ganeti.rapi.identity import Identity
 
@@ -121,7 +120,7 @@ def add(
     """
     users.check_name(name)
     granted = sorted(permissions.parse(held))
-    with files.FileLock(path.with_name(f".{path.name}.lock")).hold():
+    with users.locked(path):
         known = list(read(path))
         if any(token.name == name and not token.expired(now) for token in known):
             raise errors.ParseError(
@@ -140,7 +139,7 @@ def add(
 def revoke(path: Path, names: Iterable[str]) -> list[str]:
     """Take tokens out by name or id; the words that name none."""
     wanted = set(names)
-    with files.FileLock(path.with_name(f".{path.name}.lock")).hold():
+    with users.locked(path):
         known = list(read(path))
         kept = [token for token in known if not {token.name, token.id} & wanted]
         if len(kept) < len(known):

@@ -10,6 +10,7 @@ import hmac
 import os
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,16 +121,22 @@ def edit(path: Path, name: str, line: str | None) -> bool:
     Gives whether the user was there. The file keeps owner and mode; a new one gets 0640 and the
     owner of its directory.
     """
-    old = files.read_text(path).splitlines() if path.exists() else []
-    kept = [text for text in old if text.startswith("#") or text.split(None, 1)[:1] != [name]]
-    there = len(kept) < len(old)
-    write_private(path, "".join(f"{text}\n" for text in [*kept, *([line] if line else [])]), 0o640)
-    return there
+    with locked(path):
+        old = files.read_text(path).splitlines() if path.exists() else []
+        kept = [text for text in old if text.startswith("#") or text.split(None, 1)[:1] != [name]]
+        new = [*kept, line] if line else kept
+        write_private(path, "".join(f"{text}\n" for text in new), 0o640)
+    return len(kept) < len(old)
+
+
+def locked(path: Path) -> AbstractContextManager[None]:
+    """Keep others from changing a file meanwhile; makes its directory."""
+    files.ensure_dir(path.parent)
+    return files.FileLock(path.with_name(f".{path.name}.lock")).hold()
 
 
 def write_private(path: Path, text: str, mode: int) -> None:
     """Replace a file that the daemon's user reads; a new one belongs to its directory's owner."""
-    files.ensure_dir(path.parent)
     model = path if path.exists() else path.parent
     facts = model.stat()
     if model is path:

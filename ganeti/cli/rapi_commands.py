@@ -1,0 +1,278 @@
+"""gnt-rapi: users and tokens of the remote API.
+
+Works on files of the master node, then lets the master copy them to the master candidates.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from ganeti import errors, paths
+from ganeti.base import files, units
+from ganeti.base.text import join_names
+from ganeti.cli import formats, jobs, notices, output
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many, one
+from ganeti.cli.option import value
+from ganeti.cli.programs import RAPI
+
+_PERMISSIONS = value(
+    "-p", "--permissions", dest="permissions", kind="list", metavar="<permission>,...",
+    help="What is allowed: read, write, @admin, @operator, @readonly, single ones such as"
+    " instance.startup or instance.*, and with a minus what is not",
+)  # fmt: skip
+_EXPIRES = value(
+    "--expires", dest="expires", metavar="<time>",
+    help="End of the token after so long, such as 12h, 90d or 26w; never without it",
+)  # fmt: skip
+_GROUP = value("--group", dest="group", metavar="<group>",
+               help="Limit the token to the nodes and instances of a node group")  # fmt: skip
+_TAG = value("--tag", dest="tag", metavar="<tag>",
+             help="Limit the token to instances with a tag")  # fmt: skip
+_TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
+
+
+@RAPI.command("user add", one("name"), options=(_PERMISSIONS,))
+def user_add(call: Call) -> None:
+    """Add a user.
+
+    The password is asked for on the terminal, or read from the first line of standard input; it
+    is kept as a bcrypt hash. The remote API knows the user at once. Without permissions a user can
+    read what is open to all users.
+
+      gnt-rapi user add --permissions @operator,-instance.console anna
+    """
+    _check_master()
+    _set_user(call, call.args[0], new=True)
+    _distribute(call)
+
+
+@RAPI.command("user passwd", one("name"), options=(_PERMISSIONS,))
+def user_passwd(call: Call) -> None:
+    """Change the password of a user, and the permissions if they are given.
+
+    The password is asked for on the terminal, or read from the first line of standard input.
+    """
+    _check_master()
+    _set_user(call, call.args[0], new=False)
+    _distribute(call)
+
+
+@RAPI.command("user remove", one("name"))
+def user_remove(call: Call) -> None:
+    """Remove a user; connections that are open go on until their next request."""
+    _check_master()
+    _remove_user(call.args[0])
+    _distribute(call)
+
+
+@RAPI.command("user list", options=_TABLE)
+def user_list(call: Call) -> None:
+    """List users with their permissions and the form in which their password is kept."""
+    _list_users(call)
+
+
+@RAPI.command("token add", one("name"), options=(_PERMISSIONS, _EXPIRES, _GROUP, _TAG))
+def token_add(call: Call) -> None:
+    """Make a token, a secret for a program in place of a password, and print it.
+
+    It is shown only now; a digest of it is kept. It is sent as 'Authorization: Bearer <token>',
+    or as the password of any user. With --group or --tag it knows no other objects.
+
+      gnt-rapi token add --permissions read --expires 90d monitoring
+    """
+    _check_master()
+    _add_token(call, call.args[0])
+    _distribute(call)
+
+
+@RAPI.command("token revoke", many("token", 1), usage="<name or id>...")
+def token_revoke(call: Call) -> None:
+    """Revoke tokens; the next request with one of them is refused."""
+    _check_master()
+    from ganeti.rapi import tokens
+
+    unknown = tokens.revoke(paths.current().rapi_tokens, call.args)
+    _distribute(call)
+    if unknown:
+        raise errors.OpPrereqError(
+            f"There is no token {join_names(unknown)}", errors.ErrorCode.NOENT
+        )
+
+
+@RAPI.command("token list", options=_TABLE)
+def token_list(call: Call) -> None:
+    """List tokens with their permissions, scope and end."""
+    _list_tokens(call)
+
+
+def _check_master() -> None:
+    from ganeti.luxi.client import explain_absence, master_name
+
+    where = paths.current()
+    if master_name(where) != paths.hostname():
+        raise explain_absence(where.luxi_socket, where)
+
+
+def _distribute(call: Call) -> None:
+    """Have the files on all master candidates; without it they come with the next change."""
+    try:
+        jobs.run_op(call, "OP_CLUSTER_REDIST_CONF")
+    except errors.GanetiError as err:
+        notices.warn(
+            "the change is made on this node but not sent to the master candidates:"
+            f" {errors.text(err)} (gnt-cluster redist-conf tries again)"
+        )
+
+
+# users
+
+
+def _set_user(call: Call, name: str, *, new: bool) -> None:
+    from ganeti.rapi import passwords, users
+
+    path = paths.current().rapi_users
+    users.check_name(name)
+    words = _words_of(path, name)
+    if new == (words is not None):
+        text = "exists already; 'passwd' changes it" if new else "does not exist"
+        raise errors.OpPrereqError(
+            f"User '{name}' {text}", errors.ErrorCode.EXISTS if new else errors.ErrorCode.NOENT
+        )
+    granted = call.opts.permissions
+    if granted is not None:
+        _check_permissions(granted)
+    elif words is not None:
+        granted = words
+    line = f"{name} {passwords.store(_password(name))} {','.join(granted or ())}"
+    users.edit(path, name, line.rstrip())
+
+
+def _words_of(path: Any, name: str) -> list[str] | None:
+    """The permissions of a user as they are written; None when there is no such user."""
+    found = None
+    for text in files.read_text(path).splitlines() if path.exists() else ():
+        words = text.split(None, 2)
+        if words[:1] == [name] and len(words) > 1:
+            found = words[2].split(",") if len(words) > 2 else []
+    return found
+
+
+def _check_permissions(words: Iterable[str]) -> None:
+    from ganeti.rapi import permissions
+    from ganeti.rapi.identity import permission_of
+    from ganeti.rapi.routes import ROUTES
+
+    known = {permission_of(route.method, route.path) for route in ROUTES}
+    strange = permissions.unknown(permissions.parse(words), known)
+    if strange:
+        raise errors.OpPrereqError(
+            f"No request needs {join_names(strange)}; known are {join_names(sorted(known), 200)}",
+            errors.ErrorCode.INVAL,
+        )
+
+
+def _password(name: str) -> str:
+    """Ask on the terminal, twice, or read a line of standard input."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    from getpass import getpass
+
+    first = getpass(f"Password of {name}: ")
+    if getpass("The same again: ") != first:
+        raise errors.OpPrereqError("The passwords differ", errors.ErrorCode.INVAL)
+    return first
+
+
+def _remove_user(name: str) -> None:
+    from ganeti.rapi import users
+
+    if not users.edit(paths.current().rapi_users, name, None):
+        raise errors.OpPrereqError(f"There is no user '{name}'", errors.ErrorCode.NOENT)
+
+
+def _list_users(call: Call) -> None:
+    from ganeti.rapi import users
+
+    path = paths.current().rapi_users
+    found, problems = users.parse(files.read_text(path) if path.exists() else "")
+    records = [
+        {
+            "name": item.name,
+            "permissions": _words_of(path, item.name) or [],
+            "password": _kind(item.stored),
+        }
+        for item in sorted(found.values(), key=lambda item: item.name)
+    ]
+    for problem in problems:
+        notices.warn(f"{path}, {problem}")
+    _show(call, ("name", "permissions", "password"), ("Name", "Permissions", "Password"), records)
+
+
+def _kind(stored: str) -> str:
+    scheme, closed, _ = stored.partition("}")
+    return scheme[1:].lower() if closed and stored.startswith("{") else "cleartext"
+
+
+# tokens
+
+
+def _add_token(call: Call, name: str) -> None:
+    from ganeti.rapi import tokens
+
+    opts, now = call.opts, time.time()
+    _check_permissions(opts.permissions or ())
+    if opts.group is not None:
+        call.client.query("group", ["name"], ["==", "name", opts.group])  # fails for no group
+    print(
+        tokens.add(
+            paths.current().rapi_tokens, name, opts.permissions or (), now=now,
+            expires=None if opts.expires is None else now + units.parse_timespec(opts.expires),
+            group=opts.group, tag=opts.tag,
+        )
+    )  # fmt: skip
+
+
+def _list_tokens(call: Call) -> None:
+    from ganeti.rapi import tokens
+
+    now = time.time()
+    records = [
+        {
+            "id": item.id,
+            "name": item.name,
+            "permissions": item.permissions,
+            "group": item.group,
+            "tag": item.tag,
+            "created": item.created,
+            "expires": item.expires,
+            "expired": item.expired(now),
+        }
+        for item in sorted(tokens.read(paths.current().rapi_tokens), key=lambda item: item.name)
+    ]
+    titles = ("Id", "Name", "Permissions", "Group", "Tag", "Created", "Expires", "Expired")
+    _show(call, tuple(title.lower() for title in titles), titles, records)
+
+
+def _show(
+    call: Call, names: tuple[str, ...], titles: tuple[str, ...], records: list[dict[str, Any]]
+) -> None:
+    form = formats.wanted(call)
+    headers = not call.opts.no_headers
+    if form is not None:
+        output.print_lines(formats.lines(form, names, records, headers=headers))
+        return
+    rows = [[_cell(name, record[name]) for name in names] for record in records]
+    output.print_lines(output.table(titles, rows, right=[False] * len(names),
+                                    separator=call.opts.separator, headers=headers))  # fmt: skip
+
+
+def _cell(name: str, item: Any) -> str:
+    if name in ("created", "expires") and item is not None:
+        return output.timestamp(item)
+    if isinstance(item, bool):
+        return output.yes_no(item)
+    return output.joined(item) if isinstance(item, list) else "-" if item is None else str(item)
