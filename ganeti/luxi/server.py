@@ -78,6 +78,18 @@ class Reply:
         close = isinstance(err, errors.RequestError)
         self._server.send(self._connection, self, calls.encode_error(err), close=close)
 
+    def run(self, work: Callable[[], None]) -> None:
+        """Do something that answers; what it raises is the answer. Not if nobody waits any more."""
+        if not self._open:
+            return
+        try:
+            work()
+        except errors.GanetiError as err:
+            self.fail(err)
+        except Exception as err:  # noqa: BLE001 - reported to the client and to the log
+            _LOG.exception("request failed with a bug")
+            self.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
+
     def abandon(self) -> None:
         """The client is gone; tell whoever works for it."""
         if self._take() and self.on_abandoned is not None:
@@ -350,13 +362,7 @@ class LuxiServer:
     def _handle(
         self, connection: _Connection, name: str, args: dict[str, Any], reply: Reply
     ) -> None:
-        try:
-            self._handler(name, args, connection.peer, reply)
-        except errors.GanetiError as err:
-            reply.fail(err)
-        except Exception as err:  # noqa: BLE001 - reported to the client and to the log
-            _LOG.exception("request failed with a bug")
-            reply.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
+        reply.run(lambda: self._handler(name, args, connection.peer, reply))
 
     def send(
         self, connection: _Connection, reply: Reply | None, data: bytes, *, close: bool

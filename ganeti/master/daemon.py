@@ -134,6 +134,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     stop.wait()
     _LOG.info("stopping")
     server.stop()
+    service.stop()
     waiting.stop()
     # What a deposed master still has to do, it may not do any more.
     if not core.stop(0.0 if deposed.is_set() else options.stop_timeout):

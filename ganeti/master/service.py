@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -22,20 +24,34 @@ from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.tags import target as tag_target
 from ganeti.query import engine
-from ganeti.query.classic import EXPORT_FIELDS, classic
+from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
 
 Args = dict[str, Any]
 
 #: Longest name of a user that a client may speak for.
 _MAX_USER = 256
+#: Queries that wait for nodes at the same time.
+_LIVE = 16
+
+
+@dataclass(frozen=True)
+class _Live:
+    """An answer that needs calls to nodes."""
+
+    get: Callable[[], Any]
 
 
 class Service:
-    """Answers requests; called by the pool threads of the LUXI server."""
+    """Answers requests; called by the pool threads of the LUXI server.
+
+    Queries that call nodes have threads of their own: when a node hangs, so do they, and nothing
+    else.
+    """
 
     def __init__(self, core: Core, waiting: Waiting) -> None:
         self._core = core
         self._waiting = waiting
+        self._live = ThreadPoolExecutor(_LIVE, thread_name_prefix="live")
         core.queue.add_listener(waiting.changed)
         self._events = Events(core.queue, core.clock)
         core.queue.add_listener(self._job_changed)
@@ -85,7 +101,15 @@ class Service:
         function = self._methods.get(method)
         if function is None:
             raise errors.GenericError(f"method {method} is internal or not built in this version")
-        reply.ok(function(args, peer))
+        answer = function(args, peer)
+        if isinstance(answer, _Live):
+            self._live.submit(reply.run, lambda: reply.ok(answer.get()))
+        else:
+            reply.ok(answer)
+
+    def stop(self) -> None:
+        """Begin no more queries of nodes; those in work are not waited for."""
+        self._live.shutdown(wait=False, cancel_futures=True)
 
     @staticmethod
     def at_once(method: str, args: Args) -> bool:
@@ -95,8 +119,14 @@ class Service:
     # queries -----------------------------------------------------------------------------
 
     def _query(self, args: Args, _peer: Credentials) -> Any:
-        what = str(args["what"])
-        return engine.query(self._core.sources(), what, args["fields"], args["qfilter"])
+        query = engine.Query(str(args["what"]), args["fields"], args["qfilter"])
+        return self._run(query, lambda answer: answer)
+
+    def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], Any]) -> Any:
+        sources = self._core.sources()
+        if query.asks_nodes:
+            return _Live(lambda: finish(query.run(sources)))
+        return finish(query.run(sources))
 
     @staticmethod
     def _query_fields(args: Args, _peer: Credentials) -> Any:
@@ -104,7 +134,8 @@ class Service:
 
     def _classic(self, what: str, args: Args) -> Any:
         lock = bool(args.get("lock", False))
-        return classic(self._core.sources(), what, args["names"], args["fields"], lock)
+        query = compiled(self._core.sources(), what, args["names"], args["fields"], lock)
+        return self._run(query, bare)
 
     def _query_exports(self, args: Args, _peer: Credentials) -> Any:
         names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}

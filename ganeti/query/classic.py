@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti.errors import ErrorCode, OpPrereqError
-from ganeti.query.engine import Query, kind_of
+from ganeti.query.engine import Query, QueryAnswer, kind_of
 from ganeti.query.field import Kind
 from ganeti.query.live import Sources
 
@@ -15,13 +15,25 @@ EXPORT_FIELDS = ("node", "export")
 
 
 def classic(
+    sources: Sources, what: str, names: Sequence[Any] | None, fields: Sequence[str]
+) -> list[list[Any]]:
+    """Rows of bare values at once; see :func:`compiled` and :func:`bare`."""
+    return bare(compiled(sources, what, names, fields).run(sources))
+
+
+def bare(answer: QueryAnswer) -> list[list[Any]]:
+    """Rows of bare values, None where a value has a status other than normal."""
+    return [[value for _, value in row] for row in answer["data"]]
+
+
+def compiled(
     sources: Sources,
     what: str,
     names: Sequence[Any] | None,
     fields: Sequence[str],
     use_locking: bool = False,
-) -> list[list[Any]]:
-    """Rows of bare values, None where a value has a status other than normal.
+) -> Query:
+    """The query that an old call means.
 
     ``names`` may be full names, short names or uuids; nothing or an empty list means all. They
     select: a name that matches nothing is silently absent. Jobs are looked up by id instead: one
@@ -43,8 +55,7 @@ def classic(
         nodes = sources.config.nodes
         names = [nodes[name].name if name in nodes else name for name in names]
     qfilter = name_filter(kind, names) if names else None
-    answer = Query(kind, fields, qfilter, look_up=what == "job").run(sources)
-    return [[value for _, value in row] for row in answer["data"]]
+    return Query(kind, fields, qfilter, look_up=what == "job")
 
 
 def name_filter(kind: Kind[Any], names: Sequence[Any]) -> list[Any]:

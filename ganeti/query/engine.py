@@ -17,7 +17,7 @@ from ganeti.filters import compile, shape, tree
 from ganeti.filters.compile import Cell, Column, Operand
 from ganeti.filters.patterns import Budget
 from ganeti.query.field import UNKNOWN, Context, Field, Kind, in_order, unknown
-from ganeti.query.live import Need, Sources
+from ganeti.query.live import NODE_CALLS, Need, Sources
 from ganeti.query.registry import KINDS
 
 #: Columns of one query.
@@ -96,6 +96,11 @@ class Query:
     def definitions(self) -> list[dict[str, str]]:
         """Definitions of the columns."""
         return [field.definition if field else unknown(name) for name, field in self.columns]
+
+    @property
+    def asks_nodes(self) -> bool:
+        """Whether :meth:`run` calls nodes, and so may take as long as one of them hangs."""
+        return not NODE_CALLS.isdisjoint(self.needs)
 
     def run(self, sources: Sources) -> QueryAnswer:
         """The answer, from one snapshot; blocks only for live data, when it is needed.

@@ -47,6 +47,22 @@ class Need(Enum):
     FACTS = "facts"
 
 
+#: Needs for which nodes are called, which may take as long as a node hangs.
+NODE_CALLS = frozenset(
+    {
+        Need.NODE,
+        Need.NODE_STORAGE,
+        Need.NODE_SPINDLES,
+        Need.NODE_HYPERVISOR,
+        Need.INSTANCES,
+        Need.CONSOLES,
+        Need.EXPORTS,
+        Need.OS,
+        Need.EXTSTORAGE,
+    }
+)
+
+
 class NodeState(Enum):
     """How a node took a call; the value is the status of fields made of its answer."""
 

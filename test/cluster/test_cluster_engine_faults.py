@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from local_cluster import TOOL, Cluster, wait_for
 
 from ganeti import constants
 from ganeti.base.file_journal import FileJournal
+from ganeti.luxi.client import Client
 
 NEEDS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
 
@@ -170,6 +172,32 @@ def test_a_thousand_clients_that_say_half_a_word(cluster: Cluster) -> None:
     cluster.ok("job list")
 
 
+def test_queries_of_a_node_that_hangs_delay_no_others(cluster: Cluster) -> None:
+    pid = cluster.pid(constants.NODED, "node2")
+    assert pid
+    os.kill(pid, signal.SIGSTOP)
+    answers: list[list[list[object]]] = []
+
+    def ask() -> None:
+        with Client(cluster.paths().luxi_socket) as client:
+            answers.append(client.query_nodes([], ["name", "mfree"]))
+
+    asking = [threading.Thread(target=ask) for _ in range(40)]
+    try:
+        for thread in asking:
+            thread.start()
+        with Client(cluster.paths().luxi_socket, io_timeout=2.0) as client:
+            for _ in range(20):
+                assert client.query_nodes([], ["name"])
+                client.submit_job([{"OP_ID": "OP_TAGS_GET", "kind": "cluster", "name": None}])
+            assert not answers  # all of them still wait
+    finally:
+        os.kill(pid, signal.SIGCONT)
+        for thread in asking:
+            thread.join(60)
+    assert len(answers) == 40
+
+
 def test_a_candidate_that_hangs_delays_nobody(cluster: Cluster) -> None:
     pid = cluster.pid(constants.NODED, "node3")
     assert pid is not None
@@ -202,6 +230,10 @@ def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
     wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
 
 
+def same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.read_bytes() == other.read_bytes()
+
+
 def test_candidates_have_the_same_files_in_the_end(cluster: Cluster) -> None:
     cluster.ok("cluster add-tags", "last-change")
     number = cluster.ok("debug delay --submit", "0.001").err.split()[-1]
@@ -211,7 +243,7 @@ def test_candidates_have_the_same_files_in_the_end(cluster: Cluster) -> None:
         where = cluster.paths(node)
         copy = where.queue / master.name
         wait_for(
-            lambda copy=copy: copy.exists() and copy.read_bytes() == master.read_bytes(),
+            lambda copy=copy: same(master, copy),
             f"the job on {node}",
         )
         text = where.config_file.read_text() + where.journal_file.read_text()

@@ -257,7 +257,10 @@ def test_old_master_is_dead_and_returns(fresh: Cluster) -> None:
     wait_for(sent_away, "node1 to know the master", timeout=40)
     ours = fresh.paths("node2").queue / f"job-{queued}"
     copy = fresh.paths("node1").queue / f"job-{queued}"
-    wait_for(lambda: copy.read_bytes() == ours.read_bytes(), "the jobs to be on node1")
+    wait_for(
+        lambda: ours.exists() and copy.exists() and copy.read_bytes() == ours.read_bytes(),
+        "the jobs to be on node1",
+    )
 
 
 def test_frozen_master_is_fenced(fresh: Cluster) -> None:

@@ -49,9 +49,15 @@ def jobs_per_second(cluster: Cluster, count: int = 1000) -> Figures:
 
 def jobs_with_one_candidate(cluster: Cluster) -> Figures:
     """The same when no other node keeps copies of the state."""
+    with _one_candidate(cluster):
+        return jobs_per_second(cluster)
+
+
+@contextlib.contextmanager
+def _one_candidate(cluster: Cluster) -> Iterator[None]:
     _set_pool(cluster, 1)
     try:
-        return jobs_per_second(cluster)
+        yield
     finally:
         _set_pool(cluster, 10)
 
@@ -70,6 +76,12 @@ def one_job(cluster: Cluster, runs: int = 50) -> Figures:
         cluster.wait(number)
         whole.append(time.perf_counter() - begin)
     return {"submit_to_success": spread(whole), "submit_call": spread(submit)}
+
+
+def one_job_one_candidate(cluster: Cluster) -> Figures:
+    """The same when no other node keeps copies of the state."""
+    with _one_candidate(cluster):
+        return one_job(cluster)
 
 
 def instance_life(cluster: Cluster, runs: int = 10) -> Figures:
@@ -177,6 +189,7 @@ def small_cluster(directory: Path) -> Figures:
             ("no_op_jobs", jobs_per_second),
             ("no_op_jobs_one_candidate", jobs_with_one_candidate),
             ("one_job", one_job),
+            ("one_job_one_candidate", one_job_one_candidate),
             ("instances", instance_life),
             ("parallel_adds", parallel_adds),
             ("commands", commands),
@@ -192,6 +205,20 @@ def small_cluster(directory: Path) -> Figures:
 def waiting_jobs(directory: Path) -> Figures:
     with _cluster(directory, 3) as cluster:
         return bench_jobs.waiting_jobs(cluster)
+
+
+def archived_jobs(directory: Path, count: int = 100_000) -> Figures:
+    """Submission beside a large archive."""
+    with _cluster(directory, 1) as cluster:
+        before = {"jobs": jobs_per_second(cluster), "one_job": one_job(cluster)}
+        cluster.stop_master()
+        bench_jobs.fill_archive(cluster.root, count)
+        begin = time.perf_counter()
+        cluster.start_master()
+        cluster.client.query_config_values(["cluster_name"])
+        started = round(time.perf_counter() - begin, 2)
+        after = {"jobs": jobs_per_second(cluster), "one_job": one_job(cluster)}
+        return {"0": before, str(count): after, "restart_seconds": started}
 
 
 def large_cluster(directory: Path, nodes: int) -> Figures:
@@ -234,6 +261,7 @@ def main() -> None:
         parts = {
             "three_nodes": lambda: small_cluster(base / "small"),
             "waiting_jobs": lambda: waiting_jobs(base / "waiting"),
+            "archived_jobs": lambda: archived_jobs(base / "archived"),
             "configuration_changes": lambda: bench_jobs.configuration_changes(base),
         }
         if options.large:

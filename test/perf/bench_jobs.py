@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ from typing import Any
 
 from measure import Cluster, Figures, create, delay, say, spread
 from synthetic import fill
+
+from ganeti import constants, paths
 
 LOCKED = "locked.example.com"
 
@@ -71,6 +74,20 @@ def _restart(cluster: Cluster) -> float:
     cluster.start_master()
     cluster.client.query_config_values(["cluster_name"])
     return round(time.perf_counter() - begin, 2)
+
+
+def fill_archive(root: Path, count: int) -> None:
+    """Make an archive of so many jobs; all are links to a few files (65,000 to each at most)."""
+    queue = paths.Paths(root).queue
+    (queue / "serial").write_text(f"{count}\n")
+    each = constants.JOBS_PER_ARCHIVE_DIR
+    for begin in range(0, count, each):
+        directory = queue / "archive" / str(begin // each)
+        directory.mkdir(exist_ok=True)
+        first = directory / f"job-{begin + each - 1}"
+        first.write_text('{"id": 1, "ops": []}')
+        for number in range(max(begin, 2000), begin + each - 1):
+            os.link(first, directory / f"job-{number}")
 
 
 def configuration_changes(

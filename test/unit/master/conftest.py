@@ -110,13 +110,15 @@ def master(root: Paths) -> Iterator[Master]:
     core = Core(root)
     core.replication.alone = True
     waiting = Waiting()
-    server = LuxiServer(root.luxi_socket, Service(core, waiting))
+    service = Service(core, waiting)
+    server = LuxiServer(root.luxi_socket, service)
     core.start()
     server.start()
     made = Master(core, waiting, root)
     yield made
     made.let_go()
     server.stop()
+    service.stop()
     waiting.stop()
     assert core.stop(20)
 

@@ -51,6 +51,7 @@ def test_a_job_from_submission_to_archive(client, master):
 def test_a_trusted_daemon_hands_in_jobs_for_its_users(client, master):
     job = client.submit_job([delay()], user="rapi:alice")
     wait_for(client, job)
+    master.core.job_files.settle()
     stored = json.loads((master.paths.queue / f"job-{job}").read_text())
     assert stored["submitter"]["user"] == "rapi:alice"
     assert stored["submitter"]["uid"] == os.getuid()
@@ -66,6 +67,7 @@ def test_names_of_users_are_short_texts(client, user):
 
 def test_others_speak_for_themselves_only(master):
     service, reply = Service(master.core, master.waiting), SimpleNamespace(ok=print)
+    service.stop()  # of its threads
     stranger = Credentials(pid=1, uid=54321, gid=54321)
     arguments = {"ops": [delay()], "key": None, "user": "rapi:alice"}
     with pytest.raises(errors.OpPrereqError, match="54321 may not hand in jobs for"):
