@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster
+from local_cluster import Cluster, wait_for
 from rapi_server import JSON, Api
 
 from ganeti import constants, paths
@@ -132,7 +132,9 @@ def test_jobs_and_history_name_the_user(api):
     trail = job["ops"][0]["reason"]
     assert trail[0][:2] == ["gnt:user", "for the test"]
     assert trail[1][:2] == ["gnt:library:rlib2:tags", "alice"]
-    stored = json.loads((api.cluster.paths().queue / f"job-{job['id']}").read_text())
+    path = api.cluster.paths().queue / f"job-{job['id']}"
+    wait_for(path.exists, "the file of the job")
+    stored = json.loads(path.read_text())
     assert stored["submitter"]["user"] == "rapi:alice"
     assert stored["submitter"]["uid"] == os.getuid()
     shown = api.cluster.ok("cluster history --limit 1").out
