@@ -235,6 +235,14 @@ class Paths:
             )
         )
 
+    @property
+    def iallocator_search_path(self) -> tuple[Path, ...]:
+        """Where allocators are looked for; the first directory that has a name wins."""
+        return (
+            self.under("/usr/local/lib/ganeti/iallocators"),
+            self.under("/usr/lib/ganeti/iallocators"),
+        )
+
 
 def current() -> Paths:
     """Paths of this process, by ``GANETI_ROOTDIR`` (the real root without it)."""

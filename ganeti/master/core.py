@@ -18,7 +18,7 @@ from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
-from ganeti.master import facts
+from ganeti.master import facts, settling
 from ganeti.master.distribution import Distribution
 from ganeti.master.replication import Replication, Snapshot
 from ganeti.master.sources import MasterSources
@@ -89,6 +89,10 @@ class Core:
         self.distribution.start()
         self.queue.start()
         threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
+        threading.Thread(target=self._settle, name="settling", daemon=True).start()
+
+    def _settle(self) -> None:
+        settling.settle(self.store.current, self.rpc, self.queue)
 
     def _take_address(self) -> None:
         """Put the address of the cluster on this node; without it only remote clients suffer."""

@@ -13,6 +13,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.disk_content import DiskContent
 from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
+from ganeti.node.external import External
 from ganeti.node.files import Files
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
@@ -51,13 +52,14 @@ class Node(NodeCalls):
         self.stop = self._replica.stop
         self._hooks = Hooks(context)
         self._master_ip = MasterIp(context, self._hooks)
+        self._external = External(context)
         self._disks = Disks(context)
         self._disk_content = DiskContent(context, self._disks)
         self._disk_states = DiskStates(self._disks)
         self._storage = Storage(self._disks)
         self._instances = Instances(context, self._disks)
         self._hotplug = Hotplug(context, self._disks)
-        self._migration = Migration(context, self._disks)
+        self._migration = Migration(context, self._disks, self._instances.rights)
         self._guest_os = GuestOs(context, self._disks)
         self._verifier = Verifier(
             context,
@@ -130,6 +132,15 @@ class Node(NodeCalls):
 
     def bridges_exist(self, bridges_list: list[str]) -> None:
         self._system.check_bridges(bridges_list)
+
+    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
+        return self._external.allocator(name, idata, default_iallocator_params)
+
+    def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
+        return self._external.oob(oob_program, command, remote_node, timeout)
+
+    def node_powercycle(self, hypervisor: str, hvparams: Json) -> str:
+        return self._system.powercycle(hypervisor)
 
     def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
         return self._system.tokens(token_request)

@@ -8,18 +8,21 @@ from ganeti import errors
 from ganeti.hypervisor.interface import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
+from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import MigrationStatus, NodeInstance
+from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 
 log = logging.getLogger(__name__)
 
 
 class Migration:
-    """Hands moves to the hypervisors; all methods raise HypervisorError when they refuse."""
+    """Hands moves to the hypervisors; all methods raise HypervisorError when they refuse,
+    and RunRightError when the master has not recorded that the instance is on its way."""
 
-    def __init__(self, context: NodeContext, disks: Disks) -> None:
+    def __init__(self, context: NodeContext, disks: Disks, rights: RunRights) -> None:
         self._context = context
         self._disks = disks
+        self._rights = rights
 
     # the source
 
@@ -34,6 +37,7 @@ class Migration:
     def begin(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         """Begin to send."""
         with self._context.instance(instance.name, "begin of a migration"):
+            self._rights.demand(instance, RightState.LEAVING)
             self._driver(instance).migrate(instance, target, live=live)
         log.info("instance %s is being moved to %s", instance.name, target)
 
@@ -52,6 +56,7 @@ class Migration:
     def accept(self, instance: NodeInstance, info: Json, address: str) -> str:
         """Wait for the instance at an address of this node; its disks must be assembled."""
         with self._context.instance(instance.name, "reception"):
+            self._rights.demand(instance, RightState.ARRIVING)
             try:
                 disks = self._disks.all_attached(instance)
             except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
@@ -65,6 +70,8 @@ class Migration:
     def finish_target(self, instance: NodeInstance, info: Json, *, success: bool) -> None:
         """See that the instance runs here, or end what waits for it."""
         with self._context.instance(instance.name, "end of a reception"):
+            if success:
+                self._rights.demand(instance, RightState.HERE)
             self._driver(instance).finish_target(instance, info, success=success)
         log.info(
             "instance %s %s", instance.name, "has arrived" if success else "is not awaited any more"

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import signal
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
+from ganeti.hypervisor.interface import PowerCycling
 from ganeti.model import ssconf_keys
 from ganeti.net import certs
 from ganeti.node import network
@@ -25,6 +27,10 @@ log = logging.getLogger(__name__)
 
 #: Changes with every boot of the host.
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: Takes orders for the kernel.
+SYSRQ = Path("/proc/sysrq-trigger")
+#: Seconds until a host restarts: the answer must get out before.
+REBOOT_DELAY = 2.0
 #: Seconds the master daemon gets to stop.
 MASTER_STOP_WAIT = 60.0
 
@@ -148,6 +154,25 @@ class System:
         if missing:
             raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
 
+    def powercycle(self, hypervisor: str) -> str:
+        """Restart this host in ``REBOOT_DELAY`` seconds; nothing is stopped before.
+
+        Raises:
+            HypervisorError: this node is a directory, not a host.
+        """
+        if self._context.paths.root != Path("/"):
+            raise errors.HypervisorError(
+                "this node lives in a directory and has no host of its own to restart;"
+                " tools/local-cluster kill-node ends all of it"
+            )
+        driver = self._context.hypervisor(hypervisor)
+        reboot = driver.powercycle if isinstance(driver, PowerCycling) else _reboot
+        timer = threading.Timer(REBOOT_DELAY, reboot)
+        timer.daemon = True
+        timer.start()
+        log.warning("this host restarts in %g s, as the master was asked to", REBOOT_DELAY)
+        return f"Reboot scheduled in {REBOOT_DELAY:g} seconds"
+
     def leave(self) -> None:
         """Forget the cluster and have the daemon stopped; disks of instances stay.
 
@@ -159,6 +184,11 @@ class System:
         log.warning("this node leaves the cluster")
         _remove(_cluster_files(self._context.paths))
         self._context.on_leave()
+
+
+def _reboot() -> None:
+    """Restart at once by the kernel: no disk is synchronised, no process ended."""
+    SYSRQ.write_text("b")
 
 
 def _remove(paths: Iterable[Path]) -> None:

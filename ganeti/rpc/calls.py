@@ -195,6 +195,21 @@ class NodeCalls(ABC):
         """Refuse when one of the bridges is missing."""
 
     @abstractmethod
+    @call(timeout=NORMAL)
+    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
+        """Run an allocator with the text of a request; gives what it wrote."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
+        """Run the out-of-band program for another node; gives what it wrote."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def node_powercycle(self, hypervisor: str, hvparams: Json) -> str:
+        """Restart this host at once, without stopping anything; answers before it does."""
+
+    @abstractmethod
     @call(timeout=FAST)
     def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
         """Public tokens of this node: for ``("ssl", "get", {})`` the digest of its client

@@ -8,7 +8,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate
+from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks
@@ -55,6 +55,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         for instance in sorted(instances, key=lambda item: item.name):
             if not instance.forthcoming:
                 self._instance(config, report, instance, running)
+        self._unfinished(config, report, online)
         self._orphans(config, report, running)
         report.section("Verifying disks")
         self._disks(config, report, online)
@@ -157,13 +158,34 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                     item.name,
                     f"should run on its primary node {primary.name}, but does not",
                 )
+        twice = item.name in running.get(primary.uuid, [])
+        repair = "failover --cleanup --ignore-consistency" if twice else "migrate --cleanup"
         for uuid, names in running.items():
             if uuid != primary.uuid and item.name in names:
                 report.error(
                     "EINSTANCEWRONGNODE",
                     "instance",
                     item.name,
-                    f"runs on node {config.nodes[uuid].name}, but belongs to {primary.name}",
+                    f"runs on node {config.nodes[uuid].name}{' too' if twice else ''}, but belongs"
+                    f" to {primary.name}; to repair it: gnt-instance {repair} {item.name}",
+                )
+
+    def _unfinished(self, config: Config, report: Report, nodes: list[Node]) -> None:
+        """Instances that were on their way when something ended."""
+        answers = self.ctx.rpc.many(nodes, NodeCalls.run_rights, [])
+        busy = {view.name for view in self.ctx.locks.snapshot() if view.owners}
+        for answer in answers.values():
+            for right in answer.value or ():
+                item = config.instances.get(right.uuid)
+                if item is None or f"{LockLevel.INSTANCE.label}/{item.name}" in busy:
+                    continue
+                report.error(
+                    "EINSTANCEWRONGNODE",
+                    "instance",
+                    item.name,
+                    f"a migration of it did not end (node {answer.node.name} has it on record as"
+                    f" {right.state.value}, the other node is {right.peer}); to repair it:"
+                    f" gnt-instance migrate --cleanup {item.name}",
                 )
 
     @staticmethod

@@ -9,7 +9,8 @@ import msgspec
 
 from ganeti.base import jsonio
 from ganeti.paths import Paths
-from ganeti.rpc.objects import NodeDisk, NodeInstance
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import NodeDisk, NodeInstance, RightState, RunRight
 
 INSTANCE = "web1.example.com"
 #: Every instance that a test makes carries a newer order than the one before.
@@ -43,6 +44,15 @@ def instance(*disks: NodeDisk, **changes: Any) -> NodeInstance:
         "run_epoch": (1, next(EPOCHS)),
     }
     return NodeInstance(**{**facts, **changes})
+
+
+def say(node: NodeCalls, item: NodeInstance, state: RightState) -> None:
+    """Record on a node what the master decided about an instance."""
+    right = RunRight(
+        uuid=item.uuid, name=item.name, epoch=(1, next(EPOCHS)), state=state,
+        peer="node2.example.com",
+    )  # fmt: skip
+    node.run_right_set(right, "fake")
 
 
 def again(item: NodeInstance) -> NodeInstance:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from node_samples import INSTANCE, disk, instance, misbehave
+from node_samples import INSTANCE, again, disk, instance, misbehave, say
 
 from ganeti import errors
 from ganeti.model.names import HotplugAction, HotplugTarget, MigrationState
 from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node
 from ganeti.paths import Paths
-from ganeti.rpc.objects import NodeInstance
+from ganeti.rpc.objects import NodeInstance, RightState
 
 NIC = {"uuid": "n-1", "mac": "aa:00:00:00:00:01"}
 
@@ -90,9 +90,12 @@ def test_an_instance_is_moved(node: Node, paths: Paths, other: Node) -> None:
     node.instance_start(made, False, [])
     node.instance_migratable(made)
     info = node.migration_info(made)
+    say(node, made, RightState.LEAVING)
+    say(other, made, RightState.ARRIVING)
     where = other.accept_instance(made, info, "192.0.2.2")
     node.instance_migrate("cluster", made, where, True)
     assert node.instance_get_migration_status(made).status is MigrationState.COMPLETED
+    say(other, made, RightState.HERE)
     other.instance_finalize_migration_dst(made, info, True)
     node.instance_finalize_migration_src(made, True, True)
     assert other.instance_list(["fake"], {}) == [INSTANCE]
@@ -104,16 +107,20 @@ def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(
 ) -> None:
     made = instance()
     node.instance_start(made, False, [])
+    say(node, made, RightState.LEAVING)
+    say(other, made, RightState.ARRIVING)
     other.accept_instance(made, node.migration_info(made), "192.0.2.2")
     node.instance_migrate("cluster", made, "192.0.2.2:1", True)
     assert node.instance_list(["fake"], {}) == other.instance_list(["fake"], {}) == []
     for end in (node, other):
         end.instance_shutdown(made, 1, [])
-        end.instance_start(made, False, [])
+        say(end, made, RightState.HERE)
+        end.instance_start(again(made), False, [])
 
 
 def test_disks_must_be_there_before_an_instance_arrives(node: Node, paths: Paths) -> None:
     made = instance(disk(paths))
+    say(node, made, RightState.ARRIVING)
     with pytest.raises(errors.HypervisorError, match="cannot be received: its disk 0"):
         node.accept_instance(made, {"memory": 1, "vcpus": 1}, "192.0.2.2")
 
@@ -121,7 +128,24 @@ def test_disks_must_be_there_before_an_instance_arrives(node: Node, paths: Paths
 def test_words_of_the_hypervisor_arrive(node: Node, paths: Paths) -> None:
     made = instance()
     node.instance_start(made, False, [])
+    say(node, made, RightState.LEAVING)
     misbehave(paths, migrate={"*": {"fail": "no route"}})
     with pytest.raises(errors.HypervisorError, match="no route"):
         node.instance_migrate("cluster", made, "192.0.2.2:1", True)
     assert node.instance_list(["fake"], {}) == [INSTANCE]
+
+
+def test_orders_of_a_move_out_of_turn_are_refused(node: Node, other: Node) -> None:
+    made = instance()
+    node.instance_start(made, False, [])
+    info = node.migration_info(made)
+    with pytest.raises(errors.RunRightError, match="not 'leaving'"):
+        node.instance_migrate("cluster", made, "192.0.2.2:1", True)
+    with pytest.raises(errors.RunRightError, match="not 'arriving'"):
+        other.accept_instance(made, info, "192.0.2.2")
+    say(other, made, RightState.ARRIVING)
+    other.accept_instance(made, info, "192.0.2.2")
+    with pytest.raises(errors.RunRightError, match="not 'here'"):
+        other.instance_finalize_migration_dst(made, info, True)
+    assert other.instance_list(["fake"], {}) == []
+    other.instance_finalize_migration_dst(made, info, False)

@@ -1,0 +1,91 @@
+"""Programs that others provide and the master has run: allocators, out-of-band helpers."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import process
+from ganeti.node.context import NodeContext
+
+#: Seconds an allocator gets.
+ALLOCATOR_TIME = 600.0
+OOB_LONGEST = 840
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+_OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_OOB_COMMANDS = ("health", "power-cycle", "power-off", "power-on", "power-status")
+
+
+class External:
+    """Runs such programs on this node."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+
+    def allocator(self, name: str, text: str, params: Mapping[str, Any]) -> str:
+        """Run an allocator from the search path: options, then a file with the request.
+
+        Raises:
+            ParameterError: name or options cannot be used.
+            CommandError: it is not there, failed or took too long; with its own words.
+        """
+        program = self._find(name)
+        options = [_option(key, value) for key, value in params.items()]
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", prefix="iallocator-", dir=self._context.paths.run
+        ) as file:
+            file.write(text)
+            file.flush()
+            result = process.run([str(program), *options, file.name], timeout=ALLOCATOR_TIME)
+        if not result.ok:
+            raise errors.CommandError(f"{result.explain()}; {result.stdout.strip()[-400:]}")
+        return result.stdout
+
+    def _find(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise errors.ParameterError(f"{name[:80]!r} cannot be the name of an allocator")
+        directories = self._context.paths.iallocator_search_path
+        for directory in directories:
+            program = directory / name
+            if program.is_file() and os.access(program, os.X_OK):
+                return program
+        where = " or ".join(str(directory) for directory in directories)
+        raise errors.CommandError(
+            f"there is no allocator '{name}': an executable file of that name is looked for in"
+            f" {where} on the master node"
+        )
+
+    def oob(self, program: str, command: str, node: str, timeout: int) -> str:
+        """Run the administrator's out-of-band program: ``<program> <command> <node>``.
+
+        Raises:
+            ParameterError: command, node or program cannot be used.
+            CommandError: it failed or took longer than ``timeout`` seconds.
+        """
+        if command not in _OOB_COMMANDS:
+            raise errors.ParameterError(f"{command[:40]!r} is no out-of-band command")
+        if not _NAME.fullmatch(node):
+            raise errors.ParameterError(f"{node[:80]!r} is no node name")
+        if not os.path.isabs(program) or not os.access(program, os.X_OK):
+            raise errors.ParameterError(
+                f"the out-of-band program {program} must be a full path of a program on the"
+                " master node"
+            )
+        if not 0 < timeout <= OOB_LONGEST:
+            raise errors.ParameterError(f"the time-out must be 1 to {OOB_LONGEST} s")
+        result = process.run([program, command, node], timeout=timeout)
+        if not result.ok:
+            raise errors.CommandError(result.explain())
+        return result.stdout
+
+
+def _option(key: str, value: Any) -> str:
+    if not _OPTION.fullmatch(key):
+        raise errors.ParameterError(f"{key[:40]!r} cannot be an option of an allocator")
+    return f"--{key}" if value is None else f"--{key}={value}"

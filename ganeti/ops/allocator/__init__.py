@@ -1,0 +1,1 @@
+"""Asking external allocators where instances go."""

@@ -1,0 +1,121 @@
+"""Reading what an allocator says. Pure.
+
+An allocator is a program of somebody else: each answer is checked for its shape, and its nodes
+against the configuration, before anything is done with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+from ganeti.opcodes import wire
+from ganeti.opcodes.base import OpCode
+
+T = TypeVar("T")
+
+#: Opcodes that the moves of an allocator may consist of.
+MOVES = frozenset(("OP_INSTANCE_FAILOVER", "OP_INSTANCE_MIGRATE", "OP_INSTANCE_REPLACE_DISKS"))
+
+
+class Moves(msgspec.Struct, frozen=True):
+    """Answer to node-evacuate and change-group."""
+
+    #: instance, group, nodes
+    moved: list[tuple[str, str, list[str]]]
+    #: instance, why
+    failed: list[tuple[str, str | None]]
+    jobs: list[list[OpCode]]
+
+
+def result(name: str, text: str) -> Any:
+    """The result in an answer.
+
+    Raises:
+        OpPrereqError: the allocator found no place; with its reason.
+        OpExecError: this is no answer.
+    """
+    try:
+        answer = jsonio.loads(text)
+    except errors.ParseError as err:
+        raise _unusable(name, f"it is no JSON: {errors.text(err)}") from err
+    if not isinstance(answer, dict):
+        raise _unusable(name, "it is no object")
+    for key in ("success", "info"):
+        if key not in answer:
+            raise _unusable(name, f"the key '{key}' is missing")
+    if not answer["success"]:
+        raise errors.OpPrereqError(
+            f"allocator '{name}' found no place: {answer['info']}", errors.ErrorCode.NORES
+        )
+    for key in ("result", "nodes"):
+        if key in answer:
+            return answer[key]
+    raise _unusable(name, "the key 'result' is missing")
+
+
+def nodes(config: Config, name: str, found: Any, count: int) -> list[Node]:
+    """Exactly ``count`` different nodes of the cluster, the primary one first; OpExecError."""
+    names = _shaped(name, found, list[str])
+    if len(names) != count or len(set(names)) != count:
+        raise _unusable(name, f"{count} different node(s) were asked for, it names {names}")
+    known = {node.name: node for node in config.nodes.values()}
+    unknown = [item for item in names if item not in known]
+    if unknown:
+        raise _unusable(name, f"there is no node {', '.join(unknown)}")
+    return [known[item] for item in names]
+
+
+def places(
+    config: Config, name: str, found: Any, counts: dict[str, int]
+) -> tuple[dict[str, list[Node]], list[str]]:
+    """Nodes by instance, and the instances without a place; OpExecError."""
+    placed, failed = _shaped(
+        name, found, tuple[list[tuple[str, list[str]]], list[str | tuple[str, str | None]]]
+    )
+    missing = [item if isinstance(item, str) else item[0] for item in failed]
+    strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
+    if strange:
+        raise _unusable(name, f"it says too much or nothing about {', '.join(strange)}")
+    return {
+        item: nodes(config, name, where, counts[item]) for item, where in placed
+    }, missing
+
+
+def moves(name: str, found: Any) -> Moves:
+    """Checked moves; OpExecError for anything else than opcodes that move instances."""
+    moved, failed, jobs = _shaped(
+        name,
+        found,
+        tuple[
+            list[tuple[str, str, list[str]]],
+            list[tuple[str, str | None]],
+            list[list[dict[str, Any]]],
+        ],
+    )
+    return Moves(moved, failed, [[_move(name, raw) for raw in job] for job in jobs])
+
+
+def _move(name: str, raw: dict[str, Any]) -> OpCode:
+    if raw.get("OP_ID") not in MOVES:
+        raise _unusable(name, f"{raw.get('OP_ID')!r} is no way to move an instance")
+    try:
+        return wire.from_wire(raw)
+    except errors.GanetiError as err:
+        raise _unusable(name, errors.text(err)) from err
+
+
+def _shaped(name: str, found: Any, shape: Any) -> Any:
+    try:
+        return msgspec.convert(found, shape)
+    except msgspec.ValidationError as err:
+        raise _unusable(name, str(err)) from err
+
+
+def _unusable(name: str, why: str) -> errors.OpExecError:
+    return errors.OpExecError(f"the answer of allocator '{name}' cannot be used: {why}")

@@ -1,0 +1,243 @@
+"""What an allocator is told: the cluster, its instances, and the question. Pure.
+
+Sizes are MiB. The memory of instances that are marked as running but use less than they may is
+counted as used, so that nobody is promised what they can take back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, DiskTemplate
+from ganeti.model.node import Node
+from ganeti.rpc.objects import InstanceInfo
+
+Json = dict[str, Any]
+
+VERSION = 2
+#: MiB that the metadata of one DRBD disk take.
+DRBD_META = 128
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """What one node says now."""
+
+    #: resources as the hypervisor sees them, by their names on the wire
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    #: (size, free) of the storage unit in question
+    room: tuple[int, int] = (0, 0)
+    #: what runs there, by name
+    running: Mapping[str, InstanceInfo] = field(default_factory=dict)
+
+
+def disk_space(template: str, sizes: Iterable[int]) -> int:
+    """MiB that disks take on each of their nodes."""
+    if template == DiskTemplate.DISKLESS:
+        return 0
+    extra = DRBD_META if template == DiskTemplate.DRBD else 0
+    return sum(size + extra for size in sizes)
+
+
+def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
+    """Everything but the question; ``facts`` by node uuid, of those nodes that answered."""
+    own = config.cluster
+    return {
+        "version": VERSION,
+        "cluster_name": own.cluster_name,
+        "cluster_tags": list(own.tags),
+        "enabled_hypervisors": list(own.enabled_hypervisors),
+        "ipolicy": dict(own.ipolicy),
+        "nodegroups": {
+            group.uuid: {
+                "name": group.name,
+                "alloc_policy": str(group.alloc_policy),
+                "networks": list(group.networks),
+                "ipolicy": config.ipolicy(group.uuid),
+                "tags": list(group.tags),
+            }
+            for group in config.groups.values()
+        },
+        "nodes": {
+            node.name: _node(config, node, facts.get(node.uuid)) for node in config.nodes.values()
+        },
+        "instances": {
+            item.name: instance(config, item)
+            for item in config.instances.values()
+            if item.hypervisor is not None and item.primary_node in config.nodes
+        },
+    }
+
+
+def _node(config: Config, node: Node, facts: NodeFacts | None) -> Json:
+    result: Json = {
+        "tags": list(node.tags),
+        "primary_ip": node.primary_ip,
+        "secondary_ip": node.secondary_ip,
+        "offline": node.offline,
+        "drained": node.drained,
+        "master_candidate": node.master_candidate,
+        "group": node.group,
+        "master_capable": node.master_capable,
+        "vm_capable": node.vm_capable,
+        "ndparams": config.ndparams(node),
+    }
+    if facts is None or node.offline or not node.vm_capable:
+        return result
+    return {**_resources(config, node, facts), **result}
+
+
+def _resources(config: Config, node: Node, facts: NodeFacts) -> Json:
+    found = facts.resources
+    free = int(found.get("memory_free", 0))
+    primary_memory = up_memory = 0
+    for item in config.primaries.get(node.uuid, []):
+        if item.hypervisor is None:
+            continue
+        memory = config.beparams(item)["maxmem"]
+        primary_memory += memory
+        if item.admin_state is AdminState.UP:
+            up_memory += memory
+            info = facts.running.get(item.name)
+            free -= max(0, memory - (info.memory if info else 0))
+    return {
+        "total_memory": int(found.get("memory_total", 0)),
+        "reserved_memory": int(found.get("memory_dom0", 0)),
+        "free_memory": max(0, free),
+        "total_disk": facts.room[0],
+        "free_disk": facts.room[1],
+        "total_spindles": 0,
+        "free_spindles": 0,
+        "total_cpus": int(found.get("cpu_total", 0)),
+        "reserved_cpus": int(found.get("cpu_dom0", 0)),
+        "i_pri_memory": primary_memory,
+        "i_pri_up_memory": up_memory,
+    }
+
+
+def instance(config: Config, item: Instance) -> Json:
+    """An existing instance."""
+    be = config.beparams(item)
+    template = config.disk_template(item)
+    disks = config.disks_of(item)
+    group = config.nodes[item.primary_node].group
+    return {
+        "tags": list(item.tags),
+        "admin_state": str(item.admin_state),
+        "vcpus": be["vcpus"],
+        "memory": be["maxmem"],
+        "spindle_use": be["spindle_use"],
+        "os": item.os,
+        "nodes": [config.nodes[uuid].name for uuid in config.instance_nodes(item)],
+        "nics": [
+            _nic(nic.mac, nic.ip, config.nicparams_for(nic.nicparams, nic.network, group))
+            for nic in item.nics
+        ],
+        "disks": [_disk(disk) for disk in disks],
+        "disk_template": template,
+        "disks_active": item.disks_active,
+        "hypervisor": str(item.hypervisor),
+        "disk_space_total": disk_space(template, [disk.size for disk in disks]),
+    }
+
+
+def _nic(mac: str, ip: str | None, params: Mapping[str, Any]) -> Json:
+    result: Json = {"mac": mac, "ip": ip, "mode": params["mode"], "link": params["link"]}
+    if params["mode"] == "bridged":
+        result["bridge"] = params["link"]
+    return result
+
+
+def _disk(disk: Disk) -> Json:
+    return {
+        "dev_type": disk.dev_type,
+        "size": disk.size,
+        "mode": disk.mode,
+        "spindles": disk.spindles,
+    }
+
+
+# questions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NewInstance:
+    """An instance that does not exist yet."""
+
+    name: str
+    template: str
+    memory: int
+    vcpus: int
+    disks: Sequence[Mapping[str, Any]]
+    nics: Sequence[Mapping[str, Any]]
+    hypervisor: str
+    os: str = ""
+    tags: Sequence[str] = ()
+    spindle_use: int = 1
+    group_name: str | None = None
+    #: how many nodes it needs
+    nodes: int = 1
+
+    def question(self) -> Json:
+        return {
+            "name": self.name,
+            "disk_template": self.template,
+            "group_name": self.group_name,
+            "tags": list(self.tags),
+            "os": self.os,
+            "vcpus": self.vcpus,
+            "memory": self.memory,
+            "spindle_use": self.spindle_use,
+            "disks": [dict(disk) for disk in self.disks],
+            "disk_space_total": disk_space(self.template, [d["size"] for d in self.disks]),
+            "nics": [dict(nic) for nic in self.nics],
+            "required_nodes": self.nodes,
+            "hypervisor": self.hypervisor,
+        }
+
+
+def allocate(new: NewInstance, restrict_to: Sequence[str] | None = None) -> Json:
+    """A place for one new instance; ``restrict_to`` names the only nodes it may choose."""
+    return {"type": "allocate", **new.question(), **_restricted(restrict_to)}
+
+
+def multi_allocate(new: Sequence[NewInstance], restrict_to: Sequence[str] | None = None) -> Json:
+    """Places for several new instances at once."""
+    questions = [{**item.question(), **_restricted(restrict_to)} for item in new]
+    return {"type": "multi-allocate", "instances": questions}
+
+
+def _restricted(nodes: Sequence[str] | None) -> Json:
+    return {} if nodes is None else {"restrict-to-nodes": list(nodes)}
+
+
+def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
+    """Another node for an instance instead of the nodes named by ``leave``."""
+    sizes = [disk.size for disk in config.disks_of(item)]
+    return {
+        "type": "relocate",
+        "name": item.name,
+        "disk_space_total": disk_space(config.disk_template(item), sizes),
+        "required_nodes": 1,
+        "relocate_from": list(leave),
+    }
+
+
+def allocate_secondary(item: Instance) -> Json:
+    """A secondary node for an instance that has none."""
+    return {"type": "allocate-secondary", "name": item.name}
+
+
+def node_evacuate(names: Sequence[str], mode: str) -> Json:
+    """Moves that bring instances away from the nodes that they have now."""
+    return {"type": "node-evacuate", "instances": list(names), "evac_mode": mode}
+
+
+def change_group(names: Sequence[str], groups: Sequence[str]) -> Json:
+    """Moves that bring instances to other groups (uuids); any other one without groups."""
+    return {"type": "change-group", "instances": list(names), "target_groups": list(groups)}

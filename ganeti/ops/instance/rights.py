@@ -1,0 +1,38 @@
+"""Telling nodes who may run an instance; see ``node/run_rights.py`` for what they do with it."""
+
+from __future__ import annotations
+
+from ganeti.model.instance import Instance
+from ganeti.model.node import Node
+from ganeti.ops.operation import Context
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import RightState, RunRight
+
+
+def tell(
+    ctx: Context, node: Node, instance: Instance, state: RightState, peer: Node | None = None
+) -> None:
+    """Record a right on a node, by a fresh order.
+
+    Raises:
+        RunRightError: the instance still runs there, or a newer order came before.
+        RpcError: the node does not answer.
+    """
+    right = RunRight(
+        uuid=instance.uuid,
+        name=instance.name,
+        epoch=ctx.services.run_epoch(),
+        state=state,
+        peer=peer.name if peer else "",
+    )
+    ctx.rpc.one(node, NodeCalls.run_right_set, right, str(instance.hypervisor))
+
+
+def take_away(ctx: Context, node: Node, instance: Instance) -> None:
+    """The instance must not run on the node any more; refused while it does. See :func:`tell`."""
+    tell(ctx, node, instance, RightState.GONE)
+
+
+def forget(ctx: Context, instance: Instance) -> None:
+    """Let all nodes forget a removed instance; a node that does not answer keeps a small file."""
+    ctx.rpc.many(ctx.config.online_nodes(), NodeCalls.run_right_forget, instance.uuid)
