@@ -6,7 +6,7 @@ in the opposite order: whoever may write comes last and goes first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import BATCH
+from ganeti.rpc.objects import BATCH, NodeDisk
 from ganeti.storage.interface import Traits
 from ganeti.storage.registry import TEMPLATES
 
@@ -70,54 +70,54 @@ def grown(disk: Disk, amount: int) -> Disk:
 # making ------------------------------------------------------------------------------------
 
 
-def create(
-    ctx: Context,
-    instance: Instance,
-    disks: Sequence[Disk],
-    *,
-    nodes: Iterable[str] | None = None,
-) -> None:
-    """Make disks on their nodes, or on some of them (``nodes``: uuids). Undone on failure.
-
-    What is made is removed again when the operation fails later.
+def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
+    """Make disks on all their nodes. What is made is removed again if the operation fails later.
 
     Raises:
         DeviceCreationError: a node could not make its part; the text says which and why.
     """
-    only = None if nodes is None else set(nodes)
     make_directories(ctx, instance, disks)
     for index, disk in enumerate(disks):
         for node in nodes_of(ctx.config, disk, instance.primary_node):
-            if only is None or node.uuid in only:
-                later = [each for each in disks[index + 1 :] if node.uuid in each.nodes]
-                _create(ctx, instance, disk, node, later)
+            later = [each for each in disks[index + 1 :] if node.uuid in each.nodes]
+            whole = annotate.disk(ctx.config, disk, node.group)
+            for part, wire in zip((*disk.children, disk), (*whole.children, whole)):
+                if part in volumes.of_disk(disk):
+                    batch = {BATCH: volumes.to_come([disk, *later], part)}
+                    wire = msgspec.structs.replace(wire, dynamic_params=batch)
+                create_part(ctx, instance, part, node, name=disk.iv_name, wire=wire)
 
 
-def _create(
-    ctx: Context, instance: Instance, disk: Disk, node: Node, later: Sequence[Disk]
+def create_part(
+    ctx: Context,
+    instance: Instance,
+    part: Disk,
+    node: Node,
+    *,
+    name: str,
+    wire: NodeDisk | None = None,
 ) -> None:
-    """Make a disk on one node, what it is built on first; ``later`` will follow there."""
-    whole = annotate.disk(ctx.config, disk, node.group)
-    for part, wire in zip((*disk.children, disk), (*whole.children, whole)):
-        if part in volumes.of_disk(disk):
-            batch = {BATCH: volumes.to_come([disk, *later], part)}
-            wire = msgspec.structs.replace(wire, dynamic_params=batch)
-        ctx.undo.callback(_remove_again, ctx, part, node, disk.iv_name)
-        try:
-            ctx.rpc.one(
-                node,
-                NodeCalls.blockdev_create,
-                wire,
-                part.size,
-                instance.name,
-                node.uuid == instance.primary_node,
-                f"originstname+{instance.name}",
-                bool(ctx.config.ndparams(node).get("exclusive_storage")),
-            )
-        except errors.GanetiError as err:
-            raise errors.DeviceCreationError(
-                f"{disk.iv_name} of {instance.name} could not be made: {errors.text(err)}"
-            ) from err
+    """Make one layer of a disk (called ``name``) on one node; what it stands on is there.
+
+    ``wire``: the layer as the node gets it, when it differs from what the layer alone would be.
+    Removed again, without what it stands on, if the operation fails later. DeviceCreationError.
+    """
+    ctx.undo.callback(_remove_again, ctx, part, node, name)
+    try:
+        ctx.rpc.one(
+            node,
+            NodeCalls.blockdev_create,
+            wire or annotate.disk(ctx.config, part, node.group),
+            part.size,
+            instance.name,
+            node.uuid == instance.primary_node,
+            f"originstname+{instance.name}",
+            bool(ctx.config.ndparams(node).get("exclusive_storage")),
+        )
+    except errors.GanetiError as err:
+        raise errors.DeviceCreationError(
+            f"{name} of {instance.name} could not be made: {errors.text(err)}"
+        ) from err
 
 
 def _remove_again(ctx: Context, part: Disk, node: Node, name: str) -> None:

@@ -21,6 +21,7 @@ from ganeti.ops.instance import (
     new_nics,
     new_primary,
     new_settings,
+    new_template,
     power,
 )
 from ganeti.ops.instance.new_settings import Row
@@ -40,13 +41,13 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
 
     def locks(self) -> Needs:
         op, ctx = self.op, self.ctx
-        wanted = [op.pnode_uuid or op.pnode]
+        wanted = [op.pnode_uuid or op.pnode, op.remote_node_uuid or op.remote_node]
         found = yield from locks.real_instance(ctx, op.instance_name, op.instance_uuid)
         self.uuid = found.uuid
         nodes = set(locks.storage_nodes(ctx.config, found))
         nodes.update(ctx.config.node(name).uuid for name in wanted if name)
         yield Need(LockLevel.NODE, sorted(nodes), shared=True)
-        if op.disks:
+        if op.disks or op.disk_template is not None:
             yield Need(LockLevel.NODE_RES, sorted(nodes))
 
     # check -------------------------------------------------------------------------------
@@ -65,6 +66,11 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if op.disks:
             self._check_nodes(nodes)
         self.disks = new_disks.check(ctx, op, self.instance, op.disks)
+        self.conversion: new_template.Conversion | None = None
+        if op.disk_template is not None:
+            self.conversion = new_template.check(
+                ctx, op, self.instance, running=self.runs is not None
+            )
         self.new_primary = self._new_primary()
         self.plug = self._can_plug()
         self._check_policy()
@@ -79,10 +85,6 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             raise errors.OpPrereqError(
                 "nothing to change: give at least one setting, disk or network card",
                 errors.ErrorCode.INVAL,
-            )
-        if op.disk_template is not None:
-            raise errors.OpPrereqError(
-                "disk templates cannot be converted in this version", errors.ErrorCode.INVAL
             )
         if op.instance_communication is not None:
             raise errors.OpPrereqError(
@@ -135,6 +137,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             spindle_use=be["spindle_use"],
             disks=[disk.size for disk in self.disks.result],
             nics=len(self.nics.result),
+            template=str(self.op.disk_template or before.template),
         )
         checks.shape_allowed(
             self.ctx, self.primary.group, after, before=before, ignore=self.op.ignore_ipolicy
@@ -169,6 +172,8 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
                 self.primary, NodeCalls.instance_balloon_memory, wire, self.settings.balloon
             )
         new_disks.make(ctx, self.op, instance, self.disks)
+        if self.conversion is not None:
+            new_template.make(ctx, instance, self.conversion, wait=self.op.wait_for_sync)
         if self.plug:
             new_disks.unplug(ctx, instance, self.disks)
         self._record()
@@ -176,6 +181,8 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         instance = ctx.config.instances[self.uuid]
         if self.op.disks:
             new_disks.finish(ctx, instance, self.disks, plug=self.plug)
+        if self.conversion is not None:
+            new_template.finish(ctx, instance, self.conversion)
         self._plug_nics(instance)
         self._change_media(instance)
         return self._rows()
@@ -194,6 +201,9 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
                 draft.update(self.instance, **values)
             if self.op.disks:
                 new_disks.record(draft, self.instance, self.disks)
+            if self.conversion is not None:
+                new_template.record(draft, self.conversion)
+                draft.update(self.instance, disks_active=self.conversion.active)
 
         self.ctx.store.change("instance-modify", self.ctx.author, edit)
 
@@ -223,4 +233,6 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         found = [*self.settings.rows]
         if self.new_primary is not None:
             found.append(("primary_node", self.new_primary.name))
+        if self.conversion is not None:
+            found.append(("disk_template", str(self.conversion.template)))
         return [*found, *new_disks.rows(self.disks), *new_nics.rows(self.nics)]

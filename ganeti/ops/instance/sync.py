@@ -27,6 +27,8 @@ SETTLE = 15.0
 STALLED = 900.0
 #: Failed calls in a row after which the wait ends.
 _FAILED_CALLS = 5
+#: Value of ``BlockDevStatus.ldisk_status`` for data that is not good.
+FAULTY = 2
 #: Percent, or else seconds, between two lines about the same disk.
 _STEP, _SILENCE = 1.0, 60.0
 
@@ -49,6 +51,8 @@ class State:
     running: dict[str, float]
     #: names of disks that miss a copy and are not being synchronised
     degraded: tuple[str, ...]
+    #: names of disks whose data on the node that was asked is not good
+    faulty: tuple[str, ...] = ()
     #: longest time left in seconds, None: not known
     left: float | None = None
 
@@ -61,15 +65,18 @@ def judge(names: Sequence[str], found: Sequence[BlockDevStatus]) -> State:
     """The state of disks from what a node says of them. Pure."""
     running: dict[str, float] = {}
     degraded: list[str] = []
+    faulty: list[str] = []
     estimates: list[float] = []
     for name, status in zip(names, found):
+        if status.ldisk_status == FAULTY:
+            faulty.append(name)
         if status.sync_percent is not None:
             running[name] = status.sync_percent
             if status.estimated_time is not None:
                 estimates.append(float(status.estimated_time))
         elif status.is_degraded:
             degraded.append(name)
-    return State(running, tuple(degraded), max(estimates, default=None))
+    return State(running, tuple(degraded), tuple(faulty), max(estimates, default=None))
 
 
 def pause(state: State) -> float:

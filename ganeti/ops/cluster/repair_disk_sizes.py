@@ -1,0 +1,101 @@
+"""Correct recorded disk sizes that differ from the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
+from ganeti.ops import annotate, locks
+from ganeti.ops.operation import Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+#: (instance, index of the disk, what, new value), as clients get it.
+Change = tuple[str, int, str, int]
+_MIB = 1024 * 1024
+
+
+class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
+    """Looks on the primary nodes; disks that cannot be measured are left alone."""
+
+    def locks(self) -> Needs:
+        config = self.ctx.config
+        wanted = [config.instance(name) for name in self.op.instances]
+        if not self.op.instances:
+            wanted = list(config.instances.values())
+        real = [item for item in wanted if not item.forthcoming]
+        yield Need(LockLevel.INSTANCE, [item.name for item in real])
+        self.uuids = [item.uuid for item in real]
+        current = self.ctx.config
+        found = [current.instances[uuid] for uuid in self.uuids if uuid in current.instances]
+        nodes = {uuid for item in found for uuid in locks.storage_nodes(current, item)}
+        yield Need(LockLevel.NODE, sorted(nodes), shared=True)
+        yield Need(LockLevel.NODE_RES, sorted(nodes), shared=True)
+
+    def run(self) -> list[Change]:
+        config = self.ctx.config
+        changes: list[Change] = []
+        by_node: dict[str, list[tuple[Instance, int, Disk]]] = {}
+        for uuid in self.uuids:
+            instance = config.instances.get(uuid)
+            if instance is None:
+                continue
+            for index, disk in enumerate(config.disks_of(instance)):
+                by_node.setdefault(instance.primary_node, []).append((instance, index, disk))
+        for node_uuid, items in by_node.items():
+            node = config.nodes[node_uuid]
+            if node.offline:
+                self.ctx.warn(f"node {node.name} is offline; its disks are not measured")
+                continue
+            changes += self._repair(node, items)
+        return changes
+
+    def _repair(self, node: Node, items: list[tuple[Instance, int, Disk]]) -> list[Change]:
+        config = self.ctx.config
+        wire = [annotate.disk(config, disk, node.group) for _instance, _index, disk in items]
+        try:
+            answers = self.ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, wire)
+        except errors.GanetiError as err:
+            self.ctx.warn(f"its disks are not measured: {errors.text(err)}")
+            return []
+        changes: list[Change] = []
+        for (instance, index, disk), found in zip(items, answers):
+            if found is None:
+                self.ctx.warn(f"disk {index} of instance {instance.name} cannot be measured")
+                continue
+            fixed = corrected(disk, found[0] // _MIB, found[1])
+            if fixed != disk:
+                self._record(disk, fixed)
+                changes += [(instance.name, index, what, new) for what, new in _new(disk, fixed)]
+        return changes
+
+    def _record(self, disk: Disk, fixed: Disk) -> None:
+        def edit(draft: Draft) -> None:
+            draft.update(
+                disk, size=fixed.size, spindles=fixed.spindles, children=fixed.children
+            )
+
+        self.ctx.store.change("disk-repair-size", self.ctx.author, edit)
+
+
+def corrected(disk: Disk, size: int, spindles: int | None) -> Disk:
+    """The disk with its real size (MiB), its data at least as large. Pure."""
+    children = disk.children
+    if children and children[0].size < size:
+        children = (base.replace(children[0], size=size), *children[1:])
+    known = disk.spindles if disk.spindles is None or spindles is None else spindles
+    return base.replace(disk, size=size, spindles=known, children=children)
+
+
+def _new(old: Disk, new: Disk) -> Iterator[tuple[str, int]]:
+    if old.size != new.size:
+        yield "size", new.size
+    if new.spindles is not None and old.spindles != new.spindles:
+        yield "spindles", new.spindles
