@@ -22,11 +22,12 @@ from ganeti.net import certs
 from ganeti.node import authorise
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
-from ganeti.storage import file_paths, space
+from ganeti.storage import file_paths
 from ganeti.storage.interface import (
     Device,
     Environment,
     Labelled,
+    Mirrored,
     Renamable,
     Snapshotting,
     Spindled,
@@ -88,9 +89,17 @@ class Disks:
     # life
 
     def create(
-        self, disk: NodeDisk, size: int, info: str, *, exclusive_storage: bool = False
+        self,
+        disk: NodeDisk,
+        size: int,
+        info: str,
+        *,
+        on_primary: bool = False,
+        exclusive_storage: bool = False,
     ) -> list[Any]:
-        """Make a disk of ``size`` MiB; its logical id.
+        """Make a disk of ``size`` MiB, on volumes that are there already; its logical id.
+
+        A mirrored one is activated, and on the primary node the first synchronisation begins.
 
         Raises:
             BlockDeviceError: it exists, or cannot be made.
@@ -103,6 +112,12 @@ class Disks:
                 f"disk {disk.uuid} is not created: {new.path} exists already"
             )
         new.create(size, info=info)
+        if isinstance(new, Mirrored):
+            try:
+                new.begin(on_primary=on_primary)
+            except errors.GanetiError:
+                self._remove(disk, [], with_children=False)
+                raise
         log.info("created disk %s (%d MiB) at %s", disk.uuid, size, new.path)
         return list(disk.logical_id)
 
@@ -119,7 +134,9 @@ class Disks:
         if problems:
             raise errors.BlockDeviceError("; ".join(map(errors.text, problems)))
 
-    def _remove(self, disk: NodeDisk, problems: list[errors.GanetiError]) -> None:
+    def _remove(
+        self, disk: NodeDisk, problems: list[errors.GanetiError], *, with_children: bool = True
+    ) -> None:
         try:
             old = self.device(disk)
             self._unlink(old.path)
@@ -127,7 +144,7 @@ class Disks:
             log.info("removed disk %s at %s", disk.uuid, old.path)
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
             problems.append(err)
-        for child in disk.children:
+        for child in disk.children if with_children else ():
             self._remove(child, problems)
 
     def assemble(
@@ -170,7 +187,7 @@ class Disks:
     def find(self, disk: NodeDisk) -> BlockDevStatus | None:
         """State of a disk, None when it is not on this node."""
         found = self.device(disk)
-        return found.status() if found.attach() else None
+        return found.status() if found.is_active() else None
 
     def dimensions(self, disks: Sequence[NodeDisk]) -> list[tuple[int, int | None] | None]:
         """Size in bytes and spindles (None: not known) of each disk, None when not usable."""
@@ -183,7 +200,7 @@ class Disks:
             if not found.attach():
                 return None
             spindles = found.spindles() if isinstance(found, Spindled) else None
-            return space.device_size(found.path), spindles
+            return found.size(), spindles
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
             # One bad disk must not hide the others.
             log.warning("disk %s: %s", disk.uuid, errors.text(err))
@@ -262,6 +279,8 @@ class Disks:
         """
         if amount < 0:
             raise errors.ParameterError(f"disk {disk.uuid} cannot grow by {amount} MiB")
+        if backing_store and disk.children:
+            disk = disk.children[0]
         found = self.existing(disk, exclusive_storage=exclusive_storage)
         if backing_store or found.traits.mirrored:
             found.grow(amount, dry_run=dry_run)

@@ -21,6 +21,7 @@ from ganeti.node.hotplug import Hotplug
 from ganeti.node.instances import Instances
 from ganeti.node.master_ip import MasterIp
 from ganeti.node.migration import Migration
+from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
@@ -56,6 +57,7 @@ class Node(NodeCalls):
         self._disks = Disks(context)
         self._disk_content = DiskContent(context, self._disks)
         self._disk_states = DiskStates(self._disks)
+        self._mirrors = Mirrors(context, self._disks)
         self._storage = Storage(self._disks)
         self._instances = Instances(context, self._disks)
         self._hotplug = Hotplug(context, self._disks)
@@ -179,7 +181,9 @@ class Node(NodeCalls):
         info: str,
         exclusive_storage: bool,
     ) -> list[Any] | None:
-        return self._disks.create(bdev, size, info, exclusive_storage=exclusive_storage)
+        return self._disks.create(
+            bdev, size, info, on_primary=on_primary, exclusive_storage=exclusive_storage
+        )
 
     def blockdev_remove(self, bdev: NodeDisk) -> None:
         self._disks.remove(bdev)
@@ -244,6 +248,27 @@ class Node(NodeCalls):
         self, disks: list[NodeDisk], pause: bool
     ) -> list[tuple[bool, str | None]]:
         return self._disk_states.pause_resync(disks, pause=pause)
+
+    def blockdev_addchildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
+        self._mirrors.attach_children(bdev, ndevs)
+
+    def blockdev_removechildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
+        self._mirrors.detach_children(bdev, ndevs)
+
+    def drbd_attach_net(self, disks: list[NodeDisk], multimaster: bool) -> None:
+        self._mirrors.attach_net(disks, two_primaries=multimaster)
+
+    def drbd_disconnect_net(self, disks: list[NodeDisk]) -> None:
+        self._mirrors.disconnect_net(disks)
+
+    def drbd_wait_sync(self, disks: list[NodeDisk]) -> tuple[bool, float]:
+        return self._mirrors.wait_sync(disks)
+
+    def drbd_needs_activation(self, disks: list[NodeDisk]) -> list[str]:
+        return self._mirrors.needs_activation(disks)
+
+    def drbd_helper(self) -> str:
+        return self._mirrors.helper()
 
     def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
         return self._storage.device_sizes(devices)

@@ -25,12 +25,10 @@ from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.rpc.calls import Json, encode
 from ganeti.storage import file_paths
+from ganeti.storage.drbd import host
 
 #: Checks for parts that this version does not have.
 _ABSENT: Final = {
-    "drbd-helper": "DRBD",
-    "drbd-list": "DRBD",
-    "drbd-version": "DRBD",
     "gluster-storage-path": "Gluster",
     "nodelist": "SSH between nodes",
     "ssh-clutter": "SSH between nodes",
@@ -61,6 +59,9 @@ class Verifier:
             "allowed-file-storage-paths": self._allowed_paths,
             "bridges": lambda names, _hv: network.missing_bridges(_texts(names)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
+            "drbd-helper": lambda _arg, _hv: self._drbd_helper(),
+            "drbd-list": lambda _arg, _hv: host.minors(context.paths),
+            "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "file-storage-path": self._storage_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
@@ -150,6 +151,13 @@ class Verifier:
             for directory in file_paths.load_allowed(paths)
             if file_paths.root_problem(directory, paths) is not None
         ]
+
+    def _drbd_helper(self) -> tuple[bool, str]:
+        """(true, path of the helper), or false and why there is none"""
+        try:
+            return True, host.helper(self._context.paths)
+        except errors.BlockDeviceError as err:
+            return False, errors.text(err)
 
     # network
 

@@ -352,6 +352,47 @@ class NodeCalls(ABC):
         """Hold up or go on with synchronising mirrored disks; success and text for each."""
 
     @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_addchildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
+        """Give a mirrored disk without volumes new ones, which its other side then fills."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def blockdev_removechildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
+        """Let a mirrored disk go on without its volumes."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def drbd_attach_net(self, disks: list[NodeDisk], multimaster: bool) -> None:
+        """Connect DRBD disks to the other node and wait until they are; call both nodes at once.
+
+        With ``multimaster`` both nodes may be primary then, as a live migration needs.
+        """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def drbd_disconnect_net(self, disks: list[NodeDisk]) -> None:
+        """Let DRBD disks work without the other node."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def drbd_wait_sync(self, disks: list[NodeDisk]) -> tuple[bool, float]:
+        """Whether all DRBD disks are in sync, and percent of the one furthest behind.
+
+        Waits until they are connected, not until they are in sync: ask again.
+        """
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def drbd_needs_activation(self, disks: list[NodeDisk]) -> list[str]:
+        """Uuids of DRBD disks that are not active, without data, or not connected for good."""
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def drbd_helper(self) -> str:
+        """The user-mode helper of the node's DRBD module."""
+
+    @abstractmethod
     @call(timeout=URGENT)
     def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
         """MiB of block devices below ``/dev``; what is none is left out."""

@@ -17,6 +17,7 @@ import msgspec
 from ganeti.model.params import Params
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
+from ganeti.storage import space
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,14 @@ class Device(ABC):
     def attach(self) -> bool:
         """Whether the disk exists on this node; changes nothing."""
 
+    def is_active(self) -> bool:
+        """Whether the disk can be asked for its state; changes nothing."""
+        return self.attach()
+
+    def size(self) -> int:
+        """Bytes that a guest sees; BlockDeviceError when that cannot be told."""
+        return space.device_size(self.path)
+
     @abstractmethod
     def assemble(self) -> None:
         """Make the disk ready for use."""
@@ -200,6 +209,32 @@ class Resyncing(Protocol):
     """A mirrored disk whose synchronisation can be held up."""
 
     def pause_resync(self, pause: bool) -> None: ...
+
+
+@runtime_checkable
+class Mirrored(Protocol):
+    """One side of a disk whose other side is on another node."""
+
+    def begin(self, *, on_primary: bool) -> None:
+        """First use of a new disk: activate it; the primary's content becomes that of both."""
+
+    def connect_and_wait(self, *, two_primaries: bool, seconds: int) -> None:
+        """Look for the other side until it answers; BlockDeviceError after ``seconds``."""
+
+    def disconnect(self) -> None:
+        """Give the other side up; fine when the disk is not active."""
+
+    def needs_activation(self) -> bool:
+        """Whether it is not active, or works without its own data or its other side for good."""
+
+    def progress(self, seconds: int) -> tuple[bool, float]:
+        """Whether nothing is being synchronised, and percent done; waits for the other side."""
+
+    def attach_children(self, children: Sequence[NodeDisk]) -> None:
+        """Give a side that lost its disks new ones, which the other side then fills."""
+
+    def detach_children(self, children: Sequence[NodeDisk]) -> None:
+        """Go on without its disks."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from ganeti.storage.interface import Device, Environment
 TEMPLATES: Registry[type[Device]] = Registry(
     "disk template",
     {
+        "drbd": "ganeti.storage.drbd.device:DrbdDevice",
         "file": "ganeti.storage.file:FileDevice",
         "plain": "ganeti.storage.lvm.device:LvmDevice",
         "sharedfile": "ganeti.storage.shared_file:SharedFileDevice",

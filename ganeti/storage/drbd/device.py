@@ -1,0 +1,549 @@
+"""Template ``drbd``: one side of a mirrored disk, on a data volume and a metadata volume.
+
+Each method looks at the minor, asks :mod:`ganeti.storage.drbd.machine` for the steps that lead
+to what is wanted, and runs their commands. So all are idempotent, and none depends on what was
+called before.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from ganeti import errors
+from ganeti.model.params import Params
+from ganeti.rpc.objects import BlockDevStatus, NodeDisk
+from ganeti.storage import registry, space
+from ganeti.storage.drbd import dialect, params, tool
+from ganeti.storage.drbd.kernel_log import KernelLog
+from ganeti.storage.drbd.machine import (
+    FOREIGN,
+    SPLIT_BRAIN,
+    Disk,
+    Link,
+    State,
+    Step,
+    Trouble,
+    classify,
+    plan,
+    trouble,
+)
+from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Live, Role, Setup, Wish
+from ganeti.storage.interface import ChildPlan, Device, Environment, PlanRequest, Traits
+
+log = logging.getLogger(__name__)
+
+MIB = 1024 * 1024
+#: MiB of the metadata volume: what DRBD 8.4 needs for one device at a fixed place.
+META_SIZE = 128
+#: Major number of DRBD devices in the kernel.
+_MAJOR = 147
+_PAIRED = frozenset({Link.PAIRED})
+_DUAL = frozenset({Link.DUAL})
+_ALONE = frozenset({Link.ALONE})
+#: ``BlockDevStatus.ldisk_status``
+_OKAY, _UNKNOWN, _FAULTY, _SYNC = range(4)
+
+_locks: dict[int, threading.RLock] = {}
+_locks_guard = threading.Lock()
+
+
+class DrbdDevice(Device):
+    """One side; ``logical_id`` is [node A, node B, port, minor A, minor B, secret].
+
+    Which side this node is comes in ``dynamic_params``. Methods block for the commands of DRBD,
+    each at most two minutes.
+
+    Raises (all methods): BlockDeviceError; where a state is the cause the text ends with the
+    command that repairs it.
+    """
+
+    traits: ClassVar[Traits] = Traits(
+        mirrored=True, space_checked_as="lvm-vg", nodes_needed=2
+    )
+    params: ClassVar[type[msgspec.Struct]] = params.DrbdParams
+
+    def __init__(self, disk: NodeDisk, env: Environment) -> None:
+        super().__init__(disk, env)
+        if len(disk.logical_id) != 6:
+            raise errors.BlockDeviceError(
+                f"disk {disk.uuid}: a DRBD disk is named by [node, node, port, minor, minor,"
+                f" secret], not by {len(disk.logical_id)} parts"
+            )
+        try:
+            self.side = msgspec.convert(disk.dynamic_params, _Side)
+        except msgspec.ValidationError as err:
+            raise errors.BlockDeviceError(
+                f"disk {disk.uuid}: this node is none of its two nodes ({err})"
+            ) from err
+        self.minor = self.side.local_minor
+        self._dialect_: dialect.Dialect | None = None
+
+    @property
+    def path(self) -> str:
+        return self.env.paths.local(f"/dev/drbd{self.minor}")
+
+    @property
+    def _dialect(self) -> dialect.Dialect:
+        if self._dialect_ is None:
+            self._dialect_ = dialect.current(self.env.paths)
+        return self._dialect_
+
+    # what is wanted, and what is
+
+    def wish(self, children: Sequence[NodeDisk] | None = None) -> Wish:
+        """How the minor should be set up, with its own children or with others."""
+        data, meta = self._children(children)
+        given = self.disk.params
+        return Wish(
+            minor=self.minor,
+            data=data.path,
+            meta=meta.path,
+            size=self.disk.size,
+            local=Endpoint(self.side.local_ip, self.side.port),
+            remote=Endpoint(self.side.remote_ip, self.side.port),
+            secret=str(self.disk.logical_id[5]),
+            protocol=given.get("protocol", "C"),
+            disk_options=tuple(params.disk_options(given)),
+            net_options=tuple(
+                params.custom("net-custom", given.get("net-custom", ""), params.NET_OPTIONS)
+            ),
+        )
+
+    def observe(self) -> tuple[State, Setup | None, Live]:
+        """The state of the minor as this disk sees it, and what it was made of."""
+        setup, live = self._dialect.observe(self.minor)
+        return classify(setup, live, self.wish()), setup, live
+
+    def live(self) -> Live:
+        """What the active device does; BlockDeviceError when it is not active here."""
+        state, _setup, live = self.observe()
+        if state.disk in (Disk.ABSENT, Disk.FOREIGN):
+            raise errors.BlockDeviceError(
+                f"disk {self.disk.uuid} is not active on this node: minor {self.minor} is"
+                f" {state.disk}"
+            )
+        return live
+
+    def _children(self, children: Sequence[NodeDisk] | None = None) -> tuple[Device, Device]:
+        found = self.disk.children if children is None else children
+        if len(found) != 2:
+            raise errors.BlockDeviceError(
+                f"disk {self.disk.uuid}: a DRBD disk lies on a data and a metadata volume, not on"
+                f" {len(found)} disks"
+            )
+        data, meta = (registry.device(child, self.env) for child in found)
+        return data, meta
+
+    # life
+
+    def create(self, size: int, *, info: str = "") -> None:
+        """Write empty metadata onto the metadata volume; its data volume must be there, too.
+
+        ``info`` belongs to the volumes. The device is not active afterwards, see :meth:`begin`.
+        """
+        self._create_metadata(self.wish())
+
+    def _create_metadata(self, wish: Wish) -> None:
+        if space.device_size(wish.meta) < META_SIZE * MIB:
+            raise errors.BlockDeviceError(
+                f"{wish.meta} is too small for the metadata of DRBD: it needs {META_SIZE} MiB"
+            )
+        _clear(wish.meta)
+        for argv in self._dialect.create_metadata(wish):
+            tool.run(argv)
+
+    def begin(self, *, on_primary: bool) -> None:
+        """First use of a new disk: activate it, and on the primary start the first resync.
+
+        Only metadata that was just made is declared current, so no side that ever had data, or
+        that waits for it, is overwritten.
+        """
+        self.assemble()
+        if not on_primary:
+            return
+        wish = self.wish()
+        with _one_at_a_time(self.minor):
+            live = self.live()
+            if live.disk is DiskState.INCONSISTENT and not live.connection.is_resync:
+                if not self._dialect.is_new(wish):
+                    raise self._unusable(live, trouble(live))
+                for argv in self._dialect.first_primary(wish):
+                    tool.run(argv)
+                return
+        self.open()
+
+    def remove(self) -> None:
+        """Take the device down and forget its metadata; the volumes are removed on their own."""
+        self.shutdown()
+        meta = self._children()[1]
+        if self._dialect.has_metadata(meta.path):
+            _clear(meta.path)
+
+    def attach(self) -> bool:
+        """Whether the disk was made on this node, active or not.
+
+        It is when its metadata volume holds metadata, or its minor is set up for it.
+        """
+        data, meta = self._children()
+        if self._dialect.has_metadata(meta.path) and data.attach():
+            return True
+        return self.is_active()
+
+    def is_active(self) -> bool:
+        state, _setup, _live = self.observe()
+        return state.disk in (Disk.DISKLESS, Disk.ATTACHED)
+
+    def assemble(self) -> None:
+        """Attach the volumes and look for the peer; returns without waiting for it.
+
+        What is there already is kept: a device for two primaries stays so, a role stays.
+        """
+        with _one_at_a_time(self.minor):
+            state, setup, _live = self.observe()
+            was_attached = state.disk is Disk.ATTACHED
+            wanted = _DUAL if state.link is Link.DUAL else _PAIRED
+            self._reach(state, setup, disk=Disk.ATTACHED, links=wanted)
+            if was_attached:
+                self._run(self._dialect.refit(self.wish()))
+
+    def shutdown(self) -> None:
+        """Take the device down; somebody else's device on the minor is left alone."""
+        with _one_at_a_time(self.minor):
+            state, setup, _live = self.observe()
+            if state.disk is Disk.FOREIGN:
+                log.warning("minor %d is not of disk %s; left alone", self.minor, self.disk.uuid)
+                return
+            self._reach(state, setup, disk=Disk.ABSENT)
+
+    def open(self, *, exclusive: bool = True) -> None:
+        """Become primary. The kernel refuses data that is not current, and a second primary.
+
+        With ``exclusive`` the peer must not be primary either, even if two may be.
+        """
+        with _one_at_a_time(self.minor):
+            state, setup, live = self.observe()
+            if state.disk in (Disk.ABSENT, Disk.FOREIGN):
+                self.live()
+            if exclusive and live.peer_role is Role.PRIMARY and state.role is not Role.PRIMARY:
+                raise errors.BlockDeviceError(
+                    f"disk {self.disk.uuid} is in use on its other node: {live}"
+                )
+            try:
+                self._reach(state, setup, role=Role.PRIMARY)
+            except tool.ToolFailure as err:
+                raise self._unusable(live, trouble(live), errors.text(err)) from err
+
+    def close(self) -> None:
+        """Become secondary; fine when the device is not active."""
+        with _one_at_a_time(self.minor):
+            state, setup, _live = self.observe()
+            if state.disk in (Disk.DISKLESS, Disk.ATTACHED):
+                self._reach(state, setup, role=Role.SECONDARY)
+
+    def grow(self, amount: int, *, dry_run: bool = False) -> None:
+        """Take ``amount`` MiB more of the volumes, which have grown on both nodes before.
+
+        The size is counted from ``NodeDisk.size``, so that doing it twice grows once. What is new
+        is synchronised. On one node is enough: the peer follows.
+        """
+        if amount < 0:
+            raise errors.BlockDeviceError(
+                f"disk {self.disk.uuid} cannot shrink by {-amount} MiB: disks can only grow"
+            )
+        live = self.live()
+        if not live.connection.has_peer:
+            raise self._unusable(live, trouble(live), "a DRBD disk grows only while it is mirrored")
+        if not dry_run:
+            self._run(self._dialect.resize(self.wish(), self.disk.size + amount))
+
+    def rename(self, new_id: Sequence[str]) -> None:
+        """Nothing to do: a device has a number only; its volumes are renamed on their own."""
+
+    # the network
+
+    def connect(self, *, two_primaries: bool) -> None:
+        """Look for the peer; BlockDeviceError when the disk is not active here."""
+        with _one_at_a_time(self.minor):
+            state, setup, _live = self.observe()
+            if state.disk in (Disk.ABSENT, Disk.FOREIGN):
+                self.live()
+            self._reach(state, setup, links=_DUAL if two_primaries else _PAIRED)
+
+    def disconnect(self) -> None:
+        """Give the peer up; fine when the device is not active."""
+        with _one_at_a_time(self.minor):
+            state, setup, _live = self.observe()
+            if state.disk in (Disk.DISKLESS, Disk.ATTACHED):
+                self._reach(state, setup, links=_ALONE)
+
+    def connect_and_wait(self, *, two_primaries: bool, seconds: int) -> None:
+        """Look for the peer until it answers; blocks at most ``seconds`` and some more.
+
+        A peer that still had other settings makes both sides give up, so a side that is alone
+        tries once more.
+
+        Raises:
+            BlockDeviceError: nobody answers, or the two sides refuse each other (split brain).
+        """
+        wish = self.wish()
+        with KernelLog(self.env.paths, f"resource{self.minor}", self.minor) as kernel:
+            for _attempt in range(2):
+                self.connect(two_primaries=two_primaries)
+                live = self.await_peer(seconds)
+                if live.connection is not Connection.STANDALONE:
+                    break
+            if live.connection is Connection.STANDALONE:
+                why = kernel.reason() or "the two sides refuse each other"
+                raise self._unusable(live, SPLIT_BRAIN, why)
+        if not live.connection.has_peer:
+            raise self._unusable(
+                live, trouble(live), f"no answer from {wish.remote.word} within {seconds} s"
+            )
+
+    def await_peer(self, seconds: int) -> Live:
+        """What the device does when the peer is there, lost for good, or the time is over."""
+        try:
+            tool.run(self._dialect.await_peer(self.wish(), seconds), timeout=seconds + 10.0)
+        except tool.ToolFailure as err:
+            log.info("%s", errors.text(err))
+        return self.live()
+
+    def needs_activation(self) -> bool:
+        """Not active, without its own disk, or not looking for the peer."""
+        state, _setup, live = self.observe()
+        if state.disk is not Disk.ATTACHED or not live.disk.has_disk:
+            return True
+        return live.connection is Connection.STANDALONE or state.link is Link.FOREIGN
+
+    def progress(self, seconds: int) -> tuple[bool, float]:
+        """Whether nothing is being synchronised, and percent done (100 when so).
+
+        Blocks at most ``seconds`` for a peer that is looked for. Raises when there is none.
+        """
+        live = self.live()
+        if not live.connection.has_peer and live.connection is not Connection.STANDALONE:
+            live = self.await_peer(seconds)
+        if not live.connection.has_peer:
+            raise self._unusable(live, trouble(live))
+        if live.connection.is_resync:
+            return False, live.percent or 0.0
+        return True, 100.0
+
+    # other volumes
+
+    def detach_children(self, children: Sequence[NodeDisk]) -> None:
+        """Go on without the volumes; a primary works on the peer's disk then.
+
+        Raises:
+            BlockDeviceError: it is attached to others than these, or the peer has no good data.
+        """
+        with _one_at_a_time(self.minor):
+            setup, live = self._dialect.observe(self.minor)
+            state = classify(setup, live, self.wish(children))
+            if state.disk is Disk.FOREIGN:
+                raise self._taken(setup, live)
+            if state.disk is Disk.ATTACHED:
+                self._reach(state, setup, disk=Disk.DISKLESS)
+
+    def attach_children(self, children: Sequence[NodeDisk]) -> None:
+        """Give a device without disk new volumes, which the peer then fills."""
+        wish = self.wish(children)
+        with _one_at_a_time(self.minor):
+            setup, live = self._dialect.observe(self.minor)
+            state = classify(setup, live, wish)
+            if state.disk is not Disk.DISKLESS:
+                raise errors.BlockDeviceError(
+                    f"disk {self.disk.uuid} gets no new volumes: minor {self.minor} is {state.disk}"
+                )
+            self._create_metadata(wish)
+            for argv in self._dialect.commands(Step.ATTACH, wish, setup):
+                tool.run(argv)
+
+    # looking
+
+    def size(self) -> int:
+        """Bytes; of an active device what its users see, else those of its data volume."""
+        file = Path(self.env.paths.local(f"/sys/block/drbd{self.minor}/size"))
+        try:
+            sectors = int(file.read_text())
+        except (OSError, ValueError):
+            sectors = 0
+        return sectors * 512 if sectors else self._children()[0].size()
+
+    def status(self) -> BlockDevStatus:
+        live = self.live()
+        syncing = live.connection.is_resync
+        return BlockDevStatus(
+            dev_path=self.path,
+            major=_MAJOR,
+            minor=self.minor,
+            sync_percent=(live.percent or 0.0) if syncing else None,
+            estimated_time=live.seconds_left if syncing else None,
+            is_degraded=not live.is_mirrored,
+            ldisk_status=_local_status(live),
+        )
+
+    def pause_resync(self, pause: bool) -> None:
+        """Hold up a resync, or go on with it."""
+        self.live()
+        self._run(self._dialect.pause_resync(self.wish(), pause=pause))
+
+    # plans
+
+    @classmethod
+    def plan(cls, request: PlanRequest) -> tuple[str | int, ...]:
+        """``(node A, node B, port, minor A, minor B, secret)``; the first node is the primary.
+
+        Raises:
+            ParameterError: not two different nodes, or no place was reserved.
+        """
+        if len(request.nodes) != 2 or request.nodes[0] == request.nodes[1]:
+            raise errors.ParameterError(
+                f"disks of {request.instance_name} are mirrored: two different nodes are needed"
+            )
+        if request.mirror is None:
+            raise errors.ParameterError(
+                f"no minors are reserved for the disks of {request.instance_name}"
+            )
+        return (
+            request.nodes[0],
+            request.nodes[1],
+            request.mirror.port,
+            *request.mirror.minors,
+            request.mirror.secret,
+        )
+
+    @classmethod
+    def plan_children(cls, request: PlanRequest) -> tuple[ChildPlan, ...]:
+        """Data volume and metadata volume; ParameterError without volume group."""
+        if not request.vg:
+            raise errors.ParameterError(
+                f"no volume group for the disks of {request.instance_name}: set the cluster's"
+                " with gnt-cluster modify --vg-name, or name one for the disk with vg="
+            )
+        name = f"{request.disk_uuid}.disk{request.index}"
+        return (
+            ChildPlan("plain", (request.vg, f"{name}_data"), request.size),
+            ChildPlan("plain", (request.metavg or request.vg, f"{name}_meta"), META_SIZE),
+        )
+
+    @classmethod
+    def node_params(cls, values: Params) -> tuple[Params, tuple[Params, ...]]:
+        return params.logical(values), params.children(values)
+
+    # steps
+
+    def _reach(
+        self,
+        state: State,
+        setup: Setup | None,
+        *,
+        disk: Disk | None = None,
+        links: frozenset[Link] | None = None,
+        role: Role | None = None,
+    ) -> None:
+        """Run the steps to a state; what was begun from nothing is taken down on a failure."""
+        try:
+            steps = plan(state, disk=disk, links=links, role=role)
+        except errors.BlockDeviceError as err:
+            _setup, live = self._dialect.observe(self.minor)
+            raise self._taken(setup, live) from err
+        wish = self.wish()
+        if state.disk is Disk.FOREIGN and steps and setup is not None:
+            log.warning(
+                "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
+                self.minor, self.disk.uuid, setup.resource,
+            )  # fmt: skip
+        try:
+            for step in steps:
+                self._run(self._dialect.commands(step, wish, setup))
+                if step is Step.DOWN:
+                    setup = None
+        except errors.BlockDeviceError:
+            if state.disk in (Disk.ABSENT, Disk.FOREIGN) and Step.NEW in steps:
+                self._abandon(wish)
+            raise
+
+    def _abandon(self, wish: Wish) -> None:
+        try:
+            setup, _live = self._dialect.observe(self.minor)
+            if setup is not None:
+                self._run(self._dialect.commands(Step.DOWN, wish, setup))
+        except errors.BlockDeviceError as err:
+            log.warning("minor %d was left half made: %s", self.minor, errors.text(err))
+
+    @staticmethod
+    def _run(commands: Sequence[Sequence[str]]) -> None:
+        for argv in commands:
+            tool.run(argv)
+
+    def _taken(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
+        who = "" if setup is None else f" {setup.resource} on {setup.data or 'no disk'}"
+        return errors.BlockDeviceError(
+            f"minor {self.minor} of this node belongs to disk {self.disk.uuid} but is in use by"
+            f"{who} ({live}); nothing was done. To free it: {FOREIGN.repair}"
+        )
+
+    def _unusable(
+        self, live: Live, what: Trouble | None, why: str = ""
+    ) -> errors.BlockDeviceError:
+        text = f"disk {self.disk.uuid} (minor {self.minor}, {live})"
+        text += f": {why}" if why else ""
+        if what is not None:
+            text += f"; {what.name}: {what.text}. To repair: {what.repair}"
+        return errors.BlockDeviceError(text)
+
+
+class _Side(msgspec.Struct, rename="kebab"):
+    """``dynamic_params``: addresses and minors as one node sees them."""
+
+    local_ip: str
+    remote_ip: str
+    port: int
+    local_minor: int
+    remote_minor: int
+
+
+def _local_status(live: Live) -> int:
+    """How good the data of this side is, as ``ldisk_status``. Pure."""
+    if live.disk is DiskState.UP_TO_DATE:
+        return _OKAY
+    if live.connection.is_resync and live.disk is DiskState.INCONSISTENT:
+        return _SYNC
+    if live.disk in (DiskState.UNKNOWN, DiskState.ATTACHING, DiskState.NEGOTIATING):
+        return _UNKNOWN
+    return _FAULTY
+
+
+def _clear(device: str) -> None:
+    """Overwrite where metadata may be: the first and the last MiB of its volume."""
+    try:
+        fd = os.open(device, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            end = os.lseek(fd, 0, os.SEEK_END)
+            for place in {0, max(0, end - MIB)}:
+                os.pwrite(fd, b"\0" * min(MIB, end), place)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as err:
+        raise errors.BlockDeviceError(f"cannot write to {device}: {err.strerror}") from err
+
+
+@contextmanager
+def _one_at_a_time(minor: int) -> Iterator[None]:
+    """Between looking at a minor and changing it no other call of this daemon does either."""
+    with _locks_guard:
+        lock = _locks.setdefault(minor, threading.RLock())
+    with lock:
+        yield
+
+

@@ -1,0 +1,103 @@
+"""Reader of ``drbdsetup show``: how devices are set up. Pure.
+
+The output is a configuration file: settings that end in a semicolon, and sections in braces.
+Settings that are the kernel's defaults are not in it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ganeti import errors
+from ganeti.storage.drbd.states import Endpoint, Setup
+
+#: A section: its words, its settings (name -> words after it), its sections.
+Section = tuple[list[str], dict[str, list[str]], list[Any]]
+
+
+def parse(text: str) -> list[Setup]:
+    """All volumes of all resources.
+
+    Raises:
+        BlockDeviceError: the text is something else.
+    """
+    import pyparsing
+
+    try:
+        sections = _grammar().parse_string(text, parse_all=True).as_list()
+    except pyparsing.ParseException as err:
+        raise errors.BlockDeviceError(
+            f"the answer of drbdsetup show cannot be read at line {err.lineno},"
+            f" column {err.column}"
+        ) from err
+    return [setup for section in map(_section, sections) for setup in _setups(section)]
+
+
+@cache
+def _grammar() -> Any:
+    """Nested lists: ``["{", words, content...]`` for a section, ``[";", words...]`` for a setting.
+
+    pyparsing takes a tenth of a second to import, so only a node that uses DRBD pays for it.
+    """
+    import pyparsing as pp
+
+    word = pp.QuotedString('"', esc_char="\\") | pp.Regex(r"[^\s{};\"#]+")
+    mark = pp.Literal
+    setting = pp.Group(pp.OneOrMore(word) + mark(";").suppress()).set_parse_action(
+        lambda found: [[";", *found[0]]]
+    )
+    content = pp.Forward()
+    section = pp.Group(
+        pp.Group(pp.OneOrMore(word)) + mark("{").suppress() + content + mark("}").suppress()
+    ).set_parse_action(lambda found: [["{", *found[0]]])
+    content <<= pp.ZeroOrMore(setting | section)
+    return pp.ZeroOrMore(section).ignore(pp.python_style_comment)
+
+
+def _section(parsed: list[Any]) -> Section:
+    _mark, words, *content = parsed
+    settings = {item[1]: list(item[2:]) for item in content if item[0] == ";"}
+    return list(words), settings, [_section(item) for item in content if item[0] == "{"]
+
+
+def _setups(resource: Section) -> list[Setup]:
+    words, _settings, sections = resource
+    if words[:1] != ["resource"] or len(words) != 2:
+        return []
+    net = _first(sections, "net")[1]
+    here, there = _first(sections, "_this_host"), _first(sections, "_remote_host")
+    local, remote = _endpoint(here[1]), _endpoint(there[1])
+    found = []
+    for volume in here[2]:
+        if volume[0][:1] != ["volume"] or "device" not in volume[1]:
+            continue
+        found.append(
+            Setup(
+                resource=words[1],
+                minor=int(volume[1]["device"][-1]),
+                data=_path(volume[1].get("disk")),
+                meta=_path(volume[1].get("meta-disk")),
+                local=local,
+                remote=remote,
+                secret=net.get("shared-secret", [None])[0],
+                two_primaries=net.get("allow-two-primaries", ["no"]) in (["yes"], []),
+            )
+        )
+    return found
+
+
+def _first(sections: list[Section], name: str) -> Section:
+    return next((section for section in sections if section[0] == [name]), ([name], {}, []))
+
+
+def _path(words: list[str] | None) -> str | None:
+    return words[0] if words else None
+
+
+def _endpoint(settings: dict[str, list[str]]) -> Endpoint | None:
+    words = settings.get("address")
+    if not words:
+        return None
+    address, _, port = words[-1].rpartition(":")
+    return Endpoint(address.strip("[]"), int(port))
