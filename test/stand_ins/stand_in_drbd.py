@@ -22,8 +22,9 @@ from stand_in_world import ToolError, World, copy_sparse, place_link
 #: Generation of metadata that was just made.
 JUST_CREATED = "0000000000000004"
 NONE = "0000000000000000"
-_META_MAGIC = b"stand-in drbd metadata v08\n"
-_META_MIB = 128
+#: Where and what the magic number of version 08 is; the rest is ours, from the next sector on.
+_MAGIC_AT, _MAGIC = 60, (0x8374026C).to_bytes(4, "big")
+_OURS_AT = 512
 
 Res = dict[str, Any]
 
@@ -129,15 +130,17 @@ def read_meta(path: str) -> dict[str, Any]:
             head = file.read(4096)
     except OSError as err:
         raise ToolError(20, f"open({path}) failed: {err.strerror}") from err
-    if not head.startswith(_META_MAGIC):
+    if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         raise ToolError(255, "No valid meta data found")
-    found: dict[str, Any] = json.loads(head[len(_META_MAGIC) :].split(b"\n")[0])
+    found: dict[str, Any] = json.loads(head[_OURS_AT:].split(b"\n")[0])
     return found
 
 
 def write_meta(path: str, values: dict[str, Any]) -> None:
+    head = b"".ljust(_MAGIC_AT, b"\0") + _MAGIC
+    text = json.dumps(values).encode() + b"\n"
     with open(path, "r+b") as file:
-        file.write((_META_MAGIC + json.dumps(values).encode() + b"\n").ljust(4096, b"\0"))
+        file.write((head.ljust(_OURS_AT, b"\0") + text).ljust(4096, b"\0"))
 
 
 def new_meta() -> dict[str, Any]:

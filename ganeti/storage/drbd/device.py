@@ -45,6 +45,8 @@ MIB = 1024 * 1024
 META_SIZE = 128
 #: Major number of DRBD devices in the kernel.
 _MAJOR = 147
+#: Seconds for a peer that refused us at first: it has been told to connect as well.
+_SECOND_WAIT = 10
 _PAIRED = frozenset({Link.PAIRED})
 _DUAL = frozenset({Link.DUAL})
 _ALONE = frozenset({Link.ALONE})
@@ -293,20 +295,21 @@ class DrbdDevice(Device):
         Raises:
             BlockDeviceError: nobody answers, or the two sides refuse each other (split brain).
         """
-        wish = self.wish()
         with KernelLog(self.env.paths, f"resource{self.minor}", self.minor) as kernel:
-            for _attempt in range(2):
+            self.connect(two_primaries=two_primaries)
+            live = self.await_peer(seconds)
+            if live.connection.has_peer:
+                return
+            refused = live.connection is Connection.STANDALONE
+            if refused:
                 self.connect(two_primaries=two_primaries)
-                live = self.await_peer(seconds)
-                if live.connection is not Connection.STANDALONE:
-                    break
-            if live.connection is Connection.STANDALONE:
+                live = self.await_peer(min(seconds, _SECOND_WAIT))
+                if live.connection.has_peer:
+                    return
                 why = kernel.reason() or "the two sides refuse each other"
                 raise self._unusable(live, SPLIT_BRAIN, why)
-        if not live.connection.has_peer:
-            raise self._unusable(
-                live, trouble(live), f"no answer from {wish.remote.word} within {seconds} s"
-            )
+        peer = self.wish().remote.word
+        raise self._unusable(live, trouble(live), f"no answer from {peer} within {seconds} s")
 
     def await_peer(self, seconds: int) -> Live:
         """What the device does when the peer is there, lost for good, or the time is over."""

@@ -85,7 +85,7 @@ if os.environ.get("GANETI_TEST_VG"):
     BENCHES["plain"] = _volumes
 
 #: Templates that need more than any machine has -> where they are tried.
-ELSEWHERE = {"plain": "test/hosts"}
+ELSEWHERE = {"drbd": "test/unit/storage/test_drbd_device.py and test/hosts", "plain": "test/hosts"}
 
 
 @pytest.fixture(params=sorted(BENCHES))

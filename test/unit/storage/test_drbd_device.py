@@ -1,0 +1,337 @@
+"""Both sides of a mirrored disk, driven as two node daemons would, on stand-ins for the tools.
+
+What the kernel itself does is tested with real ones in test/hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_nodes import StorageNodes
+
+from ganeti import errors
+from ganeti.model.names import DiskTemplate
+from ganeti.model.params import DISK_PARAM_DEFAULTS
+from ganeti.paths import Paths
+from ganeti.rpc.objects import NodeDisk
+from ganeti.storage.drbd import params, tool
+from ganeti.storage.drbd.device import DrbdDevice
+from ganeti.storage.interface import Environment
+from ganeti.storage.registry import device
+
+SECRET = "0123456789abcdef0123456789abcdef01234567"
+ADDRESSES = {"n1": "127.9.0.1", "n2": "127.9.0.2"}
+#: Where the other volumes of a replaced disk differ in name.
+OTHER = "new-"
+
+
+def node_disk(
+    node: str, *, minors: tuple[int, int] = (0, 0), size: int = 16, prefix: str = "",
+    secret: str = SECRET, port: int = 11000, **given: Any,
+) -> NodeDisk:  # fmt: skip
+    here = ("n1", "n2").index(node)
+    other = ("n2", "n1")[here]
+    children = tuple(
+        NodeDisk(
+            uuid=f"{prefix}{part}", dev_type=DiskTemplate.PLAIN, size=mib,
+            logical_id=("xenvg", f"{prefix}m{minors[here]}_{part}"),
+        )
+        for part, mib in (("data", size), ("meta", 128))
+    )  # fmt: skip
+    return NodeDisk(
+        uuid=f"disk-{minors}", dev_type=DiskTemplate.DRBD, children=children, size=size,
+        logical_id=("n1", "n2", port, *minors, secret),
+        params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
+        dynamic_params={
+            "local-ip": ADDRESSES[node], "remote-ip": ADDRESSES[other], "port": port,
+            "local-minor": minors[here], "remote-minor": minors[1 - here],
+        },
+    )  # fmt: skip
+
+
+class Pair:
+    """The two sides; ``with pair.on("n2"):`` the driver runs on that node."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.nodes = StorageNodes(
+            tmp_path / "state", {name: tmp_path / name for name in ("n1", "n2")}
+        )
+        self._patch = monkeypatch
+
+    @contextmanager
+    def on(self, node: str) -> Iterator[Environment]:
+        with self._patch.context() as patch:
+            patch.setenv("GANETI_ROOTDIR", str(self.nodes.roots[node]))
+            yield Environment(Paths(self.nodes.roots[node]))
+
+    def call(self, node: str, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the driver; ``disk_<key>`` change the disk."""
+        made = {key[5:]: kwargs.pop(key) for key in list(kwargs) if key.startswith("disk_")}
+        with self.on(node) as env:
+            found = device(node_disk(node, **made), env)
+            assert isinstance(found, DrbdDevice)
+            return getattr(found, method)(*args, **kwargs)
+
+    def create(self, **disk: Any) -> None:
+        """A new disk, n1 primary."""
+        for node in ("n2", "n1"):
+            self.volumes(node, **disk)
+            made = {f"disk_{key}": value for key, value in disk.items()}
+            self.call(node, "create", disk.get("size", 16), **made)
+            self.call(node, "begin", on_primary=node == "n1", **made)
+
+    def volumes(self, node: str, **disk: Any) -> None:
+        with self.on(node) as env:
+            for child in node_disk(node, **disk).children:
+                device(child, env).create(child.size)
+
+    def state(self, node: str, minor: int = 0) -> str:
+        found = self.nodes.mirrors(node)[minor]
+        return f"{found.connection} {found.role} {found.disk}"
+
+    def write(self, node: str, data: bytes) -> None:
+        with self.nodes.path(node, "drbd0").open("r+b") as disk:
+            disk.write(data)
+
+    def read(self, node: str, length: int) -> bytes:
+        with self.nodes.path(node, "drbd0").open("rb") as disk:
+            return disk.read(length)
+
+
+@pytest.fixture
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
+    return Pair(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def made(pair: Pair) -> Pair:
+    pair.create()
+    return pair
+
+
+def test_life_of_a_disk(made: Pair) -> None:
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert made.state("n2") == "Connected Secondary UpToDate/UpToDate"
+    made.write("n1", b"of the guest")
+    status = made.call("n1", "status")
+    assert (status.is_degraded, status.sync_percent, status.ldisk_status) == (False, None, 0)
+    assert (status.major, status.minor) == (147, 0)
+    made.call("n1", "close")
+    made.call("n2", "open")
+    assert made.read("n2", 12) == b"of the guest"
+    with pytest.raises(errors.BlockDeviceError, match="in use on its other node"):
+        made.call("n1", "open")
+    for node in ("n2", "n1"):
+        for _twice in range(2):
+            made.call(node, "shutdown")
+            assert made.call(node, "is_active") is False
+            assert made.call(node, "attach") is True
+    for node in ("n1", "n2"):
+        made.call(node, "remove")
+        assert made.call(node, "attach") is False
+
+
+def test_everything_done_twice_is_fine(made: Pair) -> None:
+    for _twice in range(2):
+        made.call("n1", "assemble")
+        made.call("n1", "open")
+    for _twice in range(2):
+        made.call("n1", "close")
+    for _twice in range(2):
+        made.call("n1", "disconnect")
+    assert made.state("n1") == "StandAlone Secondary UpToDate/DUnknown"
+    made.call("n1", "assemble")
+    assert made.state("n1") == "Connected Secondary UpToDate/UpToDate"
+
+
+def test_a_new_disk_is_not_primary_before_somebody_says_so(pair: Pair) -> None:
+    for node in ("n1", "n2"):
+        pair.volumes(node)
+        pair.call(node, "create", 16)
+        pair.call(node, "assemble")
+    with pytest.raises(errors.BlockDeviceError, match="Need access to UpToDate data"):
+        pair.call("n1", "open")
+    assert pair.state("n1") == "Connected Secondary Inconsistent/Inconsistent"
+
+
+def test_old_data_is_never_declared_current(made: Pair) -> None:
+    made.nodes.slow_sync(60)
+    made.call("n2", "shutdown")
+    made.call("n2", "remove")
+    made.call("n2", "create", 16)
+    made.call("n2", "assemble")
+    assert made.state("n2") == "SyncTarget Secondary Inconsistent/UpToDate"
+    made.nodes.cut("n1", "n2")
+    with pytest.raises(errors.BlockDeviceError, match="Need access to UpToDate data"):
+        made.call("n2", "open")
+
+
+def test_grow_counts_from_the_recorded_size(made: Pair) -> None:
+    for node in ("n1", "n2"):
+        with made.on(node) as env:
+            device(node_disk(node).children[0], env).grow(8)
+    for _twice in range(2):
+        made.call("n1", "grow", 8)
+        assert {made.call(node, "size") for node in ("n1", "n2")} == {24 * 1024 * 1024}
+    made.nodes.cut("n1", "n2")
+    with pytest.raises(errors.BlockDeviceError, match=r"only while it is mirrored.*peer away"):
+        made.call("n1", "grow", 16)
+
+
+def test_two_primaries_for_a_migration(made: Pair) -> None:
+    for node in ("n1", "n2"):
+        made.call(node, "disconnect")
+    made.call("n1", "connect", two_primaries=True)
+    made.call("n2", "connect_and_wait", two_primaries=True, seconds=2)
+    made.call("n2", "open", exclusive=False)
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    assert made.state("n2") == "Connected Primary UpToDate/UpToDate"
+    made.write("n1", b"from one")
+    assert made.read("n2", 8) == b"from one"
+    made.call("n1", "close")
+    for node in ("n1", "n2"):
+        made.call(node, "disconnect")
+    made.call("n1", "connect", two_primaries=False)
+    made.call("n2", "connect_and_wait", two_primaries=False, seconds=2)
+    assert made.state("n2") == "Connected Primary UpToDate/UpToDate"
+
+
+def test_replaced_volumes_are_filled_by_the_peer(made: Pair) -> None:
+    made.write("n1", b"precious")
+    made.call("n1", "detach_children", node_disk("n1").children)
+    assert made.state("n1") == "Connected Primary Diskless/UpToDate"
+    assert made.call("n1", "needs_activation") is True
+    assert made.call("n1", "status").ldisk_status == 2
+    made.volumes("n1", prefix=OTHER)
+    made.call("n1", "attach_children", node_disk("n1", prefix=OTHER).children)
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    with pytest.raises(errors.BlockDeviceError, match="in use by another disk"):
+        made.call("n1", "attach_children", node_disk("n1").children)
+    made.call("n1", "close", disk_prefix=OTHER)
+    made.call("n2", "open")
+    assert made.read("n2", 8) == b"precious"
+
+
+def test_split_brain_is_named_and_left_alone(made: Pair) -> None:
+    made.nodes.cut("n1", "n2")
+    made.call("n2", "open")
+    made.write("n1", b"one")
+    made.write("n2", b"two")
+    made.call("n2", "close")
+    made.nodes.mend("n1", "n2")
+    made.call("n1", "connect", two_primaries=False)
+    with pytest.raises(errors.BlockDeviceError) as caught:
+        made.call("n2", "connect_and_wait", two_primaries=False, seconds=1)
+    text = errors.text(caught.value)
+    assert "split brain" in text
+    assert "gnt-instance replace-disks -s INSTANCE" in text
+    assert made.read("n1", 3) == b"one"
+    made.call("n2", "open")
+    assert made.read("n2", 3) == b"two"
+
+
+def test_a_foreign_primary_on_the_minor_is_refused(made: Pair) -> None:
+    with pytest.raises(errors.BlockDeviceError) as caught:
+        made.call("n1", "assemble", disk_prefix=OTHER, disk_secret="f" * 40)
+    text = errors.text(caught.value)
+    assert "minor 0 of this node belongs to disk" in text
+    assert "in use by resource0" in text
+    assert "nothing was done" in text
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+    made.call("n1", "shutdown", disk_prefix=OTHER, disk_secret="f" * 40)
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+
+
+def test_a_foreign_secondary_makes_room_and_is_never_synced_with_ours(made: Pair) -> None:
+    made.write("n1", b"instance one")
+    made.volumes("n2", prefix=OTHER)
+    other = {"disk_prefix": OTHER, "disk_secret": "f" * 40, "disk_port": 11001}
+    made.call("n2", "shutdown")
+    made.call("n2", "create", 16, **other)
+    made.call("n2", "assemble")
+    made.call("n2", "assemble", **other)
+    assert made.state("n2") == "WFConnection Secondary Inconsistent/DUnknown"
+    assert made.state("n1") == "WFConnection Primary UpToDate/DUnknown"
+    assert made.read("n1", 12) == b"instance one"
+
+
+def test_same_place_with_another_secret_does_not_connect(made: Pair) -> None:
+    made.call("n2", "assemble", disk_secret="f" * 40)
+    assert made.state("n2").startswith("StandAlone Secondary")
+    assert made.state("n1").startswith("StandAlone Primary")
+
+
+def test_a_failed_step_leaves_nothing_half_made(made: Pair) -> None:
+    made.call("n2", "shutdown")
+    made.nodes.fail("drbdsetup", "0: Failure: (119) no luck", node="n2", match="attach", code=10)
+    with pytest.raises(errors.BlockDeviceError, match="no luck"):
+        made.call("n2", "assemble")
+    assert made.nodes.mirrors("n2") == {}
+    made.call("n2", "assemble")
+    assert made.state("n2") == "Connected Secondary UpToDate/UpToDate"
+
+
+def test_secret_is_in_no_error_and_no_log(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    pair.nodes.fail("drbdsetup", "resource0: Failure: (102) taken", match="connect", code=10)
+    with pytest.raises(errors.BlockDeviceError) as caught:
+        pair.create()
+    assert "--shared-secret=<redacted>" in errors.text(caught.value)
+    assert SECRET not in errors.text(caught.value) + caplog.text
+    assert SECRET not in " ".join(tool.hidden([f"--shared-secret={SECRET}"]))
+
+
+def test_after_a_power_cut_the_disk_comes_back(made: Pair) -> None:
+    made.write("n1", b"acknowledged")
+    made.nodes.power_cut("n1")
+    made.call("n2", "open")
+    assert made.read("n2", 12) == b"acknowledged"
+    made.nodes.boot("n1")
+    assert made.call("n1", "needs_activation") is True
+    made.call("n1", "assemble")
+    assert made.state("n1") == "Connected Secondary UpToDate/UpToDate"
+
+
+def test_progress_of_a_resync(made: Pair) -> None:
+    assert made.call("n1", "progress", 1) == (True, 100.0)
+    made.nodes.slow_sync(60)
+    made.call("n2", "remove")
+    made.call("n2", "create", 16)
+    made.call("n2", "assemble")
+    done, percent = made.call("n1", "progress", 1)
+    assert (done, percent < 50) == (False, True)
+    status = made.call("n2", "status")
+    assert (status.is_degraded, status.ldisk_status) == (True, 3)
+    assert 0 < status.estimated_time <= 60
+    made.call("n1", "pause_resync", True)
+    assert made.state("n1").startswith("PausedSyncS")
+    made.call("n1", "pause_resync", False)
+    assert made.state("n1").startswith("SyncSource")
+
+
+def test_no_module_is_said(pair: Pair) -> None:
+    (pair.nodes.roots["n1"] / "proc/drbd").unlink()
+    with pytest.raises(errors.BlockDeviceError, match="modprobe drbd"):
+        pair.call("n1", "assemble")
+
+
+def test_another_version_is_refused(pair: Pair) -> None:
+    proc = pair.nodes.roots["n1"] / "proc/drbd"
+    proc.write_text("version: 9.2.5 (api:2/proto:118-122)\n")
+    with pytest.raises(errors.BlockDeviceError, match=r"DRBD 9.2.5 is loaded.* need 8.4"):
+        pair.call("n1", "is_active")
+
+
+def test_small_metadata_volume_is_refused(pair: Pair) -> None:
+    with pair.on("n1") as env:
+        data, meta = node_disk("n1").children
+        device(data, env).create(16)
+        device(meta, env).create(64)
+    with pytest.raises(errors.BlockDeviceError, match="needs 128 MiB"):
+        pair.call("n1", "create", 16)

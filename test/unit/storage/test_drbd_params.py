@@ -1,0 +1,78 @@
+"""Disk parameters of template drbd, and the words that they become."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ganeti.model.params import DISK_PARAM_DEFAULTS
+from ganeti.storage.drbd import params
+from ganeti.storage.drbd.params import DrbdParams
+
+DEFAULTS = DISK_PARAM_DEFAULTS["drbd"]
+
+
+def options(**change: object) -> list[str]:
+    given = {**DEFAULTS, **{key.replace("_", "-"): value for key, value in change.items()}}
+    msgspec.convert(given, DrbdParams)
+    return params.disk_options(params.logical(given))
+
+
+def test_defaults_are_those_of_the_cluster() -> None:
+    assert msgspec.to_builtins(DrbdParams()) == DEFAULTS
+
+
+def test_names_that_nodes_get() -> None:
+    found = params.logical({**DEFAULTS, "metavg": "fast", "disk-barriers": "bf"})
+    assert found["default-metavg"] == "fast"
+    assert found["disabled-barriers"] == "bf"
+    assert found["disable-meta-flush"] is False
+    assert not {"metavg", "disk-barriers", "meta-barriers", "data-stripes"} & set(found)
+    both = params.children({**DEFAULTS, "data-stripes": 2, "meta-stripes": 3})
+    assert both == ({"stripes": 2}, {"stripes": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, ["--on-io-error=detach", "--resync-rate=61440k", "--c-plan-ahead=0"]),
+        ({"resync_rate": 1024}, ["--on-io-error=detach", "--resync-rate=1024k",
+                                 "--c-plan-ahead=0"]),
+        ({"disk_barriers": "bfd", "meta_barriers": True},
+         ["--on-io-error=detach", "--disk-barrier=no", "--disk-flushes=no", "--disk-drain=no",
+          "--md-flushes=no", "--resync-rate=61440k", "--c-plan-ahead=0"]),
+        ({"dynamic_resync": True},
+         ["--on-io-error=detach", "--c-plan-ahead=20", "--c-delay-target=1", "--c-fill-target=0s",
+          "--c-max-rate=61440k", "--c-min-rate=4096k"]),
+        ({"disk_custom": "--al-extents=1237 '--disk-timeout=50'"},
+         ["--on-io-error=detach", "--resync-rate=61440k", "--c-plan-ahead=0",
+          "--al-extents=1237", "--disk-timeout=50"]),
+    ],
+)  # fmt: skip
+def test_words_for_the_disk(change: dict[str, object], words: list[str]) -> None:
+    assert options(**change) == words
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"protocol": "D"}, "A, B or C"),
+        ({"disk-barriers": "x"}, "letters b"),
+        ({"disk-barriers": ""}, "letters b"),
+        ({"disk-barriers": "bb"}, "letters b"),
+        ({"resync-rate": 0}, "between 1 and 4194304"),
+        ({"c-delay-target": 0}, "between 1 and 100"),
+        ({"disk-custom": "--nosuch=1"}, "may not be set here"),
+        ({"disk-custom": "--size=1"}, "may not be set here"),
+        ({"net-custom": "--shared-secret=x"}, "may not be set here"),
+        ({"net-custom": "--allow-two-primaries=yes"}, "may not be set here"),
+        ({"net-custom": "--timeout 60"}, "--option=value"),
+        ({"net-custom": "--timeout='60'; rm -rf /"}, "no value for"),
+        ({"net-custom": "'"}, "cannot be split"),
+        ({"net-custom": "--timeout=$(id)"}, "no value for"),
+    ],
+)
+def test_wrong_values_are_refused_with_a_reason(change: dict[str, object], text: str) -> None:
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert({**DEFAULTS, **change}, DrbdParams)
+    assert text in str(caught.value)
