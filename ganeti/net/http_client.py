@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import errno
 import http.client
 import socket
 import threading
@@ -23,11 +24,15 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from ganeti import errors
+from ganeti.base import patience
 from ganeti.net import resolve
 from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket, check_peer_name
 
 #: Seconds until TCP and TLS must be established.
 CONNECT_TIMEOUT = 5.0
+#: Seconds without a sign of life after which the host of a running call is taken for dead. Its
+#: kernel gives signs, however long the call itself takes; a host that rebooted says so.
+SILENCE = 30.0
 MAX_RESPONSE = 512 * 1024 * 1024
 #: Head and body up to this size go out in one piece, which saves the server a wake-up.
 _JOIN_LIMIT = 64 * 1024
@@ -316,7 +321,7 @@ class Client:
             raise _connect_error(call, err) from err
         link = _Link(sock)
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(sock)
             if self._context is not None:
                 secure = TLSSocket(sock, self._context, server_side=False)
                 link = _Link(secure)
@@ -362,6 +367,8 @@ class Client:
     def _call_error(self, call: Call, err: Exception) -> CallError:
         if self._stopped:
             reason = "this client was stopped during the call"
+        elif isinstance(err, OSError) and err.errno == errno.ETIMEDOUT:
+            reason = "the host gave no sign of life any more (power cut, broken network?)"
         elif isinstance(err, TimeoutError):
             reason = f"no answer within {call.timeout:g} seconds"
         elif isinstance(err, TLSError):
@@ -402,6 +409,23 @@ def _head(call: Call) -> bytes:
         f"{more}"
         f"Content-Length: {len(call.body)}\r\n\r\n"
     ).encode("ascii")
+
+
+def _set_options(sock: socket.socket) -> None:
+    """No delays, and watch that the other host lives (tcp(7)).
+
+    Without the watch, a call to a host that lost its power ends with its time-out only.
+    """
+    silence = patience.scaled(SILENCE)
+    options = (
+        (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, round(silence / 3))),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, round(silence / 6))),
+        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(silence * 1000)),
+    )
+    for level, option, value in options:
+        sock.setsockopt(level, option, value)
 
 
 def _connect_error(call: Call, err: Exception) -> CallError:

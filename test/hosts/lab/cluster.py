@@ -20,7 +20,7 @@ VG = "xenvg"
 LAYERS = ("storage", "node", "qemu")
 MODULES = ("dm_mod", "drbd", "tun", "kvm-amd")
 #: Python in an emulated machine is this much slower; see ganeti/base/patience.py.
-TIME_FACTOR = "6"
+TIME_FACTOR = "3"
 _SSHD = (
     "/usr/sbin/sshd -f /dev/null -o HostKey=/root/.ssh/host -o UsePAM=no -o StrictModes=no"
     f" -o PidFile=none -o SetEnv=GANETI_TIME_FACTOR={TIME_FACTOR}"
