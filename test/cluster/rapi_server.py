@@ -1,25 +1,21 @@
-"""The remote API in front of a running cluster, and a client that hides nothing."""
+"""The remote API of a running cluster, and a client that hides nothing."""
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import socket
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local_cluster import Cluster
+from local_cluster import Cluster, wait_for
 
-from ganeti.net.http_server import HttpServer
-from ganeti.rapi import app
-from ganeti.rapi.clients import Clients
-from ganeti.rapi.identity import Identity
-
-ALICE = Identity("alice", frozenset({"write"}))
-NOBODY = Identity("", frozenset())
-READER = Identity("reader", frozenset({"read"}))
 JSON = {"Content-Type": "application/json"}
+USERS = {"alice": "write", "reader": "read", "nobody": ""}
+PASSWORD = "open-sesame"
 
 
 @dataclass(frozen=True)
@@ -45,32 +41,50 @@ class Answer:
         return str(value["message"])
 
 
-def who(header: str | None, _address: str) -> Identity:
-    """The user of a test is named in the header, as there are no passwords here."""
-    return {None: ALICE, "reader": READER, "nobody": NOBODY}.get(header, ALICE)
+def basic(user: str) -> str:
+    """The Authorization header of a user."""
+    return "Basic " + base64.b64encode(f"{user}:{PASSWORD}".encode()).decode()
 
 
 class Api:
-    """Serves one cluster in this process, on a free port."""
+    """The remote API that a cluster serves; requests come from ``alice`` if nobody else is said."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._clients = Clients(cluster.paths().luxi_socket)
-        made = app.make_app(luxi=self._clients, authenticate=who)
-        self.server = HttpServer(("127.0.0.1", 0), made, threads=8, max_body=10 * 1024 * 1024)
-        self.port = self.server.start()
+        facts = json.loads((cluster.directory / "local-cluster.json").read_text())
+        self.address = str(facts["nodes"]["node1.example.com"])
+        self.port = int(facts["port_base"]) + 1
+        self.ca = cluster.directory / "rapi-ca.pem"
+        self._tls = ssl.create_default_context(cafile=str(self.ca))
+        self._tls.check_hostname = False
+        with cluster.paths().rapi_users.open("a") as users:
+            for name, options in USERS.items():
+                users.write(f"{name} {{CLEARTEXT}}{PASSWORD} {options}\n")
+        wait_for(lambda: self.ask("GET /version").status == 200, "users are read again")
 
-    def stop(self) -> None:
-        self.server.stop()
-        self._clients.close()
+    @property
+    def url(self) -> str:
+        return f"https://{self.address}:{self.port}"
+
+    def dial(self) -> ssl.SSLSocket:
+        """A TLS connection without any request yet."""
+        plain = socket.create_connection((self.address, self.port), 30)
+        return self._tls.wrap_socket(plain)
+
+    def connection(self) -> http.client.HTTPSConnection:
+        """A connection for several requests, to be closed by the caller."""
+        return http.client.HTTPSConnection(
+            self.address, self.port, timeout=30, context=self._tls
+        )
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
     ) -> Answer:
-        """A request exactly as given."""
-        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        """A request exactly as given; a header with an empty text is left out."""
+        link = self.connection()
+        sent = {"Authorization": basic("alice"), **headers}
         try:
-            link.request(method, path, body, dict(headers))
+            link.request(method, path, body, {name: text for name, text in sent.items() if text})
             found = link.getresponse()
             names = {name.lower(): value for name, value in found.getheaders()}
             return Answer(found.status, names, found.read())
@@ -81,6 +95,8 @@ class Api:
         """``ask("PUT /2/tags?tag=a", {...}, If_Match="...")``; a value is sent as JSON."""
         method, _, path = request.partition(" ")
         more = {name.replace("_", "-"): text for name, text in headers.items()}
+        if more.get("Authorization") in USERS:
+            more["Authorization"] = basic(more["Authorization"])
         if value is None:
             return self.send(method, path, None, more)
         return self.send(method, path, json.dumps(value).encode(), {**JSON, **more})
@@ -91,9 +107,9 @@ class Api:
         assert answer.status == 200, answer.body
         return answer.value
 
-    def raw(self, data: bytes, timeout: float = 10) -> bytes:
-        """Bytes to the server, and everything it sends until it hangs up or ``timeout``."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout) as sock:
+    def raw(self, data: bytes) -> bytes:
+        """Bytes to the server, and everything it sends until it hangs up."""
+        with self.dial() as sock:
             sock.sendall(data)
             found = b""
             while piece := sock.recv(65536):

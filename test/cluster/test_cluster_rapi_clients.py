@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
-import socket
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from local_cluster import Cluster, wait_for
-from rapi_server import JSON, Api
+from rapi_server import JSON, Api, basic
 
-from ganeti import constants, paths
+from ganeti import constants
 
 WEB = "/2/instances/web.example.com"
 CREATE = {
@@ -26,13 +23,8 @@ CREATE = {
 
 
 @pytest.fixture(scope="module")
-def api(cluster: Cluster) -> Iterator[Api]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in (paths.ROOTDIR_VARIABLE, paths.HOSTNAME_VARIABLE):
-            patch.setenv(name, cluster.env()[name])
-        served = Api(cluster)
-        yield served
-        served.stop()
+def api(cluster: Cluster) -> Api:
+    return Api(cluster)
 
 
 # bodies -----------------------------------------------------------------------------------------
@@ -188,6 +180,17 @@ def test_a_stale_change_is_refused(api):
 # connections ------------------------------------------------------------------------------------
 
 
+def _head(request: str, more: str, length: int | None = None) -> bytes:
+    """The head of a request with a JSON body, on a connection that is closed afterwards."""
+    lines = [
+        f"{request} HTTP/1.1", "Host: x", "Connection: close", "Content-Type: application/json",
+        f"Authorization: {basic('alice')}", more,
+    ]  # fmt: skip
+    if length is not None:
+        lines.append(f"Content-Length: {length}")
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
 def test_http_1_0_and_one_request_on_a_connection(api):
     found = api.raw(b"GET /version HTTP/1.0\r\n\r\n")
     assert found.startswith((b"HTTP/1.1 200 OK\r\n", b"HTTP/1.0 200 OK\r\n"))
@@ -195,13 +198,14 @@ def test_http_1_0_and_one_request_on_a_connection(api):
 
 
 def test_many_requests_on_one_connection(api):
-    link = http.client.HTTPConnection("127.0.0.1", api.port, timeout=10)
+    link = api.connection()
+    headers = {**JSON, "Authorization": basic("alice")}
     try:
         link.connect()
         local = link.sock.getsockname()
         for method, path in (("GET", "/version"), ("GET", "/nosuch"), ("DELETE", "/2/nodes"),
                              ("PUT", "/2/tags?bogus=1"), ("GET", "/2/info")):  # fmt: skip
-            link.request(method, path, b"{}" if method == "PUT" else None, JSON)
+            link.request(method, path, b"{}" if method == "PUT" else None, headers)
             assert link.getresponse().read()
             assert link.sock.getsockname() == local
     finally:
@@ -210,10 +214,8 @@ def test_many_requests_on_one_connection(api):
 
 def test_a_client_that_waits_for_continue_before_its_body(api):
     body = b'"nosuch"'
-    head = (b"PUT /2/nodes/node2.example.com/role HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-            b"Content-Type: application/json\r\nExpect: 100-continue\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body))  # fmt: skip
-    with socket.create_connection(("127.0.0.1", api.port), 10) as sock:
+    head = _head("PUT /2/nodes/node2.example.com/role", "Expect: 100-continue", len(body))
+    with api.dial() as sock:
         sock.sendall(head)
         assert sock.recv(65536).startswith(b"HTTP/1.1 100 Continue\r\n")
         sock.sendall(body)
@@ -222,9 +224,8 @@ def test_a_client_that_waits_for_continue_before_its_body(api):
 
 def test_a_body_in_chunks(api):
     found = api.raw(
-        b"PUT /2/nodes/node2.example.com/role HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-        b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"4\r\n\"nos\r\n4\r\nuch\"\r\n0\r\n\r\n"
+        _head("PUT /2/nodes/node2.example.com/role", "Transfer-Encoding: chunked")
+        + b"4\r\n\"nos\r\n4\r\nuch\"\r\n0\r\n\r\n"
     )
     assert b"400 Bad Request" in found
     assert b"nosuch" in found
@@ -232,11 +233,8 @@ def test_a_body_in_chunks(api):
 
 def test_a_body_that_is_cut_off_does_nothing(api):
     before = api.get("/2/jobs")
-    with socket.create_connection(("127.0.0.1", api.port), 10) as sock:
-        sock.sendall(
-            b"PUT /2/redistribute-config HTTP/1.1\r\nHost: x\r\n"
-            b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{}"
-        )
+    with api.dial() as sock:
+        sock.sendall(_head("PUT /2/redistribute-config", "X-Cut: off", 100) + b"{}")
     time.sleep(0.2)
     assert api.get("/2/jobs") == before
 

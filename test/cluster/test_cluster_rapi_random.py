@@ -9,13 +9,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from local_cluster import Cluster
-from rapi_server import Api
+from rapi_server import PASSWORD, Api
 
 SECONDS = int(os.environ.get("RANDOM_REQUESTS_SECONDS", "20"))
 THOROUGH = SECONDS > 60
@@ -36,11 +35,9 @@ REAL = {
 
 
 @pytest.fixture(scope="module")
-def api(cluster: Cluster) -> Iterator[Api]:
+def api(cluster: Cluster) -> Api:
     assert cluster.add("web.example.com").code == 0
-    served = Api(cluster)
-    yield served
-    served.stop()
+    return Api(cluster)
 
 
 def with_real_names(document: dict[str, Any]) -> dict[str, Any]:
@@ -60,11 +57,12 @@ def test_random_requests(api: Api, tmp_path: Path) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     program = Path(sys.executable).with_name("schemathesis")
     ran = subprocess.run(
-        [program, "run", "openapi.json", "--url", f"http://127.0.0.1:{api.port}",
+        [program, "run", "openapi.json", "--url", api.url,
          "--phases", "coverage,fuzzing" if THOROUGH else "fuzzing",
          "--max-examples", "100" if THOROUGH else "2", "--max-time", str(SECONDS), "--no-color",
          "--checks", ",".join(CHECKS), "--exclude-path-regex", "powercycle",
-         "--suppress-health-check", "all", "--request-timeout", "30"],
+         "--suppress-health-check", "all", "--request-timeout", "30",
+         "--auth", f"alice:{PASSWORD}", "--tls-verify", "false"],
         cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS * 3 + 120, check=False,
     )  # fmt: skip
     print(ran.stdout[-1500:])

@@ -20,7 +20,6 @@ REQUESTS = [
     (method, path, facts)
     for path, resource in CONTRACT["resources"].items()
     for method, facts in resource["methods"].items()
-    if not path.endswith("/wait")
 ]
 TABLE = routes.by_path()
 
