@@ -9,13 +9,14 @@ from typing import Any
 
 from ganeti import constants
 from ganeti.rapi import schemas
+from ganeti.rapi.differences import difference
 from ganeti.rapi.failures import REALM
 from ganeti.rapi.route import NUMBERS, Arg, ArgKind, Route
 
 Document = dict[str, Any]
 
 #: Statuses that any request may get.
-EVERY = (400, 401, 403, 404, 431, 500, 502, 503, 504)
+EVERY = (400, 401, 403, 404, 414, 429, 500, 502, 503, 504)
 #: Further ones of requests that change something or may have a body.
 _WITH_BODY = (413, 415)
 _CHANGES = (412, 501)
@@ -58,7 +59,7 @@ def document(routes: Iterable[Route]) -> Document:
     """The whole document, version 3.1."""
     paths: Document = {}
     for route in routes:
-        paths.setdefault(_path(route), {})[route.method.lower()] = _operation(route)
+        paths.setdefault(path_of(route), {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -76,7 +77,7 @@ def document(routes: Iterable[Route]) -> Document:
     }  # fmt: skip
 
 
-def _path(route: Route) -> str:
+def path_of(route: Route) -> str:
     """The path; routes of one path must agree on the names in it."""
     return re.sub(r"\{(\w+)\}", lambda found: "{" + _name(found[1]) + "}", route.path)
 
@@ -90,7 +91,7 @@ def _operation(route: Route) -> Document:
     operation: Document = {
         "operationId": "_".join([route.method.lower(), *words[words[:1] == ["2"] :]]),
         "summary": route.summary,
-        "tags": [_tag(route.path)],
+        "tags": [tag(route.path)],
         "parameters": _parameters(route),
         "responses": _responses(route),
         "security": [{"basic": []}] if route.access else [{}, {"basic": []}],
@@ -107,7 +108,8 @@ def _operation(route: Route) -> Document:
     return operation
 
 
-def _tag(path: str) -> str:
+def tag(path: str) -> str:
+    """Which family of requests a path belongs to."""
     parts = path.split("/")
     known = ("instances", "nodes", "groups", "networks", "jobs", "filters", "query")
     if len(parts) > 2 and parts[2] in known:
@@ -119,12 +121,18 @@ def _parameters(route: Route) -> list[Document]:
     found = [_placeholder(name) for name in route.placeholders]
     found += [_argument(arg) for arg in route.query]
     if route.reads:
-        found.append(_IF_NONE_MATCH)
+        found += [] if route.waits else [_IF_NONE_MATCH]
     else:
         found.append(_IF_MATCH)
         if route.opcode is not None:
             found.append(_KEY)
     return found
+
+
+def names_in_body(route: Route) -> dict[str, str]:
+    """Parameters that have another name in the body of a request, and that name."""
+    renamed = difference(f"{route.method} {route.path}").rename
+    return {new: old for old, new in renamed.items()}
 
 
 def _placeholder(name: str) -> Document:
@@ -146,10 +154,10 @@ def _argument(arg: Arg) -> Document:
 def statuses(route: Route) -> list[int]:
     """Every status that a request of this route may be answered with, besides 200."""
     found = {*EVERY, *route.statuses}
-    if route.reads:
-        found.add(304)
-    else:
+    if not route.reads:
         found |= {*_CHANGES}
+    elif not route.waits:
+        found.add(304)
     if route.body is not None:
         found |= {*_WITH_BODY}
     return sorted(found)
@@ -159,10 +167,10 @@ def _responses(route: Route) -> Document:
     found: Document = {
         "200": {
             "description": "A job was submitted" if route.opcode else "The answer",
-            "content": {"application/json": {"schema": dict(route.answer)}},
+            "content": {route.content_type: {"schema": dict(route.answer)}},
         }
     }
-    if route.reads:
+    if route.reads and not route.waits:
         found["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
     for status in statuses(route):
         phrase = HTTPStatus(status).phrase

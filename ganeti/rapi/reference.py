@@ -17,19 +17,20 @@ from ganeti.rapi.route import REASON, Route
 _HEAD = """\
 # Remote API
 
-HTTPS and JSON on port 5080 of the master node, served by `ganeti-rapi`. The same facts for programs are
-at `/openapi.json` (OpenAPI 3.1).
+HTTPS and JSON on port 5080 of the master node, served by `ganeti-rapi`. The same facts for
+programs are at `/openapi.json` (OpenAPI 3.1).
 
 ## Requests
 
-- A request that changes something is answered with the id of a job at once, a plain number. What became
-  of it is at `/2/jobs/ID`, or at `/2/jobs/ID/wait` when it has ended.
-- A body is a JSON object and needs `Content-Type: application/json`. No body is the same as `{}`. Unknown
-  parameters are refused by name, nothing is done then.
-- Sizes are numbers of MiB or texts with a unit (`"20G"`). Times in answers are `[seconds, microseconds]`
-  for jobs and seconds for objects.
-- Every request that submits a job takes `dry-run=1` (only check) and `reason=TEXT` (kept with the job). In
-  its body it also takes `depends`, `priority` (-10, 0, 10), `comment` and `debug_level`.
+- A request that changes something is answered with the id of a job at once, a plain number. What
+  became of it is at `/2/jobs/ID`, or at `/2/jobs/ID/wait` when it has ended.
+- A body is a JSON object and needs `Content-Type: application/json`. No body is the same as `{}`.
+  Unknown parameters are refused by name, nothing is done then.
+- Sizes are numbers of MiB or texts with a unit (`"20G"`). Times in answers are `[seconds,
+  microseconds]` for jobs and seconds for objects.
+- Every request that submits a job takes `reason=TEXT` (kept with the job) and, but for
+  `reinstall`, `dry-run=1` (only check). In its body it also takes `depends`, `priority`
+  (-10, 0, 10), `comment` and `debug_level`.
 - Instances can also be named by their uuid.
 
 ## Answers
@@ -47,24 +48,25 @@ at `/openapi.json` (OpenAPI 3.1).
 | 413, 415 | the body is larger than 10 MiB; it is not `application/json` |
 | 429 | too many wrong passwords; `Retry-After` says how long to wait |
 | 500 | the request failed; the text says why |
-| 501 | this path does not know the method (`Allow` lists those it knows), or this version cannot do it |
-| 503 | the master daemon does not run, or the queue takes no jobs; `Retry-After` says when to ask again |
+| 501 | no such method here (`Allow` lists those there are), or this version cannot do it |
+| 503 | no master daemon, or the queue takes no jobs; `Retry-After` says when to ask again |
 | 502, 504 | the master daemon gave no sense or no answer |
 
 ## Once only, and only if nothing changed
 
-- `Idempotency-Key: WORD` (any request that submits a job): the same word of the same user never makes a
-  second job; the answer is the id of the first one. Use it whenever a client may ask again. The body of the
-  second request is not compared with that of the first.
+- `Idempotency-Key: WORD` (any request that submits a job): the same word of the same user never
+  makes a second job; the answer is the id of the first one. Use it whenever a client may ask
+  again. The body of the second request is not compared with that of the first.
 - `ETag` comes with every answer to a GET. `If-None-Match: ETAG` saves sending an answer again.
-- `If-Match: ETAG` of an object makes a change fail with 412 when the object's configuration has changed
-  since. It is compared when the request comes in: what other jobs in the queue will change is not known yet.
+- `If-Match: ETAG` of an object makes a change fail with 412 when the object's configuration has
+  changed since. It is compared when the request comes in: what other jobs in the queue will
+  change is not known yet.
 
 ## Permissions
 
-A user has `read`, `write` or single permissions. Each request below names what it needs: one of the listed
-is enough, `write` includes `read`. Requests without any can be asked by every user, and without a
-password unless the daemon runs with `--require-authentication`.
+A user has `read`, `write` or single permissions. Each request below names what it needs: one of
+the listed is enough, `write` includes `read`. Requests without any can be asked by every user,
+and without a password unless the daemon runs with `--require-authentication`.
 """
 
 _TITLES = {

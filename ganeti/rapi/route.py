@@ -127,6 +127,7 @@ class Route:
     body: Callable[[], Mapping[str, Any]] | None = None
     body_required: bool = False
     answer: Mapping[str, Any] = field(default_factory=dict)
+    content_type: str = "application/json"
     opcode: type[OpCode] | None = None
     #: whether it changes nothing although its method says otherwise
     safe: bool = False

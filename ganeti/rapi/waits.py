@@ -234,5 +234,5 @@ ROUTES = (
           query=(Arg("kind", ArgKind.REPEATED, "Kinds of events: job, instance, node, ..."),
                  Arg("object", ArgKind.REPEATED, "Names, uuids or job ids to hear of"),
                  Arg("after", ArgKind.TEXT, "As the header Last-Event-ID")),
-          answer={"type": "string"}, waits=END_CAP),
+          answer={"type": "string"}, content_type="text/event-stream", waits=END_CAP),
 )  # fmt: skip

@@ -144,7 +144,7 @@ def test_the_same_key_makes_one_job(api):
     api.wait(first)
     api.cluster.ok("job archive", str(first))
     assert api.ask("PUT /2/tags?tag=once", Idempotency_Key="k1").value == first
-    for key in ("", "a b", "x" * 129):
+    for key in ("a b", "x" * 129):
         assert "Idempotency-Key" in api.ask("PUT /2/tags?tag=once", Idempotency_Key=key).error
 
 
