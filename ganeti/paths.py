@@ -183,6 +183,10 @@ class Paths:
         return self.log / "os"
 
     @property
+    def extstorage_log(self) -> Path:
+        return self.log / "extstorage"
+
+    @property
     def kvm_log(self) -> Path:
         return self.log / "kvm"
 
@@ -241,6 +245,19 @@ class Paths:
         return (
             self.under("/usr/local/lib/ganeti/iallocators"),
             self.under("/usr/lib/ganeti/iallocators"),
+        )
+
+    @property
+    def extstorage_search_path(self) -> tuple[Path, ...]:
+        """Where providers of external storage are looked for; the first with a name wins."""
+        return tuple(
+            self.under(directory)
+            for directory in (
+                "/srv/ganeti/extstorage",
+                "/usr/local/lib/ganeti/extstorage",
+                "/usr/lib/ganeti/extstorage",
+                "/usr/share/ganeti/extstorage",
+            )
         )
 
 

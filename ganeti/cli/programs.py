@@ -51,6 +51,11 @@ FILTER = Program(
     "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)
 )
 OS = Program("gnt-os", "Look at OS definitions and their settings.", ("ganeti.cli.os_commands",))
+STORAGE = Program(
+    "gnt-storage",
+    "Look at the providers of external storage.",
+    ("ganeti.cli.storage_commands",),
+)
 DEBUG = Program(
     "gnt-debug", "Test and inspect the cluster manager.", ("ganeti.cli.debug_commands",)
 )

@@ -17,7 +17,6 @@ from ganeti.query.live import (
     NO_ANSWER,
     Answers,
     ClusterFacts,
-    ExtStorageInfo,
     JobView,
     LockView,
     NodeAnswer,
@@ -27,7 +26,7 @@ from ganeti.query.live import (
 )
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
-from ganeti.rpc.objects import Console, InstanceInfo, OsInfo
+from ganeti.rpc.objects import Console, ExtStorageInfo, InstanceInfo, OsInfo
 
 T = TypeVar("T")
 
@@ -99,9 +98,7 @@ class MasterSources:
         return _states(self._rpc.many(nodes, NodeCalls.os_diagnose))
 
     def extstorage_diagnose(self, nodes: Sequence[Node]) -> Answers[Sequence[ExtStorageInfo]]:
-        """No driver for storage providers is built, so no node can have one."""
-        empty: Sequence[ExtStorageInfo] = ()
-        return {node.uuid: NodeAnswer.ok(empty) for node in nodes}
+        return _states(self._rpc.many(nodes, NodeCalls.extstorage_diagnose))
 
     def job_ids(self, archived: bool) -> Sequence[int]:
         live = self._queue.read_all(lambda record: record.id)

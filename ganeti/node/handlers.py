@@ -30,6 +30,7 @@ from ganeti.rpc.calls import Json, NodeCalls
 from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
+    ExtStorageInfo,
     InstanceInfo,
     MasterNetwork,
     MasterView,
@@ -294,6 +295,9 @@ class Node(NodeCalls):
 
     def storage_execute(self, su_name: str, su_args: list[Any], name: str, op: str) -> None:
         self._storage.execute(su_name, name, op)
+
+    def extstorage_diagnose(self) -> list[ExtStorageInfo]:
+        return self._storage.providers()
 
     def file_storage_dir_create(self, file_storage_dir: str) -> None:
         self._disks.make_directory(file_storage_dir)

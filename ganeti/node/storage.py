@@ -11,7 +11,8 @@ from typing import Any
 from ganeti import errors
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls import Json
-from ganeti.storage import space, units
+from ganeti.rpc.objects import ExtStorageInfo
+from ganeti.storage import external_provider, space, units
 from ganeti.storage.lvm import report
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,10 @@ class Storage:
             for use in report.uses()
             if use.group in groups and len(use.volumes) > 1
         ]
+
+    def providers(self) -> list[ExtStorageInfo]:
+        """Providers of external storage on this node, in the order of the search path."""
+        return external_provider.diagnose(self._disks.environment().paths.extstorage_search_path)
 
     def device_sizes(self, devices: Sequence[str]) -> dict[str, int]:
         """MiB of those that are block devices below ``/dev``; others are left out."""

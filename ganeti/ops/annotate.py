@@ -81,7 +81,7 @@ def _disk(
         mode=item.mode,
         name=item.name,
         spindles=item.spindles,
-        params=own,
+        params={**own, **(item.params or {})},
     )
 
 

@@ -16,7 +16,7 @@ from ganeti.filters.answer import ResultStatus
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
-from ganeti.rpc.objects import Console, InstanceInfo, OsInfo
+from ganeti.rpc.objects import Console, ExtStorageInfo, InstanceInfo, OsInfo
 
 T = TypeVar("T")
 
@@ -103,17 +103,6 @@ class NodeRequest:
 
     units: tuple[StorageUnit, ...] = ()
     hypervisors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExtStorageInfo:
-    """A storage provider found on a node; ``parameters`` are (name, description)."""
-
-    name: str
-    path: str
-    valid: bool
-    diagnose: str
-    parameters: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

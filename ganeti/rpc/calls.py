@@ -24,6 +24,7 @@ from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
+    ExtStorageInfo,
     InstanceInfo,
     MasterNetwork,
     MasterView,
@@ -430,6 +431,11 @@ class NodeCalls(ABC):
     @call(timeout=NORMAL)
     def storage_execute(self, su_name: str, su_args: list[Any], name: str, op: str) -> None:
         """Run an operation on a storage unit."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def extstorage_diagnose(self) -> list[ExtStorageInfo]:
+        """All providers of external storage found here, valid or not."""
 
     @abstractmethod
     @call(timeout=FAST)

@@ -5,6 +5,7 @@ A node has no configuration, so the master annotates everything a driver needs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -201,6 +202,16 @@ class OsInfo(msgspec.Struct, kw_only=True):
     parameters: list[tuple[str, str]]
     api_versions: list[int]
     trusted: bool = True
+
+
+class ExtStorageInfo(msgspec.Struct, frozen=True, array_like=True):
+    """A provider of external storage found on a node; ``parameters`` are (name, description)."""
+
+    name: str
+    path: str
+    valid: bool
+    diagnose: str
+    parameters: Sequence[tuple[str, str]] = ()
 
 
 class MasterNetwork(msgspec.Struct, kw_only=True, frozen=True):

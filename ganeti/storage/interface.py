@@ -7,7 +7,7 @@ argument list (pure), parsing output (pure) and running.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, runtime_checkable
@@ -35,6 +35,8 @@ class Traits:
     growable: bool = True
     may_adopt: bool = False
     must_adopt: bool = False
+    #: a disk may have keys that only its template knows, see ``PlanRequest.options``
+    takes_options: bool = False
     #: number of nodes an instance with such disks needs
     nodes_needed: int = 1
 
@@ -89,6 +91,10 @@ class PlanRequest:
     #: volume groups of the data and of a mirror's metadata
     vg: str = ""
     metavg: str = ""
+    #: what exists already and becomes the disk; empty: a new one is made
+    adopt: str = ""
+    #: keys that only the template knows, and ``access`` if it is given
+    options: Mapping[str, str] = field(default_factory=dict)
     #: for mirrored disks
     mirror: MirrorPlace | None = None
 
@@ -169,6 +175,11 @@ class Device(ABC):
     def plan_children(cls, request: PlanRequest) -> tuple[ChildPlan, ...]:
         """Disks that a new one is built on; pure."""
         return ()
+
+    @classmethod
+    def plan_params(cls, request: PlanRequest) -> Params:
+        """Parameters that only this disk has, kept with it; pure."""
+        return {}
 
     @classmethod
     def node_params(cls, params: Params) -> tuple[Params, tuple[Params, ...]]:

@@ -12,6 +12,7 @@ TEMPLATES: Registry[type[Device]] = Registry(
     "disk template",
     {
         "drbd": "ganeti.storage.drbd.device:DrbdDevice",
+        "ext": "ganeti.storage.external:ExtDevice",
         "file": "ganeti.storage.file:FileDevice",
         "plain": "ganeti.storage.lvm.device:LvmDevice",
         "sharedfile": "ganeti.storage.shared_file:SharedFileDevice",

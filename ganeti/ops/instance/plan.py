@@ -127,18 +127,19 @@ def disks(ctx: Context, layout: Layout, wanted: Sequence[DiskParams]) -> list[Di
 def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
     """One new disk; its size must be given. OpPrereqError for keys that make no sense."""
     kind = layout.kind
-    if item.ext:
+    traits = TEMPLATES.get(kind).traits
+    if item.ext and not traits.takes_options:
         unknown = ", ".join(sorted(item.ext))
         raise errors.OpPrereqError(
             f"disk {index}: unknown key {unknown}; disks of template {kind} take no others than"
             f" {', '.join(_DISK_KEYS)}",
             _INVAL,
         )
+    _check_options(layout, index, item)
     if not item.size:
         raise errors.OpPrereqError(
             f"disk {index} has no size, as in --disk {index}:size=10G", _INVAL
         )
-    traits = TEMPLATES.get(kind).traits
     if item.adopt is not None and not traits.may_adopt:
         raise errors.OpPrereqError(f"disks of template {kind} cannot be adopted", _INVAL)
     if (item.vg or item.metavg) and traits.file_based:
@@ -156,6 +157,8 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
         file_dir=layout.file_dir,
         vg=_volume_group(ctx, layout, index, item),
         metavg=item.metavg or _meta_group(ctx, layout),
+        adopt=item.adopt or "",
+        options=_options(item),
         mirror=_mirror(ctx, layout),
     )
     nodes = () if traits.shared else layout.nodes
@@ -180,8 +183,33 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
         mode=DiskMode(item.mode or DiskMode.RW),
         name=None if item.name == "none" else item.name,
         spindles=item.spindles,
-        params={},
+        params=dict(driver.plan_params(request)),
     )
+
+
+def _check_options(layout: Layout, index: int, item: DiskParams) -> None:
+    """Refuse keys that the template would ignore."""
+    driver = TEMPLATES.get(layout.kind)
+    if item.provider is not None and not driver.traits.takes_options:
+        raise errors.OpPrereqError(
+            f"disk {index}: disks of template {layout.kind} have no provider", _INVAL
+        )
+    if item.access is None:
+        return
+    if "access" not in driver.params.__struct_fields__:
+        raise errors.OpPrereqError(
+            f"disk {index}: disks of template {layout.kind} are accessed in one way only", _INVAL
+        )
+    if item.access not in ("kernelspace", "userspace"):
+        raise errors.OpPrereqError(
+            f"disk {index}: access is kernelspace or userspace, not '{item.access}'", _INVAL
+        )
+
+
+def _options(item: DiskParams) -> dict[str, str]:
+    """Keys that only some templates know."""
+    given = {"access": item.access, "provider": item.provider, **item.ext}
+    return {key: str(value) for key, value in given.items() if value is not None}
 
 
 def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:

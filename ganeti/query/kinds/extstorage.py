@@ -10,7 +10,8 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.query.field import Context, Kind, Task
 from ganeti.query.kinds import definitions
-from ganeti.query.live import Answers, ExtStorageInfo, Need
+from ganeti.query.live import Answers, Need
+from ganeti.rpc.objects import ExtStorageInfo
 
 OTHER = FieldKind.OTHER
 

@@ -11,8 +11,8 @@ from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.query import engine
 from ganeti.query.kinds.os import diagnose_filter
-from ganeti.query.live import ClusterFacts, ExtStorageInfo, JobView, LockView, NodeRequest
-from ganeti.rpc.objects import InstanceInfo, OsInfo
+from ganeti.query.live import ClusterFacts, JobView, LockView, NodeRequest
+from ganeti.rpc.objects import ExtStorageInfo, InstanceInfo, OsInfo
 
 UP, DOWN, OFF = AdminState.UP, AdminState.DOWN, AdminState.OFFLINE
 RUNS = InstanceInfo(memory=256, vcpus=2, state=0)

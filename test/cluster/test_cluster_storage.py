@@ -1,7 +1,10 @@
-"""Disks in LVM: creation and its refusals, lists, settings and repair of storage, verification."""
+"""Disks in LVM and of providers: creation, refusals, lists, settings, repair, verification."""
 
 from __future__ import annotations
 
+import loop_lvm
+import loop_provider
+import pytest
 from local_cluster import Cluster
 from storage_nodes import StorageNodes
 
@@ -115,3 +118,42 @@ def test_storage_of_a_node_is_repaired(storage_cluster: Both) -> None:
     cluster.ok("node repair-storage node3 lvm-vg xenvg")
     refused = cluster.gnt("node repair-storage node3 lvm-vg nonevg")
     assert "no volume group 'nonevg'" in refused.err
+
+
+def test_disks_of_a_provider(storage_cluster: Both) -> None:
+    reason = loop_lvm.why_not()
+    if reason:
+        pytest.skip(reason)
+    cluster, nodes = storage_cluster
+    volumes = nodes.roots["node1"].parent / "array"
+    for node in ("node1", "node2"):
+        path = cluster.paths(node).extstorage_search_path[0] / "array"
+        loop_provider.install(path, volumes)
+    shown = cluster.ok("storage diagnose").out
+    assert "Provider: array\n  Node: node1.example.com, status: valid (path: " in shown
+    assert "[parameters: tier, pool]" in shown
+    assert "Node: node3.example.com, status: ExtStorage provider not found" in shown
+    assert "For nodegroup: default --> invalid" in shown
+    shown = cluster.ok("storage info array nothing").out
+    assert "  - Invalid for all nodegroups" in shown
+    assert "nothing: Not Found" in shown
+    cluster.ok(
+        "cluster modify --enabled-disk-templates=plain,file,diskless,ext"
+        " --ipolicy-disk-templates=plain,file,diskless,ext"
+    )
+    add = "instance add -n node1 -o noop -t ext --no-nics"
+    refused = cluster.gnt(f"{add} --disk 0:size=8M", "web2.example.com")
+    assert "needs a provider" in refused.err
+    refused = cluster.gnt(f"{add} --disk 0:size=8M,provider=array,teir=fast", "web2.example.com")
+    assert "no parameter 'teir' (did you mean tier?)" in refused.err
+    assert cluster.gnt("instance list", "web2.example.com").code == 1
+    cluster.ok(f"{add} --disk 0:size=8M,provider=array,tier=fast", "web2.example.com")
+    [volume] = [path for path in volumes.iterdir() if path.name.endswith(".ext.disk0")]
+    assert volume.stat().st_size == 8 << 20
+    created = dict(loop_provider.calls(volumes))["create"]
+    assert (created["EXTP_TIER"], created["VOL_SIZE"]) == ("fast", "8")
+    info = (volumes / f"{volume.name}.info").read_text()
+    assert info == "originstname+web2.example.com\n"
+    cluster.ok("instance remove -f web2.example.com")
+    assert not volume.exists()
+    assert str(volumes) not in loop_lvm.run("losetup", "-a")
