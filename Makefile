@@ -68,6 +68,7 @@ install: ## install programs and OS definitions below PREFIX (DESTDIR is honoure
 	@$(PYTHON) -m pip install --ignore-installed --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
 	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
 	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
+	@install -D -m 755 iallocators/most-free "$(DESTDIR)$(PREFIX)/lib/ganeti/iallocators/most-free"
 	@install -d "$(DESTDIR)$(PREFIX)/share/man/man8"
 	@install -m 644 doc/man/*.8 "$(DESTDIR)$(PREFIX)/share/man/man8/"
 	@install -D -m 755 tools/master-ip-setup "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/master-ip-setup"

@@ -15,7 +15,6 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base, ipolicy, params
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, HypervisorName, LockLevel, NodeUuid
-from ganeti.model.node import Node
 from ganeti.model.params import BackendParams, Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
@@ -24,6 +23,7 @@ from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.instance import nics, plan, power, space, sync
+from ganeti.ops.instance.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.tags import target as tag_rules
 from ganeti.rpc.calls import NodeCalls
@@ -50,30 +50,13 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             raise errors.OpPrereqError(
                 f"instance '{self.name}' exists already", errors.ErrorCode.EXISTS
             )
-        nodes = sorted({node.uuid for node in self._given_nodes()})
+        place = NewPlace(self.ctx, self.op, self.name)
         yield Need(LockLevel.INSTANCE, (), new=[self.name])
-        yield Need(LockLevel.NODE, nodes, shared=True)
-        # the space that is looked for is still there when the disks are made
-        yield Need(LockLevel.NODE_RES, nodes)
-        self.nodes = self._given_nodes()
+        yield from place.locks()
+        self.nodes = place.nodes
         self.node = self.nodes[0]
-
-    def _given_nodes(self) -> list[Node]:
-        """The primary node, and the secondary one if there is one."""
-        op, config = self.op, self.ctx.config
-        if op.iallocator is not None:
-            raise errors.OpPrereqError(
-                f"allocator '{op.iallocator}' cannot be asked in this version;"
-                " give the node with --node",
-                errors.ErrorCode.INVAL,
-            )
-        if op.pnode is None and op.pnode_uuid is None:
-            raise errors.OpPrereqError(
-                "no node was given; say where to create the instance with --node NAME",
-                errors.ErrorCode.INVAL,
-            )
-        names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
-        return [config.node(name) for name in names if name]
+        # the space that is looked for is still there when the disks are made
+        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
 
     # check -------------------------------------------------------------------------------
 

@@ -1,0 +1,84 @@
+"""Find places for several new instances at once, and submit a job for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
+from ganeti.ops import checks
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.instance.new_place import described
+from ganeti.ops.operation import Needs, Operation
+
+
+class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
+    """Gives ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name]}``.
+
+    Instances without a place do not hinder the others.
+    """
+
+    def locks(self) -> Needs:
+        yield Need(
+            LockLevel.NODE,
+            list(self.ctx.config.nodes),
+            shared=True,
+            opportunistic=self.op.opportunistic_locking,
+        )
+
+    def check(self) -> None:
+        ctx, op = self.ctx, self.op
+        seen: set[str] = set()
+        for item in op.instances:
+            name = checks.host_name(item.instance_name, "an instance")
+            if name in seen or ctx.config.has_instance_name(name):
+                text = "is in the list twice" if name in seen else "exists already"
+                raise errors.OpPrereqError(f"instance '{name}' {text}", errors.ErrorCode.EXISTS)
+            seen.add(name)
+            if item.pnode or item.pnode_uuid or item.snode or item.snode_uuid or item.iallocator:
+                raise errors.OpPrereqError(
+                    f"instance {name}: nodes are chosen for all instances together; name no nodes"
+                    " and no allocator for single ones",
+                    errors.ErrorCode.INVAL,
+                )
+        if not op.instances:
+            raise errors.OpPrereqError("there are no instances to create", errors.ErrorCode.INVAL)
+        self.allocator = allocator.chosen(ctx, op.iallocator, "give each instance a node")
+        self.wanted = {
+            checks.host_name(item.instance_name, "an instance"): item for item in op.instances
+        }
+
+    def run(self) -> dict[str, Any]:
+        ctx = self.ctx
+        new = [described(ctx, item, name) for name, item in self.wanted.items()]
+        found, missing = allocator.place_many(ctx, self.allocator, new)
+        jobs: list[list[OpCode]] = [
+            [_placed(self.wanted[name], nodes, self.op)] for name, nodes in found.items()
+        ]
+        ids = ctx.job.submit(jobs) if jobs else []
+        return {
+            "jobs": [[True, job_id] for job_id in ids],
+            "allocatable": list(found),
+            "failed": missing,
+        }
+
+
+def _placed(
+    item: OpInstanceCreate, nodes: list[Node], op: OpInstanceMultiAlloc
+) -> OpInstanceCreate:
+    """The creation on its nodes; its job has the priority and reason of the whole request."""
+    return msgspec.structs.replace(
+        item,
+        pnode=nodes[0].name,
+        pnode_uuid=nodes[0].uuid,
+        snode=nodes[1].name if len(nodes) > 1 else None,
+        snode_uuid=nodes[1].uuid if len(nodes) > 1 else None,
+        priority=op.priority,
+        reason=op.reason,
+    )

@@ -1,0 +1,64 @@
+"""Submit jobs that migrate all instances away from their primary node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.instance_move import OpInstanceMigrate
+from ganeti.opcodes.node import OpNodeMigrate
+from ganeti.ops.instance import placement
+from ganeti.ops.node import leaving
+from ganeti.ops.operation import Hooks, Needs, Operation
+
+
+class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
+    """One job for each instance; those that do not run are failed over."""
+
+    def locks(self) -> Needs:
+        self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
+        yield Need(LockLevel.NODE, [self.node.uuid], shared=True)
+
+    def check(self) -> None:
+        config, op = self.ctx.config, self.op
+        self.target = None
+        if op.target_node_uuid or op.target_node:
+            self.target = config.node(op.target_node_uuid or op.target_node or "")
+        found = config.primaries.get(self.node.uuid, [])
+        self.instances = sorted(
+            (item for item in found if not item.forthcoming), key=lambda one: one.name
+        )
+
+    def hooks(self) -> Hooks:
+        env = {
+            "OP_TARGET": self.node.name,
+            "NODE_NAME": self.node.name,
+            "ALLOW_RUNTIME_CHANGES": self.op.allow_runtime_changes,
+        }
+        master = [self.ctx.config.cluster.master_node]
+        return Hooks("node-migrate", "NODE", env, master, master)
+
+    def run(self) -> dict[str, Any]:
+        op, config = self.op, self.ctx.config
+        jobs: list[list[OpCode]] = []
+        for item in self.instances:
+            anywhere = placement.reach(config, item) is placement.Reach.ANYWHERE
+            named = self.target is not None and anywhere
+            jobs.append(
+                [
+                    OpInstanceMigrate(
+                        instance_name=item.name,
+                        mode=op.mode,
+                        live=op.live,
+                        # A mirrored instance can go to its secondary node only.
+                        target_node=self.target.name if named and self.target else None,
+                        iallocator=op.iallocator if anywhere and not named else None,
+                        allow_runtime_changes=op.allow_runtime_changes,
+                        ignore_ipolicy=op.ignore_ipolicy,
+                        allow_failover=True,
+                    )
+                ]
+            )
+        return leaving.submit_all(self.ctx, op, jobs)

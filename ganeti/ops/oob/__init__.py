@@ -1,0 +1,1 @@
+"""Operations through the out-of-band helper of nodes."""

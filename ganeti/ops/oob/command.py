@@ -1,0 +1,166 @@
+"""Run the out-of-band helper for nodes: power and health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes import enums
+from ganeti.opcodes.node import OpOobCommand
+from ganeti.ops.operation import Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+#: Status of a value in an answer, as in queries.
+NORMAL, NODATA, UNAVAILABLE = 0, 2, 3
+#: Words of the health of a part.
+_HEALTH = ("CRITICAL", "OK", "UNKNOWN", "WARNING")
+_SWITCHING = (enums.OobCommand.POWER_OFF, enums.OobCommand.POWER_CYCLE)
+
+Cell = tuple[int, Any]
+
+
+class OobCommand(Operation[OpOobCommand, list[list[Cell]]]):
+    """A row for each node: ``[[0, name], [status, value]]``.
+
+    A node whose helper fails is logged and has status 2; one without helper has status 3. Values:
+    the power state as bool object, a list of (part, health), or null.
+    """
+
+    def locks(self) -> Needs:
+        config, op = self.ctx.config, self.op
+        named = op.node_uuids or op.node_names
+        found = [config.node(name) for name in named] if named else list(config.nodes.values())
+        self.uuids = [node.uuid for node in sorted(found, key=lambda node: node.name)]
+        shared = op.command not in (*_SWITCHING, enums.OobCommand.POWER_ON)
+        yield Need(LockLevel.NODE, self.uuids, shared=shared)
+
+    def check(self) -> None:
+        config, op = self.ctx.config, self.op
+        self.nodes = [config.nodes[uuid] for uuid in self.uuids]
+        named = bool(op.node_names or op.node_uuids)
+        if op.command in _SWITCHING and not named:
+            raise errors.OpPrereqError(
+                f"name the nodes for {op.command}; it is never done to all", errors.ErrorCode.INVAL
+            )
+        for node in self.nodes:
+            self._check(node, named=named)
+
+    def _check(self, node: Node, *, named: bool) -> None:
+        op, config = self.op, self.ctx.config
+        if named and not self._program(node):
+            raise errors.OpPrereqError(
+                f"node {node.name} has no out-of-band helper; set one with gnt-node modify"
+                f" --node-parameters oob_program=PATH {node.name}",
+                errors.ErrorCode.STATE,
+            )
+        if op.command in _SWITCHING and node.uuid == config.cluster.master_node:
+            program = self._program(node)
+            raise errors.OpPrereqError(
+                f"{node.name} is the master node and cannot switch itself off; if you mean it:"
+                f" {program} {op.command} {node.name}",
+                errors.ErrorCode.INVAL,
+            )
+        if op.command is not enums.OobCommand.POWER_OFF or op.ignore_status or node.offline:
+            return
+        raise errors.OpPrereqError(
+            f"node {node.name} is not marked offline; gnt-node modify --offline yes does that,"
+            " --ignore-status switches it off all the same",
+            errors.ErrorCode.STATE,
+        )
+
+    def _program(self, node: Node) -> str:
+        return str(self.ctx.config.ndparams(node).get("oob_program") or "")
+
+    def run(self) -> list[list[Cell]]:
+        rows: list[list[Cell]] = []
+        switched = False
+        for node in self.nodes:
+            if switched and self.op.command is enums.OobCommand.POWER_ON:
+                # What the administrator asked for, so that not all draw current at once.
+                self.ctx.job.cancel_asked.wait(self.op.power_delay)
+            cell = self._one(node)
+            switched = cell[0] == NORMAL
+            rows.append([(NORMAL, node.name), cell])
+        return rows
+
+    def _one(self, node: Node) -> Cell:
+        ctx, op = self.ctx, self.op
+        program = self._program(node)
+        if not program:
+            return UNAVAILABLE, None
+        try:
+            text = ctx.rpc.one(
+                ctx.config.master,
+                NodeCalls.run_oob,
+                program,
+                str(op.command),
+                node.name,
+                op.timeout,
+            )
+            value = read(op.command, text)
+        except errors.GanetiError as err:
+            ctx.warn(f"out-of-band helper for node {node.name}: {errors.text(err)}")
+            return NODATA, None
+        self._note(node, value)
+        return NORMAL, value
+
+    def _note(self, node: Node, value: Any) -> None:
+        """Record whether the node is on."""
+        match self.op.command:
+            case enums.OobCommand.POWER_ON:
+                powered = True
+            case enums.OobCommand.POWER_OFF:
+                powered = False
+            case enums.OobCommand.POWER_STATUS:
+                if value["powered"] != node.powered:
+                    self.ctx.warn(
+                        f"node {node.name} is {'on' if value['powered'] else 'off'}, but is"
+                        f" recorded as {'on' if node.powered else 'off'}; gnt-node modify"
+                        " --node-powered records it"
+                    )
+                return
+            case enums.OobCommand.HEALTH:
+                for part, state in value:
+                    if state in ("WARNING", "CRITICAL"):
+                        self.ctx.warn(f"node {node.name}: {part} is {state}")
+                return
+            case _:
+                return
+        if powered != node.powered:
+
+            def edit(draft: Draft) -> None:
+                draft.update(node, powered=powered)
+
+            self.ctx.store.change("node-power", self.ctx.author, edit)
+
+
+def read(command: enums.OobCommand, text: str) -> Any:
+    """What a helper said, checked; OpExecError when it makes no sense. Pure."""
+    match command:
+        case enums.OobCommand.HEALTH:
+            shape: Any = list[tuple[str, str]]
+        case enums.OobCommand.POWER_STATUS:
+            shape = dict[str, Any]
+        case _:
+            if text.strip():
+                raise errors.OpExecError(f"it was to say nothing, but said: {text[:200]}")
+            return None
+    try:
+        value = msgspec.convert(jsonio.loads(text), shape)
+    except (errors.ParseError, msgspec.ValidationError) as err:
+        raise errors.OpExecError(f"its answer to {command} cannot be used: {err}") from err
+    if command is enums.OobCommand.POWER_STATUS:
+        if not isinstance(value.get("powered"), bool):
+            raise errors.OpExecError("its answer has no true or false under 'powered'")
+        return value
+    strange = sorted({state for _part, state in value} - set(_HEALTH))
+    if strange:
+        raise errors.OpExecError(f"it speaks of unknown states: {', '.join(strange)}")
+    return value

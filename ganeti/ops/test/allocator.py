@@ -1,0 +1,86 @@
+"""Show what an allocator is asked, or what it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.enums import IAllocatorMode, IAllocatorTestDir
+from ganeti.opcodes.test import OpTestAllocator
+from ganeti.ops.allocator import ask, request
+from ganeti.ops.allocator.request import Json, NewInstance
+from ganeti.ops.operation import Operation
+from ganeti.storage.registry import TEMPLATES
+
+
+class TestAllocator(Operation[OpTestAllocator, str]):
+    """Gives JSON text; nothing is changed whatever the allocator says."""
+
+    def check(self) -> None:
+        op = self.op
+        self.allocator = ""
+        if op.direction is IAllocatorTestDir.OUT:
+            self.allocator = ask.chosen(self.ctx, op.iallocator, "to see an answer")
+        placing = op.mode in (IAllocatorMode.ALLOCATE, IAllocatorMode.MULTI_ALLOCATE)
+        if placing:
+            for key in ("memory", "vcpus", "disks", "nics", "disk_template"):
+                if getattr(op, key) is None:
+                    raise errors.OpPrereqError(
+                        f"mode {op.mode} needs the parameter {key}", errors.ErrorCode.INVAL
+                    )
+            if self.ctx.config.has_instance_name(op.name):
+                raise errors.OpPrereqError(
+                    f"instance '{op.name}' exists already", errors.ErrorCode.EXISTS
+                )
+        self.template = str(op.disk_template or "")
+        self.question = self._question()
+
+    def _question(self) -> Json:
+        op, config = self.op, self.ctx.config
+        match op.mode:
+            case IAllocatorMode.ALLOCATE:
+                return request.allocate(self._new(op.name))
+            case IAllocatorMode.MULTI_ALLOCATE:
+                names = [f"{op.name}{number}" for number in range(op.count)]
+                return request.multi_allocate([self._new(name) for name in names])
+            case IAllocatorMode.RELOCATE:
+                item = config.instance(op.name)
+                leave = config.secondary_nodes(item) or [item.primary_node]
+                self.template = config.disk_template(item)
+                return request.relocate(config, item, [config.nodes[u].name for u in leave])
+            case IAllocatorMode.ALLOCATE_SECONDARY:
+                return request.allocate_secondary(config.instance(op.name))
+            case IAllocatorMode.NODE_EVACUATE:
+                return request.node_evacuate(self._names(), str(op.evac_mode or "all"))
+            case IAllocatorMode.CHANGE_GROUP:
+                groups = [config.group(name).uuid for name in op.target_groups or ()]
+                return request.change_group(self._names(), groups)
+
+    def _names(self) -> list[str]:
+        return [self.ctx.config.instance(name).name for name in self.op.instances or [self.op.name]]
+
+    def _new(self, name: str) -> NewInstance:
+        op = self.op
+        diskless = self.template == DiskTemplate.DISKLESS
+        disks: list[dict[str, Any]] = [dict(item) for item in op.disks or ()]
+        return NewInstance(
+            name=name,
+            template=self.template,
+            memory=op.memory or 0,
+            vcpus=op.vcpus or 0,
+            spindle_use=op.spindle_use,
+            disks=disks,
+            nics=[{"mac": nic.mac, "ip": nic.ip} for nic in op.nics or ()],
+            hypervisor=str(op.hypervisor or self.ctx.config.cluster.enabled_hypervisors[0]),
+            os=op.os or "",
+            tags=op.tags,
+            group_name=op.group_name,
+            nodes=1 if diskless else TEMPLATES.get(self.template).traits.nodes_needed,
+        )
+
+    def run(self) -> str:
+        text = ask.full(self.ctx, self.question, self.template)
+        if not self.allocator:
+            return text
+        return ask.run(self.ctx, self.allocator, text)

@@ -1,0 +1,207 @@
+"""Places chosen by allocators: for new instances, for many at once, for all of a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from local_cluster import Cluster
+
+ADD = "instance add -o noop -t sharedfile --disk 0:size=8M --no-nics"
+
+
+def free(cluster: Cluster, **memory: int) -> None:
+    """What each node says of its free memory, in MiB."""
+    for node, amount in memory.items():
+        rules = {"node_info": {"*": {"lie": {"memory_free": amount, "memory_total": 10000}}}}
+        (cluster.paths(node).conf / "fake-hypervisor.json").write_text(json.dumps(rules))
+
+
+def allocator(cluster: Cluster, name: str, text: str) -> Path:
+    """A program of the administrator on the master, in Python."""
+    directory = cluster.root() / "usr/lib/ganeti/iallocators"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_text(f"#!/usr/bin/env python3\nimport json, sys\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def empty(cluster: Cluster) -> Iterator[None]:
+    free(cluster, node1=3000, node2=9000, node3=6000)
+    yield
+    for (name,) in cluster.cells("instance list -o name"):
+        cluster.ok("instance remove -f", name)
+
+
+def places(cluster: Cluster) -> dict[str, str]:
+    rows = cluster.cells("instance list -o name,pnode")
+    return {name.partition(".")[0]: node.partition(".")[0] for name, node in rows}
+
+
+def test_a_new_instance_goes_where_most_is_free(cluster: Cluster) -> None:
+    out = cluster.ok(f"{ADD} -I most-free", "web1.example.com").out
+    assert "Selected nodes for instance web1.example.com via iallocator most-free: node2" in out
+    free(cluster, node2=500)
+    cluster.ok("cluster modify --default-iallocator most-free")
+    cluster.ok(ADD, "web2.example.com")
+    cluster.ok("cluster modify --default-iallocator", "")
+    assert places(cluster) == {"web1": "node2", "web2": "node3"}
+    nowhere = cluster.gnt(ADD, "web3.example.com")
+    assert nowhere.code == 1
+    assert "say where to create the instance with --node" in nowhere.err
+
+
+def test_no_place_says_why_for_each_node(cluster: Cluster) -> None:
+    free(cluster, node1=10, node2=10, node3=10)
+    ran = cluster.gnt(f"{ADD} -I most-free", "web1.example.com")
+    assert ran.code == 1
+    assert "node2.example.com: memory: needs 64 MiB, free 10" in ran.err
+    assert places(cluster) == {}
+
+
+def test_many_at_once(cluster: Cluster, tmp_path: Path) -> None:
+    item = {"disk_template": "sharedfile", "disks": [{"size": 8}], "nics": [], "os_type": "noop"}
+    names = [f"many{n}.example.com" for n in range(4)]
+    large = {**item, "instance_name": "large.example.com", "beparams": {"memory": 20000}}
+    file = tmp_path / "instances.json"
+    file.write_text(json.dumps([{**item, "instance_name": name} for name in names]))
+    cluster.ok("instance batch-create -I most-free", str(file))
+    assert set(places(cluster).values()) == {"node2"}
+    file.write_text(json.dumps([large, {**item, "instance_name": "small.example.com"}]))
+    ran = cluster.gnt("instance batch-create -I most-free", str(file))
+    assert ran.code == 1
+    assert "There is no place for instance large.example.com" in ran.err
+    assert "small" in places(cluster)
+
+
+def test_a_node_is_evacuated_and_migrated(cluster: Cluster) -> None:
+    for name in ("web1.example.com", "web2.example.com"):
+        cluster.ok(f"{ADD} -n node2", name)
+    assert cluster.add("fixed.example.com").code == 0
+    ran = cluster.gnt("node evacuate -f -I most-free node2")
+    assert ran.code == 1
+    assert "no place was found for fixed.example.com (its disks are on one node" in ran.err
+    assert set(places(cluster).values()) == {"node2"}
+    cluster.ok("instance remove -f", "fixed.example.com")
+    cluster.ok("node evacuate -f -I most-free node2")
+    assert places(cluster) == {"web1": "node3", "web2": "node3"}
+    cluster.ok("node migrate -f -n node1 node3")
+    assert places(cluster) == {"web1": "node1", "web2": "node1"}
+    cluster.ok("node failover -f -I most-free node1")
+    assert set(places(cluster).values()) == {"node2"}
+    assert {row[0] for row in cluster.cells("instance list -o status")} == {"running"}
+
+
+def test_to_another_group(cluster: Cluster) -> None:
+    cluster.ok(f"{ADD} -n node2", "web1.example.com")
+    alone = cluster.gnt("instance change-group -I most-free", "web1.example.com")
+    assert "there is no other node group" in alone.err
+    cluster.ok("group add", "far")
+    cluster.ok("group assign-nodes", "far", "node1")
+    try:
+        cluster.ok("instance change-group -I most-free", "web1.example.com")
+        assert places(cluster) == {"web1": "node1"}
+        cluster.ok("instance change-group -I most-free --to default", "web1.example.com")
+        assert places(cluster) == {"web1": "node2"}
+        there = cluster.gnt("instance change-group -I most-free --to default", "web1.example.com")
+        assert "is in group default already" in there.err
+    finally:
+        cluster.ok("group assign-nodes", "default", "node1")
+        cluster.ok("group remove", "far")
+
+
+BAD = {
+    "silent": ("pass", "it is no JSON"),
+    "poor": ("print(json.dumps({'success': True}))", "the key 'info' is missing"),
+    "strange": (
+        "print(json.dumps({'success': True, 'info': '', 'result': ['nosuch.example.com']}))",
+        "there is no node nosuch.example.com",
+    ),
+    "short": (
+        "print(json.dumps({'success': True, 'info': '', 'result': []}))",
+        "1 different node(s) were asked for",
+    ),
+    "broken": ("sys.exit('no licence')", "no licence"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_answers_that_cannot_be_used(cluster: Cluster, name: str) -> None:
+    text, said = BAD[name]
+    allocator(cluster, name, text)
+    ran = cluster.gnt(f"{ADD} -I {name}", "web1.example.com")
+    assert ran.code == 1
+    assert f"allocator '{name}'" in ran.err
+    assert said in ran.err
+    assert places(cluster) == {}
+
+
+def test_allocators_do_nothing_but_move(cluster: Cluster) -> None:
+    cluster.ok(f"{ADD} -n node2", "web1.example.com")
+    jobs = [[{"OP_ID": "OP_INSTANCE_REMOVE", "instance_name": "web1.example.com"}]]
+    allocator(cluster, "evil", f"print(json.dumps({{'success': True, 'info': '',"
+                               f" 'result': [[], [], {jobs!r}]}}))")  # fmt: skip
+    ran = cluster.gnt("node evacuate -f -I evil node2")
+    assert ran.code == 1
+    assert "'OP_INSTANCE_REMOVE' is no way to move an instance" in ran.err
+    assert "web1" in places(cluster)
+
+
+def test_requests_can_be_looked_at(cluster: Cluster) -> None:
+    cluster.ok(f"{ADD} -n node2", "web1.example.com")
+    asked = json.loads(cluster.ok("debug iallocator -m node-evacuate", "web1.example.com").out)
+    assert asked["request"] == {
+        "type": "node-evacuate", "instances": ["web1.example.com"], "evac_mode": "all",
+    }  # fmt: skip
+    assert asked["nodes"]["node2.example.com"]["free_memory"] == 9000
+    assert asked["nodes"]["node2.example.com"]["i_pri_up_memory"] == 64
+    assert asked["instances"]["web1.example.com"]["disk_space_total"] == 8
+    answer = json.loads(
+        cluster.ok("debug iallocator --dir out -I most-free -m allocate -t diskless --disks 4",
+                   "new.example.com").out
+    )  # fmt: skip
+    assert answer["result"] == ["node2.example.com"]
+
+
+# power -------------------------------------------------------------------------------------------
+
+
+def helper(cluster: Cluster, text: str) -> str:
+    path = cluster.directory / "oob"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_power_and_health(cluster: Cluster) -> None:
+    log = cluster.directory / "oob.log"
+    program = helper(cluster, f"""echo "$1 $2" >> {log}
+case "$1" in
+power-status) echo '{{"powered": true}}';;
+health) echo '[["fan1", "OK"], ["disk0", "WARNING"]]';;
+esac""")  # fmt: skip
+    without = cluster.gnt("node power status", "node3")
+    assert "gnt-node modify --node-parameters oob_program=PATH" in without.err
+    cluster.ok(f"node modify --node-parameters oob_program={program} node3")
+    assert "powered" in cluster.ok("node power status", "node3").out
+    assert "fan1=OK, disk0=WARNING" in cluster.ok("node health", "node3").out
+    cluster.ok("node power -f --power-delay 0 off", "node3")
+    assert cluster.cells("node list -o offline,powered", "node3") == [["Y", "N"]]
+    cluster.ok("node power --power-delay 0 on", "node3")
+    cluster.ok("node modify --offline no", "node3")
+    assert cluster.cells("node list -o offline,powered", "node3") == [["N", "Y"]]
+    assert "power-off node3.example.com" in log.read_text()
+    helper(cluster, "echo nonsense")
+    assert "cannot be used" in cluster.gnt("node health", "node3").out
+    master = cluster.gnt("node power -f off", "node1")
+    assert master.code == 1
+
+
+def test_a_node_in_a_directory_is_no_host_to_restart(cluster: Cluster) -> None:
+    ran = cluster.gnt("node powercycle --yes", "node3")
+    assert ran.code == 1
+    assert "has no host of its own" in ran.err
