@@ -13,20 +13,27 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import errno
+import http
 import http.client
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from ganeti import errors
 from ganeti.base import patience
 from ganeti.net import resolve
-from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket, check_peer_name
+from ganeti.net.tls import (
+    ReloadableContext,
+    TLSError,
+    TLSSocket,
+    check_host,
+    check_peer_name,
+)
 
 #: Seconds until TCP and TLS must be established.
 CONNECT_TIMEOUT = 5.0
@@ -36,15 +43,16 @@ SILENCE = 30.0
 MAX_RESPONSE = 512 * 1024 * 1024
 #: Head and body up to this size go out in one piece, which saves the server a wake-up.
 _JOIN_LIMIT = 64 * 1024
+_LONGEST_LINE = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One POST request. ``host`` is a name or an address.
+    """One request. ``host`` is a name or an address.
 
     ``timeout`` seconds are allowed from the established connection to the complete answer,
     ``connect_timeout`` before that. With ``expected_cn`` the server's certificate must carry
-    this common name.
+    this common name, with ``check_host`` the name or address that is called.
     """
 
     host: str
@@ -56,14 +64,17 @@ class Call:
     expected_cn: str | None = None
     #: further header lines
     headers: tuple[tuple[str, str], ...] = ()
+    method: str = "POST"
+    check_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """HTTP status and complete body."""
+    """HTTP status and complete body; header names are in small letters."""
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class CallError(errors.RpcError):
@@ -82,6 +93,14 @@ class CallError(errors.RpcError):
     @property
     def wire_name(self) -> str:
         return "RpcError"
+
+
+class BadStatus(Exception):
+    """The answer to a request for a stream is something else."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 class _NotSentError(Exception):
@@ -133,7 +152,22 @@ class _Link:
                 raise http.client.HTTPException(f"the answer is larger than {max_size} bytes")
             if answer.length:
                 raise http.client.IncompleteRead(body, answer.length)
-            return Response(answer.status, body), not answer.will_close
+            headers = {name.lower(): text for name, text in answer.getheaders()}
+            return Response(answer.status, body, headers), not answer.will_close
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of an answer as they come, without their ends; then the connection is used up.
+
+        Raises:
+            BadStatus: the answer is no success.
+        """
+        answer = http.client.HTTPResponse(self.sock, method="GET")  # type: ignore[arg-type]
+        with answer:
+            answer.begin()
+            if answer.status != http.HTTPStatus.OK:
+                raise BadStatus(Response(answer.status, answer.read(_JOIN_LIMIT)))
+            while line := answer.readline(_LONGEST_LINE):
+                yield line.rstrip(b"\r\n")
 
 
 class Client:
@@ -205,6 +239,27 @@ class Client:
         except _NotSentError as err:
             reason = "the connection was closed while the request was sent; the log there tells why"
             raise CallError(call.host, call.port, reason, may_have_run=False) from err
+
+    def stream(self, call: Call, silence: float) -> Iterator[bytes]:
+        """The lines of an endless answer; ends with it, or after ``silence`` seconds without any.
+
+        Close the iterator to end it earlier.
+
+        Raises:
+            RpcError: (a :class:`CallError`) there is no answer.
+            BadStatus: the server refuses.
+        """
+        link = self._connect(call)
+        try:
+            link.sock.settimeout(silence)
+            if isinstance(link.sock, TLSSocket):
+                link.sock.deadline = None
+            link.send(_head(call), call.body)
+            yield from link.lines()
+        except (OSError, http.client.HTTPException) as err:
+            raise self._call_error(call, err) from err
+        finally:
+            self._drop(link)
 
     def fan_out(
         self, calls: Sequence[Call], max_parallel: int = 64
@@ -323,12 +378,15 @@ class Client:
         try:
             _set_options(sock)
             if self._context is not None:
-                secure = TLSSocket(sock, self._context, server_side=False)
+                name = call.host if call.check_host and not resolve.is_address(call.host) else None
+                secure = TLSSocket(sock, self._context, server_side=False, server_name=name)
                 link = _Link(secure)
                 secure.deadline = end
                 secure.handshake()
                 if call.expected_cn is not None:
                     check_peer_name(secure, call.expected_cn)
+                if call.check_host:
+                    check_host(secure, call.host)
             self._register(call, link)
         except OSError as err:
             link.sock.close()
@@ -402,7 +460,7 @@ def _head(call: Call) -> bytes:
     host = f"[{call.host}]" if ":" in call.host else call.host
     more = "".join(f"{name}: {value}\r\n" for name, value in call.headers)
     return (
-        f"POST {call.path} HTTP/1.1\r\n"
+        f"{call.method} {call.path} HTTP/1.1\r\n"
         f"Host: {host}:{call.port}\r\n"
         "Accept-Encoding: identity\r\n"
         "Content-Type: application/json\r\n"

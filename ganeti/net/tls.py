@@ -36,6 +36,7 @@ RECORD = 16 * 1024
 #: Cipher suites for TLS 1.2, all with forward secrecy; those of TLS 1.3 are good as they are.
 CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL"
 _COMMON_NAME = "2.5.4.3"
+_ALTERNATIVE_NAMES = "2.5.29.17"
 #: Why a certificate was not accepted, by OpenSSL's X509_V_ERR number.
 _VERIFY_ERRORS = {
     7: "its signature is wrong (issued by another authority of the same name?)",
@@ -78,9 +79,17 @@ class TLSSocket:
     """
 
     def __init__(
-        self, sock: socket.socket, context: ReloadableContext, *, server_side: bool
+        self,
+        sock: socket.socket,
+        context: ReloadableContext,
+        *,
+        server_side: bool,
+        server_name: str | None = None,
     ) -> None:
-        """Take over a connected socket; nothing is sent or read before the handshake."""
+        """Take over a connected socket; nothing is sent or read before the handshake.
+
+        ``server_name`` is the name that the server is asked for (SNI).
+        """
         sock.setblocking(False)
         self._sock = sock
         self._conn = SSL.Connection(context.current(), sock)
@@ -88,6 +97,8 @@ class TLSSocket:
             self._conn.set_accept_state()
         else:
             self._conn.set_connect_state()
+            if server_name is not None:
+                self._conn.set_tlsext_host_name(server_name.encode("idna"))
         self.deadline: float | None = None
         self._timeout: float | None = None
         self._unread = b""
@@ -128,6 +139,16 @@ class TLSSocket:
             return None
         names = [a.value for a in cert.to_cryptography().subject if _is_common_name(a)]
         return Peer(cert.digest("sha1").decode("ascii"), str(names[0]) if names else "")
+
+    def certificate_names(self) -> list[str]:
+        """Names and addresses that the other side's certificate is for; empty without one."""
+        cert = self._conn.get_peer_certificate()
+        if cert is None:
+            return []
+        for extension in cert.to_cryptography().extensions:
+            if extension.oid.dotted_string == _ALTERNATIVE_NAMES:
+                return [str(name.value) for name in extension.value]
+        return []
 
     # reading
 
@@ -362,6 +383,35 @@ def check_peer_name(sock: TLSSocket, expected: str) -> None:
         raise TLSError(f"the certificate is for {found or 'nobody'!r}, expected {expected!r}")
 
 
+def check_host(sock: TLSSocket, host: str) -> None:
+    """Make sure that the certificate of the other side is for this name or address.
+
+    Only the alternative names count; a star stands for one whole first label (RFC 9525).
+
+    Raises:
+        TLSError: it is for others.
+    """
+    names = sock.certificate_names()
+    wanted = _packed_address(host)
+    if wanted is not None:
+        good = wanted in [_packed_address(name) for name in names]
+    else:
+        asked = host.rstrip(".").lower()
+        forms = {asked, f"*.{asked.partition('.')[2]}"}
+        good = not forms.isdisjoint(name.lower() for name in names)
+    if not good:
+        raise TLSError(
+            f"the certificate is refused: it is for {', '.join(names) or 'nobody'}, not for {host}"
+        )
+
+
+def _packed_address(text: str) -> bytes | None:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            return socket.inet_pton(family, text)
+    return None
+
+
 class ReloadableContext:
     """A TLS context that is replaced as a whole when its certificate files were renewed.
 
@@ -491,6 +541,28 @@ class Identity:
             path = os.fspath(self.ca_file)
             _load(self.ca_file, "authority", context.load_verify_locations, path)
         return context
+
+
+def public_client_context(ca_file: Path | None, *, system: bool = False) -> ReloadableContext:
+    """Context of a client without a certificate, for servers outside of the cluster.
+
+    The server's certificate must come from ``ca_file``, or with ``system`` from the authorities
+    that this machine trusts; with neither any certificate is taken.
+
+    Raises:
+        X509CertError: the file is missing or cannot be used.
+    """
+    if ca_file is not None:
+        return Identity(None, ca_file).client_context()
+
+    def build() -> SSL.Context:
+        verify = SSL.VERIFY_PEER if system else SSL.VERIFY_NONE
+        context = Identity(None, None)._build(SSL.TLS_CLIENT_METHOD, verify)
+        if system:
+            context.set_default_verify_paths()
+        return context
+
+    return ReloadableContext(build, ())
 
 
 def _add_chain(context: SSL.Context, path: Path) -> None:

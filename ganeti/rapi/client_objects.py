@@ -1,0 +1,423 @@
+"""The client's methods about the cluster, groups, networks, nodes and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ganeti.rapi.client_link import GanetiApiError, Link, Query
+
+VERSION = 2
+ROOT = f"/{VERSION}"
+
+NODE_ROLE_DRAINED = "drained"
+NODE_ROLE_MASTER_CANDIDATE = "master-candidate"
+NODE_ROLE_MASTER = "master"
+NODE_ROLE_OFFLINE = "offline"
+NODE_ROLE_REGULAR = "regular"
+NODE_EVAC_PRI = "primary-only"
+NODE_EVAC_SEC = "secondary-only"
+NODE_EVAC_ALL = "all"
+INST_CREATE_REQV1 = "instance-create-reqv1"
+INST_REINSTALL_REQV1 = "instance-reinstall-reqv1"
+NODE_MIGRATE_REQV1 = "node-migrate-reqv1"
+NODE_EVAC_RES1 = "node-evac-res1"
+
+Reason = str | None
+Names = Sequence[str] | str
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class ObjectsClient:
+    """Requests about objects; changes return the id of a job unless it says something else.
+
+    Every method raises GanetiApiError when the server refuses or cannot be reached.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def _change(
+        self, method: str, path: str, query: Query, reason: Reason, body: Any = None
+    ) -> Any:
+        return self._link.request(method, ROOT + path, [*query, ("reason", reason)], body)
+
+    def _list(self, path: str, key: str, *, bulk: bool) -> Any:
+        found = self._link.request("GET", ROOT + path, [("bulk", 1)] if bulk else [])
+        return found if bulk else [item[key] for item in found]
+
+    def _get(self, path: str, query: Query | None = None) -> Any:
+        return self._link.request("GET", ROOT + path, query)
+
+    def _tags(
+        self, method: str, path: str, tags: Iterable[str], dry_run: bool, reason: Reason
+    ) -> int:
+        query: Query = [("tag", tag) for tag in tags]
+        found: int = self._change(method, f"{path}/tags", [*query, *dry(dry_run)], reason)
+        return found
+
+    # cluster
+
+    def GetVersion(self) -> int:
+        """Version of the remote API."""
+        return int(self._link.request("GET", "/version"))
+
+    def GetFeatures(self) -> list[str]:
+        """What the server can do besides; empty for very old ones."""
+        try:
+            return list(self._get("/features"))
+        except GanetiApiError as err:
+            if err.code == 404:
+                return []
+            raise
+
+    def GetOperatingSystems(self) -> list[str]:
+        """Names of the OS definitions, with variants."""
+        return list(self._get("/os"))
+
+    def GetInfo(self) -> dict[str, Any]:
+        """Facts about the cluster."""
+        return dict(self._get("/info"))
+
+    def RedistributeConfig(self, reason: Reason = None) -> int:
+        """Send the configuration to all nodes."""
+        return int(self._change("PUT", "/redistribute-config", [], reason))
+
+    def ModifyCluster(self, reason: Reason = None, **kwargs: Any) -> int:
+        """Change settings of the cluster; see OP_CLUSTER_SET_PARAMS."""
+        return int(self._change("PUT", "/modify", [], reason, kwargs))
+
+    def GetClusterTags(self) -> list[str]:
+        """Tags of the cluster."""
+        return list(self._get("/tags"))
+
+    def AddClusterTags(self, tags: Names, dry_run: bool = False, reason: Reason = None) -> int:
+        """Add tags to the cluster."""
+        return self._tags("PUT", "", tags, dry_run, reason)
+
+    def DeleteClusterTags(self, tags: Names, dry_run: bool = False, reason: Reason = None) -> int:
+        """Take tags from the cluster."""
+        return self._tags("DELETE", "", tags, dry_run, reason)
+
+    # queries
+
+    def Query(self, what: str, fields: Sequence[str], qfilter: Any = None) -> dict[str, Any]:
+        """Fields of objects of a kind that pass a filter: ``{"fields", "data"}``."""
+        body = given(fields=list(fields), qfilter=qfilter)
+        return dict(self._link.request("PUT", f"{ROOT}/query/{what}", None, body))
+
+    def QueryFields(self, what: str, fields: Sequence[str] | None = None) -> dict[str, Any]:
+        """Descriptions of the fields of a kind."""
+        query: Query = [] if fields is None else [("fields", ",".join(fields))]
+        return dict(self._get(f"/query/{what}/fields", query))
+
+    # nodes
+
+    def GetNodes(self, bulk: bool = False) -> list[Any]:
+        """Names of the nodes, or with ``bulk`` everything about them."""
+        return list(self._list("/nodes", "id", bulk=bulk))
+
+    def GetNode(self, node: str) -> dict[str, Any]:
+        """Everything about a node."""
+        return dict(self._get(f"/nodes/{node}"))
+
+    def EvacuateNode(
+        self,
+        node: str,
+        iallocator: str | None = None,
+        remote_node: str | None = None,
+        dry_run: bool = False,
+        early_release: bool | None = None,
+        mode: str | None = None,
+        accept_old: bool = False,
+        reason: Reason = None,
+    ) -> Any:
+        """Move instances away from a node; ``accept_old`` is for servers before 2.6 only."""
+        if iallocator and remote_node:
+            raise GanetiApiError("Only one of iallocator or remote_node can be used")
+        if NODE_EVAC_RES1 not in self.GetFeatures():
+            raise GanetiApiError("Server is version 2.4 or earlier, cannot evacuate a node")
+        body = given(
+            mode=mode or NODE_EVAC_ALL, iallocator=iallocator, remote_node=remote_node,
+            early_release=early_release,
+        )  # fmt: skip
+        return self._change("POST", f"/nodes/{node}/evacuate", dry(dry_run), reason, body)
+
+    def MigrateNode(
+        self,
+        node: str,
+        mode: str | None = None,
+        dry_run: bool = False,
+        iallocator: str | None = None,
+        target_node: str | None = None,
+        reason: Reason = None,
+    ) -> int:
+        """Migrate the primary instances of a node."""
+        body = given(mode=mode, iallocator=iallocator, target_node=target_node)
+        return int(self._change("POST", f"/nodes/{node}/migrate", dry(dry_run), reason, body))
+
+    def GetNodeRole(self, node: str) -> str:
+        """Role of a node."""
+        return str(self._get(f"/nodes/{node}/role"))
+
+    def SetNodeRole(
+        self,
+        node: str,
+        role: str,
+        force: bool = False,
+        auto_promote: bool | None = None,
+        reason: Reason = None,
+    ) -> int:
+        """Change the role of a node."""
+        query: Query = [("force", force), ("auto-promote", auto_promote)]
+        return int(self._change("PUT", f"/nodes/{node}/role", query, reason, role))
+
+    def PowercycleNode(self, node: str, force: bool = False, reason: Reason = None) -> int:
+        """Turn a node off and on again, without asking it."""
+        return int(self._change("POST", f"/nodes/{node}/powercycle", [("force", force)], reason))
+
+    def ModifyNode(self, node: str, reason: Reason = None, **kwargs: Any) -> int:
+        """Change settings of a node; see OP_NODE_SET_PARAMS."""
+        return int(self._change("POST", f"/nodes/{node}/modify", [], reason, kwargs))
+
+    def GetNodeStorageUnits(
+        self, node: str, storage_type: str, output_fields: Names, reason: Reason = None
+    ) -> int:
+        """A job that lists the storage of a node."""
+        fields = output_fields if isinstance(output_fields, str) else ",".join(output_fields)
+        query: Query = [("storage_type", storage_type), ("output_fields", fields)]
+        return int(self._change("GET", f"/nodes/{node}/storage", query, reason))
+
+    def ModifyNodeStorageUnits(
+        self,
+        node: str,
+        storage_type: str,
+        name: str,
+        allocatable: bool | None = None,
+        reason: Reason = None,
+    ) -> int:
+        """Allow or forbid new disks on a storage unit."""
+        query: Query = [("storage_type", storage_type), ("name", name)]
+        query.append(("allocatable", allocatable))
+        return int(self._change("PUT", f"/nodes/{node}/storage/modify", query, reason))
+
+    def RepairNodeStorageUnits(
+        self, node: str, storage_type: str, name: str, reason: Reason = None
+    ) -> int:
+        """Repair a storage unit."""
+        query: Query = [("storage_type", storage_type), ("name", name)]
+        return int(self._change("PUT", f"/nodes/{node}/storage/repair", query, reason))
+
+    def GetNodeTags(self, node: str) -> list[str]:
+        """Tags of a node."""
+        return list(self._get(f"/nodes/{node}/tags"))
+
+    def AddNodeTags(
+        self, node: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Add tags to a node."""
+        return self._tags("PUT", f"/nodes/{node}", tags, dry_run, reason)
+
+    def DeleteNodeTags(
+        self, node: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Take tags from a node."""
+        return self._tags("DELETE", f"/nodes/{node}", tags, dry_run, reason)
+
+    # networks
+
+    def GetNetworks(self, bulk: bool = False) -> list[Any]:
+        """Names of the networks, or with ``bulk`` everything about them."""
+        return list(self._list("/networks", "name", bulk=bulk))
+
+    def GetNetwork(self, network: str) -> dict[str, Any]:
+        """Everything about a network."""
+        return dict(self._get(f"/networks/{network}"))
+
+    def CreateNetwork(
+        self,
+        network_name: str,
+        network: str,
+        gateway: str | None = None,
+        network6: str | None = None,
+        gateway6: str | None = None,
+        mac_prefix: str | None = None,
+        add_reserved_ips: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        dry_run: bool = False,
+        reason: Reason = None,
+    ) -> int:
+        """Add a network."""
+        body = given(
+            network_name=network_name, network=network, gateway=gateway, network6=network6,
+            gateway6=gateway6, mac_prefix=mac_prefix, add_reserved_ips=add_reserved_ips, tags=tags,
+        )  # fmt: skip
+        return int(self._change("POST", "/networks", dry(dry_run), reason, body))
+
+    def ConnectNetwork(
+        self,
+        network_name: str,
+        group_name: str,
+        mode: str,
+        link: str,
+        vlan: str = "",
+        dry_run: bool = False,
+        reason: Reason = None,
+    ) -> int:
+        """Let the instances of a group use a network."""
+        body = {"group_name": group_name, "network_mode": mode, "network_link": link,
+                "network_vlan": vlan}  # fmt: skip
+        path = f"/networks/{network_name}/connect"
+        return int(self._change("PUT", path, dry(dry_run), reason, body))
+
+    def DisconnectNetwork(
+        self, network_name: str, group_name: str, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Undo :meth:`ConnectNetwork`."""
+        path = f"/networks/{network_name}/disconnect"
+        return int(self._change("PUT", path, dry(dry_run), reason, {"group_name": group_name}))
+
+    def ModifyNetwork(self, network: str, reason: Reason = None, **kwargs: Any) -> int:
+        """Change a network; see OP_NETWORK_SET_PARAMS."""
+        return int(self._change("PUT", f"/networks/{network}/modify", [], reason, kwargs))
+
+    def DeleteNetwork(self, network: str, dry_run: bool = False, reason: Reason = None) -> int:
+        """Remove a network."""
+        return int(self._change("DELETE", f"/networks/{network}", dry(dry_run), reason))
+
+    def RenameNetwork(self, network: str, new_name: str, reason: Reason = None) -> int:
+        """Give a network another name."""
+        path = f"/networks/{network}/rename"
+        return int(self._change("PUT", path, [], reason, {"new_name": new_name}))
+
+    def GetNetworkTags(self, network: str) -> list[str]:
+        """Tags of a network."""
+        return list(self._get(f"/networks/{network}/tags"))
+
+    def AddNetworkTags(
+        self, network: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Add tags to a network."""
+        return self._tags("PUT", f"/networks/{network}", tags, dry_run, reason)
+
+    def DeleteNetworkTags(
+        self, network: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Take tags from a network."""
+        return self._tags("DELETE", f"/networks/{network}", tags, dry_run, reason)
+
+    # groups
+
+    def GetGroups(self, bulk: bool = False) -> list[Any]:
+        """Names of the node groups, or with ``bulk`` everything about them."""
+        return list(self._list("/groups", "name", bulk=bulk))
+
+    def GetGroup(self, group: str) -> dict[str, Any]:
+        """Everything about a node group."""
+        return dict(self._get(f"/groups/{group}"))
+
+    def CreateGroup(
+        self,
+        name: str,
+        alloc_policy: str | None = None,
+        dry_run: bool = False,
+        reason: Reason = None,
+    ) -> int:
+        """Add a node group."""
+        body = given(name=name, alloc_policy=alloc_policy)
+        return int(self._change("POST", "/groups", dry(dry_run), reason, body))
+
+    def ModifyGroup(self, group: str, reason: Reason = None, **kwargs: Any) -> int:
+        """Change a node group; see OP_GROUP_SET_PARAMS."""
+        return int(self._change("PUT", f"/groups/{group}/modify", [], reason, kwargs))
+
+    def DeleteGroup(self, group: str, dry_run: bool = False, reason: Reason = None) -> int:
+        """Remove a node group."""
+        return int(self._change("DELETE", f"/groups/{group}", dry(dry_run), reason))
+
+    def RenameGroup(self, group: str, new_name: str, reason: Reason = None) -> int:
+        """Give a node group another name."""
+        path = f"/groups/{group}/rename"
+        return int(self._change("PUT", path, [], reason, {"new_name": new_name}))
+
+    def AssignGroupNodes(
+        self,
+        group: str,
+        nodes: Sequence[str],
+        force: bool = False,
+        dry_run: bool = False,
+        reason: Reason = None,
+    ) -> int:
+        """Put nodes into a group."""
+        query: Query = [("force", force), *dry(dry_run)]
+        path = f"/groups/{group}/assign-nodes"
+        return int(self._change("PUT", path, query, reason, {"nodes": list(nodes)}))
+
+    def GetGroupTags(self, group: str) -> list[str]:
+        """Tags of a node group."""
+        return list(self._get(f"/groups/{group}/tags"))
+
+    def AddGroupTags(
+        self, group: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Add tags to a node group."""
+        return self._tags("PUT", f"/groups/{group}", tags, dry_run, reason)
+
+    def DeleteGroupTags(
+        self, group: str, tags: Names, dry_run: bool = False, reason: Reason = None
+    ) -> int:
+        """Take tags from a node group."""
+        return self._tags("DELETE", f"/groups/{group}", tags, dry_run, reason)
+
+    # filters of jobs
+
+    def GetFilters(self, bulk: bool = False) -> list[Any]:
+        """Uuids of the filter rules, or with ``bulk`` everything about them."""
+        return list(self._list("/filters", "uuid", bulk=bulk))
+
+    def GetFilter(self, filter_uuid: str) -> dict[str, Any]:
+        """Everything about a filter rule."""
+        return dict(self._get(f"/filters/{filter_uuid}"))
+
+    def AddFilter(
+        self,
+        priority: int,
+        predicates: Sequence[Any],
+        action: Any,
+        reason_trail: Sequence[Any] | None = None,
+    ) -> str:
+        """Add a filter rule; its uuid."""
+        body = _rule(priority, predicates, action, reason_trail)
+        return str(self._link.request("POST", f"{ROOT}/filters", None, body))
+
+    def ReplaceFilter(
+        self,
+        uuid: str,
+        priority: int,
+        predicates: Sequence[Any],
+        action: Any,
+        reason_trail: Sequence[Any] | None = None,
+    ) -> str:
+        """Replace a filter rule or add one with this uuid; its uuid."""
+        body = _rule(priority, predicates, action, reason_trail)
+        return str(self._link.request("PUT", f"{ROOT}/filters/{uuid}", None, body))
+
+    def DeleteFilter(self, uuid: str) -> None:
+        """Remove a filter rule."""
+        self._link.request("DELETE", f"{ROOT}/filters/{uuid}")
+
+
+def dry(wanted: bool) -> Query:
+    """The query argument for a dry run."""
+    return [("dry-run", 1)] if wanted else []
+
+
+def _rule(
+    priority: int, predicates: Sequence[Any], action: Any, reason: Sequence[Any] | None
+) -> dict[str, Any]:
+    return {"priority": priority, "predicates": list(predicates), "action": action,
+            "reason": list(reason or ())}  # fmt: skip
