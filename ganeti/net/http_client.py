@@ -74,7 +74,7 @@ class Response:
 
     status: int
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 class CallError(errors.RpcError):
