@@ -141,6 +141,8 @@ class Drbdsetup:
         partner = side.partner()
         if not side.res["disk"]:
             raise _kernel(arguments[0], 138, "Device does not have a disk-config")
+        if side.res["sync"]:
+            raise _kernel(arguments[0], 130, "Resize not allowed during resync.")
         both = [side, partner] if partner is not None else [side]
         sizes = [self._lower_size(item) for item in both if item.res["disk"]]
         if "size" in options:

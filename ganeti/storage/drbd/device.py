@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,21 +19,11 @@ from ganeti import errors
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import registry, space
-from ganeti.storage.drbd import dialect, params, tool
+from ganeti.storage.drbd import params, tool
 from ganeti.storage.drbd.kernel_log import KernelLog
-from ganeti.storage.drbd.machine import (
-    FOREIGN,
-    SPLIT_BRAIN,
-    Disk,
-    Link,
-    State,
-    Step,
-    Trouble,
-    classify,
-    plan,
-    trouble,
-)
-from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Live, Role, Setup, Wish
+from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, trouble
+from ganeti.storage.drbd.side import Side
+from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Live, Role, Wish
 from ganeti.storage.interface import ChildPlan, Device, Environment, PlanRequest, Traits
 
 log = logging.getLogger(__name__)
@@ -53,8 +41,6 @@ _ALONE = frozenset({Link.ALONE})
 #: ``BlockDevStatus.ldisk_status``
 _OKAY, _UNKNOWN, _FAULTY, _SYNC = range(4)
 
-_locks: dict[int, threading.RLock] = {}
-_locks_guard = threading.Lock()
 
 
 class DrbdDevice(Device):
@@ -80,23 +66,16 @@ class DrbdDevice(Device):
                 f" secret], not by {len(disk.logical_id)} parts"
             )
         try:
-            self.side = msgspec.convert(disk.dynamic_params, _Side)
+            self.ends = msgspec.convert(disk.dynamic_params, _Ends)
         except msgspec.ValidationError as err:
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid}: this node is none of its two nodes ({err})"
             ) from err
-        self.minor = self.side.local_minor
-        self._dialect_: dialect.Dialect | None = None
+        self.minor = self.ends.local_minor
 
     @property
     def path(self) -> str:
         return self.env.paths.local(f"/dev/drbd{self.minor}")
-
-    @property
-    def _dialect(self) -> dialect.Dialect:
-        if self._dialect_ is None:
-            self._dialect_ = dialect.current(self.env.paths)
-        return self._dialect_
 
     # what is wanted, and what is
 
@@ -109,8 +88,8 @@ class DrbdDevice(Device):
             data=data.path,
             meta=meta.path,
             size=self.disk.size,
-            local=Endpoint(self.side.local_ip, self.side.port),
-            remote=Endpoint(self.side.remote_ip, self.side.port),
+            local=Endpoint(self.ends.local_ip, self.ends.port),
+            remote=Endpoint(self.ends.remote_ip, self.ends.port),
             secret=str(self.disk.logical_id[5]),
             protocol=given.get("protocol", "C"),
             disk_options=tuple(params.disk_options(given)),
@@ -118,21 +97,6 @@ class DrbdDevice(Device):
                 params.custom("net-custom", given.get("net-custom", ""), params.NET_OPTIONS)
             ),
         )
-
-    def observe(self) -> tuple[State, Setup | None, Live]:
-        """The state of the minor as this disk sees it, and what it was made of."""
-        setup, live = self._dialect.observe(self.minor)
-        return classify(setup, live, self.wish()), setup, live
-
-    def live(self) -> Live:
-        """What the active device does; BlockDeviceError when it is not active here."""
-        state, _setup, live = self.observe()
-        if state.disk in (Disk.ABSENT, Disk.FOREIGN):
-            raise errors.BlockDeviceError(
-                f"disk {self.disk.uuid} is not active on this node: minor {self.minor} is"
-                f" {state.disk}"
-            )
-        return live
 
     def _children(self, children: Sequence[NodeDisk] | None = None) -> tuple[Device, Device]:
         found = self.disk.children if children is None else children
@@ -144,6 +108,9 @@ class DrbdDevice(Device):
         data, meta = (registry.device(child, self.env) for child in found)
         return data, meta
 
+    def _side(self, children: Sequence[NodeDisk] | None = None) -> Side:
+        return Side(self.disk.uuid, self.wish(children), self.env.paths)
+
     # life
 
     def create(self, size: int, *, info: str = "") -> None:
@@ -151,16 +118,17 @@ class DrbdDevice(Device):
 
         ``info`` belongs to the volumes. The device is not active afterwards, see :meth:`begin`.
         """
-        self._create_metadata(self.wish())
+        self._create_metadata(self._side())
 
-    def _create_metadata(self, wish: Wish) -> None:
-        if space.device_size(wish.meta) < META_SIZE * MIB:
+    @staticmethod
+    def _create_metadata(side: Side) -> None:
+        meta = side.wish.meta
+        if space.device_size(meta) < META_SIZE * MIB:
             raise errors.BlockDeviceError(
-                f"{wish.meta} is too small for the metadata of DRBD: it needs {META_SIZE} MiB"
+                f"{meta} is too small for the metadata of DRBD: it needs {META_SIZE} MiB"
             )
-        _clear(wish.meta)
-        for argv in self._dialect.create_metadata(wish):
-            tool.run(argv)
+        _clear(meta)
+        side.run(side.dialect.create_metadata(side.wish))
 
     def begin(self, *, on_primary: bool) -> None:
         """First use of a new disk: activate it, and on the primary start the first resync.
@@ -171,84 +139,83 @@ class DrbdDevice(Device):
         self.assemble()
         if not on_primary:
             return
-        wish = self.wish()
-        with _one_at_a_time(self.minor):
-            live = self.live()
+        side = self._side()
+        with side.alone():
+            live = side.live()
             if live.disk is DiskState.INCONSISTENT and not live.connection.is_resync:
-                if not self._dialect.is_new(wish):
-                    raise self._unusable(live, trouble(live))
-                for argv in self._dialect.first_primary(wish):
-                    tool.run(argv)
+                if not side.dialect.is_new(side.wish):
+                    raise side.unusable(live, trouble(live))
+                side.run(side.dialect.first_primary(side.wish))
                 return
         self.open()
 
     def remove(self) -> None:
         """Take the device down and forget its metadata; the volumes are removed on their own."""
         self.shutdown()
-        meta = self._children()[1]
-        if self._dialect.has_metadata(meta.path):
-            _clear(meta.path)
+        side = self._side()
+        if side.dialect.has_metadata(side.wish.meta):
+            _clear(side.wish.meta)
 
     def attach(self) -> bool:
         """Whether the disk was made on this node, active or not.
 
         It is when its metadata volume holds metadata, or its minor is set up for it.
         """
-        data, meta = self._children()
-        if self._dialect.has_metadata(meta.path) and data.attach():
+        side = self._side()
+        if side.dialect.has_metadata(side.wish.meta) and self._children()[0].attach():
             return True
         return self.is_active()
 
     def is_active(self) -> bool:
-        state, _setup, _live = self.observe()
-        return state.disk in (Disk.DISKLESS, Disk.ATTACHED)
+        return self._side().observe()[0].disk in OURS
 
     def assemble(self) -> None:
         """Attach the volumes and look for the peer; returns without waiting for it.
 
         What is there already is kept: a device for two primaries stays so, a role stays.
         """
-        with _one_at_a_time(self.minor):
-            state, setup, _live = self.observe()
-            was_attached = state.disk is Disk.ATTACHED
+        side = self._side()
+        with side.alone():
+            state, setup, _live = side.observe()
             wanted = _DUAL if state.link is Link.DUAL else _PAIRED
-            self._reach(state, setup, disk=Disk.ATTACHED, links=wanted)
-            if was_attached:
-                self._run(self._dialect.refit(self.wish()))
+            side.reach(state, setup, disk=Disk.ATTACHED, links=wanted)
+            if state.disk is Disk.ATTACHED:
+                side.run(side.dialect.refit(side.wish))
 
     def shutdown(self) -> None:
         """Take the device down; somebody else's device on the minor is left alone."""
-        with _one_at_a_time(self.minor):
-            state, setup, _live = self.observe()
+        side = self._side()
+        with side.alone():
+            state, setup, _live = side.observe()
             if state.disk is Disk.FOREIGN:
                 log.warning("minor %d is not of disk %s; left alone", self.minor, self.disk.uuid)
                 return
-            self._reach(state, setup, disk=Disk.ABSENT)
+            side.reach(state, setup, disk=Disk.ABSENT)
 
     def open(self, *, exclusive: bool = True) -> None:
         """Become primary. The kernel refuses data that is not current, and a second primary.
 
         With ``exclusive`` the peer must not be primary either, even if two may be.
         """
-        with _one_at_a_time(self.minor):
-            state, setup, live = self.observe()
-            if state.disk in (Disk.ABSENT, Disk.FOREIGN):
-                self.live()
+        side = self._side()
+        with side.alone():
+            state, setup, live = side.active()
             if exclusive and live.peer_role is Role.PRIMARY and state.role is not Role.PRIMARY:
                 raise errors.BlockDeviceError(
                     f"disk {self.disk.uuid} is in use on its other node: {live}"
                 )
             try:
-                self._reach(state, setup, role=Role.PRIMARY)
+                side.reach(state, setup, role=Role.PRIMARY)
             except tool.ToolFailure as err:
-                raise self._unusable(live, trouble(live), errors.text(err)) from err
+                raise side.unusable(live, trouble(live), errors.text(err)) from err
 
     def close(self) -> None:
         """Become secondary; fine when the device is not active."""
-        with _one_at_a_time(self.minor):
-            state, setup, _live = self.observe()
-            if state.disk in (Disk.DISKLESS, Disk.ATTACHED):
-                self._reach(state, setup, role=Role.SECONDARY)
+        side = self._side()
+        with side.alone():
+            state, setup, _live = side.observe()
+            if state.disk in OURS:
+                side.reach(state, setup, role=Role.SECONDARY)
 
     def grow(self, amount: int, *, dry_run: bool = False) -> None:
         """Take ``amount`` MiB more of the volumes, which have grown on both nodes before.
@@ -260,11 +227,17 @@ class DrbdDevice(Device):
             raise errors.BlockDeviceError(
                 f"disk {self.disk.uuid} cannot shrink by {-amount} MiB: disks can only grow"
             )
-        live = self.live()
+        wanted = self.disk.size + amount
+        side = self._side()
+        live = side.live()
+        if self.size() >= wanted * MIB:
+            return
         if not live.connection.has_peer:
-            raise self._unusable(live, trouble(live), "a DRBD disk grows only while it is mirrored")
+            raise side.unusable(live, trouble(live), "a DRBD disk grows only while it is mirrored")
+        if live.connection.is_resync:
+            raise side.unusable(live, None, "it cannot grow before it is synchronised")
         if not dry_run:
-            self._run(self._dialect.resize(self.wish(), self.disk.size + amount))
+            side.run(side.dialect.resize(side.wish, wanted))
 
     def rename(self, new_id: Sequence[str]) -> None:
         """Nothing to do: a device has a number only; its volumes are renamed on their own."""
@@ -273,18 +246,18 @@ class DrbdDevice(Device):
 
     def connect(self, *, two_primaries: bool) -> None:
         """Look for the peer; BlockDeviceError when the disk is not active here."""
-        with _one_at_a_time(self.minor):
-            state, setup, _live = self.observe()
-            if state.disk in (Disk.ABSENT, Disk.FOREIGN):
-                self.live()
-            self._reach(state, setup, links=_DUAL if two_primaries else _PAIRED)
+        side = self._side()
+        with side.alone():
+            state, setup, _live = side.active()
+            side.reach(state, setup, links=_DUAL if two_primaries else _PAIRED)
 
     def disconnect(self) -> None:
         """Give the peer up; fine when the device is not active."""
-        with _one_at_a_time(self.minor):
-            state, setup, _live = self.observe()
-            if state.disk in (Disk.DISKLESS, Disk.ATTACHED):
-                self._reach(state, setup, links=_ALONE)
+        side = self._side()
+        with side.alone():
+            state, setup, _live = side.observe()
+            if state.disk in OURS:
+                side.reach(state, setup, links=_ALONE)
 
     def connect_and_wait(self, *, two_primaries: bool, seconds: int) -> None:
         """Look for the peer until it answers; blocks at most ``seconds`` and some more.
@@ -295,33 +268,27 @@ class DrbdDevice(Device):
         Raises:
             BlockDeviceError: nobody answers, or the two sides refuse each other (split brain).
         """
+        side = self._side()
         with KernelLog(self.env.paths, f"resource{self.minor}", self.minor) as kernel:
             self.connect(two_primaries=two_primaries)
-            live = self.await_peer(seconds)
+            live = side.await_peer(seconds)
             if live.connection.has_peer:
                 return
             refused = live.connection is Connection.STANDALONE
             if refused:
                 self.connect(two_primaries=two_primaries)
-                live = self.await_peer(min(seconds, _SECOND_WAIT))
+                live = side.await_peer(min(seconds, _SECOND_WAIT))
                 if live.connection.has_peer:
                     return
-                why = kernel.reason() or "the two sides refuse each other"
-                raise self._unusable(live, SPLIT_BRAIN, why)
-        peer = self.wish().remote.word
-        raise self._unusable(live, trouble(live), f"no answer from {peer} within {seconds} s")
-
-    def await_peer(self, seconds: int) -> Live:
-        """What the device does when the peer is there, lost for good, or the time is over."""
-        try:
-            tool.run(self._dialect.await_peer(self.wish(), seconds), timeout=seconds + 10.0)
-        except tool.ToolFailure as err:
-            log.info("%s", errors.text(err))
-        return self.live()
+            why = kernel.reason()
+        if refused or why:
+            raise side.unusable(live, SPLIT_BRAIN, why or "the two sides refuse each other")
+        peer = side.wish.remote.word
+        raise side.unusable(live, trouble(live), f"no answer from {peer} within {seconds} s")
 
     def needs_activation(self) -> bool:
         """Not active, without its own disk, or not looking for the peer."""
-        state, _setup, live = self.observe()
+        state, _setup, live = self._side().observe()
         if state.disk is not Disk.ATTACHED or not live.disk.has_disk:
             return True
         return live.connection is Connection.STANDALONE or state.link is Link.FOREIGN
@@ -331,11 +298,12 @@ class DrbdDevice(Device):
 
         Blocks at most ``seconds`` for a peer that is looked for. Raises when there is none.
         """
-        live = self.live()
+        side = self._side()
+        live = side.live()
         if not live.connection.has_peer and live.connection is not Connection.STANDALONE:
-            live = self.await_peer(seconds)
+            live = side.await_peer(seconds)
         if not live.connection.has_peer:
-            raise self._unusable(live, trouble(live))
+            raise side.unusable(live, trouble(live))
         if live.connection.is_resync:
             return False, live.percent or 0.0
         return True, 100.0
@@ -348,27 +316,25 @@ class DrbdDevice(Device):
         Raises:
             BlockDeviceError: it is attached to others than these, or the peer has no good data.
         """
-        with _one_at_a_time(self.minor):
-            setup, live = self._dialect.observe(self.minor)
-            state = classify(setup, live, self.wish(children))
+        side = self._side(children)
+        with side.alone():
+            state, setup, live = side.observe()
             if state.disk is Disk.FOREIGN:
-                raise self._taken(setup, live)
+                raise side.taken(setup, live)
             if state.disk is Disk.ATTACHED:
-                self._reach(state, setup, disk=Disk.DISKLESS)
+                side.reach(state, setup, disk=Disk.DISKLESS)
 
     def attach_children(self, children: Sequence[NodeDisk]) -> None:
         """Give a device without disk new volumes, which the peer then fills."""
-        wish = self.wish(children)
-        with _one_at_a_time(self.minor):
-            setup, live = self._dialect.observe(self.minor)
-            state = classify(setup, live, wish)
+        side = self._side(children)
+        with side.alone():
+            state, setup, _live = side.observe()
             if state.disk is not Disk.DISKLESS:
                 raise errors.BlockDeviceError(
                     f"disk {self.disk.uuid} gets no new volumes: minor {self.minor} is {state.disk}"
                 )
-            self._create_metadata(wish)
-            for argv in self._dialect.commands(Step.ATTACH, wish, setup):
-                tool.run(argv)
+            self._create_metadata(side)
+            side.run(side.dialect.commands(Step.ATTACH, side.wish, setup))
 
     # looking
 
@@ -382,7 +348,7 @@ class DrbdDevice(Device):
         return sectors * 512 if sectors else self._children()[0].size()
 
     def status(self) -> BlockDevStatus:
-        live = self.live()
+        live = self._side().live()
         syncing = live.connection.is_resync
         return BlockDevStatus(
             dev_path=self.path,
@@ -396,8 +362,9 @@ class DrbdDevice(Device):
 
     def pause_resync(self, pause: bool) -> None:
         """Hold up a resync, or go on with it."""
-        self.live()
-        self._run(self._dialect.pause_resync(self.wish(), pause=pause))
+        side = self._side()
+        side.live()
+        side.run(side.dialect.pause_resync(side.wish, pause=pause))
 
     # plans
 
@@ -442,70 +409,7 @@ class DrbdDevice(Device):
     def node_params(cls, values: Params) -> tuple[Params, tuple[Params, ...]]:
         return params.logical(values), params.children(values)
 
-    # steps
-
-    def _reach(
-        self,
-        state: State,
-        setup: Setup | None,
-        *,
-        disk: Disk | None = None,
-        links: frozenset[Link] | None = None,
-        role: Role | None = None,
-    ) -> None:
-        """Run the steps to a state; what was begun from nothing is taken down on a failure."""
-        try:
-            steps = plan(state, disk=disk, links=links, role=role)
-        except errors.BlockDeviceError as err:
-            _setup, live = self._dialect.observe(self.minor)
-            raise self._taken(setup, live) from err
-        wish = self.wish()
-        if state.disk is Disk.FOREIGN and steps and setup is not None:
-            log.warning(
-                "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
-                self.minor, self.disk.uuid, setup.resource,
-            )  # fmt: skip
-        try:
-            for step in steps:
-                self._run(self._dialect.commands(step, wish, setup))
-                if step is Step.DOWN:
-                    setup = None
-        except errors.BlockDeviceError:
-            if state.disk in (Disk.ABSENT, Disk.FOREIGN) and Step.NEW in steps:
-                self._abandon(wish)
-            raise
-
-    def _abandon(self, wish: Wish) -> None:
-        try:
-            setup, _live = self._dialect.observe(self.minor)
-            if setup is not None:
-                self._run(self._dialect.commands(Step.DOWN, wish, setup))
-        except errors.BlockDeviceError as err:
-            log.warning("minor %d was left half made: %s", self.minor, errors.text(err))
-
-    @staticmethod
-    def _run(commands: Sequence[Sequence[str]]) -> None:
-        for argv in commands:
-            tool.run(argv)
-
-    def _taken(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
-        who = "" if setup is None else f" {setup.resource} on {setup.data or 'no disk'}"
-        return errors.BlockDeviceError(
-            f"minor {self.minor} of this node belongs to disk {self.disk.uuid} but is in use by"
-            f"{who} ({live}); nothing was done. To free it: {FOREIGN.repair}"
-        )
-
-    def _unusable(
-        self, live: Live, what: Trouble | None, why: str = ""
-    ) -> errors.BlockDeviceError:
-        text = f"disk {self.disk.uuid} (minor {self.minor}, {live})"
-        text += f": {why}" if why else ""
-        if what is not None:
-            text += f"; {what.name}: {what.text}. To repair: {what.repair}"
-        return errors.BlockDeviceError(text)
-
-
-class _Side(msgspec.Struct, rename="kebab"):
+class _Ends(msgspec.Struct, rename="kebab"):
     """``dynamic_params``: addresses and minors as one node sees them."""
 
     local_ip: str
@@ -539,14 +443,3 @@ def _clear(device: str) -> None:
             os.close(fd)
     except OSError as err:
         raise errors.BlockDeviceError(f"cannot write to {device}: {err.strerror}") from err
-
-
-@contextmanager
-def _one_at_a_time(minor: int) -> Iterator[None]:
-    """Between looking at a minor and changing it no other call of this daemon does either."""
-    with _locks_guard:
-        lock = _locks.setdefault(minor, threading.RLock())
-    with lock:
-        yield
-
-

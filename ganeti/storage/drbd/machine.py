@@ -63,7 +63,8 @@ class Step(StrEnum):
 
 
 ABSENT = State(Disk.ABSENT, Link.ALONE, Role.SECONDARY)
-_OURS = frozenset({Disk.DISKLESS, Disk.ATTACHED})
+#: The minor is set up for the disk.
+OURS = frozenset({Disk.DISKLESS, Disk.ATTACHED})
 _ANY_LINK = frozenset(Link)
 _CONNECTED = frozenset({Link.PAIRED, Link.DUAL})
 _ALONE = frozenset({Link.ALONE})
@@ -101,15 +102,15 @@ STEPS: tuple[Rule, ...] = (
     Rule(Step.NEW, frozenset({Disk.ABSENT}), _ALONE, _SECONDARY, disk=Disk.DISKLESS),
     Rule(Step.ATTACH, _DISKLESS, _ANY_LINK, _ANY_ROLE, disk=Disk.ATTACHED),
     Rule(Step.DETACH, _ATTACHED, _ANY_LINK, _ANY_ROLE, disk=Disk.DISKLESS),
-    Rule(Step.CONNECT, _OURS, _ALONE, _ANY_ROLE, link=Link.PAIRED),
-    Rule(Step.CONNECT_DUAL, _OURS, _ALONE, _ANY_ROLE, link=Link.DUAL),
-    Rule(Step.DISCONNECT, _OURS, _ANY_LINK - _ALONE, _ANY_ROLE, link=Link.ALONE),
-    Rule(Step.ALLOW_TWO, _OURS, frozenset({Link.PAIRED}), _ANY_ROLE, link=Link.DUAL),
-    Rule(Step.FORBID_TWO, _OURS, frozenset({Link.DUAL}), _ANY_ROLE, link=Link.PAIRED),
+    Rule(Step.CONNECT, OURS, _ALONE, _ANY_ROLE, link=Link.PAIRED),
+    Rule(Step.CONNECT_DUAL, OURS, _ALONE, _ANY_ROLE, link=Link.DUAL),
+    Rule(Step.DISCONNECT, OURS, _ANY_LINK - _ALONE, _ANY_ROLE, link=Link.ALONE),
+    Rule(Step.ALLOW_TWO, OURS, frozenset({Link.PAIRED}), _ANY_ROLE, link=Link.DUAL),
+    Rule(Step.FORBID_TWO, OURS, frozenset({Link.DUAL}), _ANY_ROLE, link=Link.PAIRED),
     Rule(Step.PROMOTE, _ATTACHED, _ANY_LINK, _SECONDARY, role=Role.PRIMARY),
     Rule(Step.PROMOTE, _DISKLESS, _CONNECTED, _SECONDARY, role=Role.PRIMARY),
-    Rule(Step.DEMOTE, _OURS, _ANY_LINK, _PRIMARY, role=Role.SECONDARY),
-    Rule(Step.DOWN, _OURS | {Disk.FOREIGN}, _ANY_LINK, _SECONDARY, Disk.ABSENT, Link.ALONE),
+    Rule(Step.DEMOTE, OURS, _ANY_LINK, _PRIMARY, role=Role.SECONDARY),
+    Rule(Step.DOWN, OURS | {Disk.FOREIGN}, _ANY_LINK, _SECONDARY, Disk.ABSENT, Link.ALONE),
 )
 
 

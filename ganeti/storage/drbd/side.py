@@ -1,0 +1,139 @@
+"""One minor of this node: looking at it, and leading it to what is wanted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ganeti import errors
+from ganeti.paths import Paths
+from ganeti.storage.drbd import dialect, tool
+from ganeti.storage.drbd.machine import (
+    FOREIGN,
+    OURS,
+    Disk,
+    Link,
+    State,
+    Step,
+    Trouble,
+    classify,
+    plan,
+)
+from ganeti.storage.drbd.states import Live, Role, Setup, Wish
+
+log = logging.getLogger(__name__)
+
+_locks: dict[int, threading.RLock] = {}
+_locks_guard = threading.Lock()
+
+
+class Side:
+    """A minor and the disk that the configuration gives it to."""
+
+    def __init__(self, uuid: str, wish: Wish, paths: Paths) -> None:
+        """BlockDeviceError when no module is loaded, or one that is not handled."""
+        self.uuid = uuid
+        self.wish = wish
+        self.minor = wish.minor
+        self.dialect = dialect.current(paths)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Between looking at a minor and changing it no other call of this daemon does either."""
+        with _locks_guard:
+            lock = _locks.setdefault(self.minor, threading.RLock())
+        with lock:
+            yield
+
+    def observe(self) -> tuple[State, Setup | None, Live]:
+        """The state of the minor as the disk sees it, and what it was made of."""
+        setup, live = self.dialect.observe(self.minor)
+        return classify(setup, live, self.wish), setup, live
+
+    def live(self) -> Live:
+        """What the active device does; BlockDeviceError like :meth:`active`."""
+        return self.active()[2]
+
+    def active(self) -> tuple[State, Setup | None, Live]:
+        """Like :meth:`observe`; BlockDeviceError when the disk is not active here."""
+        state, setup, live = self.observe()
+        if state.disk not in OURS:
+            raise errors.BlockDeviceError(
+                f"disk {self.uuid} is not active on this node: minor {self.minor} is {state.disk}"
+            )
+        return state, setup, live
+
+    def reach(
+        self,
+        state: State,
+        setup: Setup | None,
+        *,
+        disk: Disk | None = None,
+        links: frozenset[Link] | None = None,
+        role: Role | None = None,
+    ) -> None:
+        """Run the steps to a state; what was begun from nothing is taken down on a failure."""
+        try:
+            steps = plan(state, disk=disk, links=links, role=role)
+        except errors.BlockDeviceError as err:
+            _setup, live = self.dialect.observe(self.minor)
+            raise self.taken(setup, live) from err
+        if state.disk is Disk.FOREIGN and steps and setup is not None:
+            log.warning(
+                "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
+                self.minor, self.uuid, setup.resource,
+            )  # fmt: skip
+        try:
+            for step in steps:
+                self.run(self.dialect.commands(step, self.wish, setup))
+                if step is Step.DOWN:
+                    setup = None
+        except errors.BlockDeviceError:
+            if Step.NEW in steps:
+                self._abandon()
+            raise
+
+    def await_peer(self, seconds: int) -> Live:
+        """What the device does when the peer is there, lost for good, or the time is over."""
+        try:
+            tool.run(self.dialect.await_peer(self.wish, seconds), timeout=seconds + 10.0)
+        except tool.ToolFailure as err:
+            log.info("%s", errors.text(err))
+        return self.live()
+
+    def _abandon(self) -> None:
+        try:
+            setup, _live = self.dialect.observe(self.minor)
+            if setup is not None:
+                self.run(self.dialect.commands(Step.DOWN, self.wish, setup))
+        except errors.BlockDeviceError as err:
+            log.warning("minor %d was left half made: %s", self.minor, errors.text(err))
+
+    @staticmethod
+    def run(commands: Sequence[Sequence[str]]) -> None:
+        """Run commands one after the other; BlockDeviceError of the first that fails."""
+        for argv in commands:
+            tool.run(argv)
+
+    def taken(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
+        """The minor is used by somebody else."""
+        who = "something else" if setup is None else setup.resource
+        where = f" on {setup.data}" if setup and setup.data else ""
+        repair = FOREIGN.repair.replace("RESOURCE", who).replace("MINOR", str(self.minor))
+        return errors.BlockDeviceError(
+            f"minor {self.minor} of this node belongs to disk {self.uuid} but is in use by"
+            f" {who}{where} ({live}); nothing was done. To free it: {repair}"
+        )
+
+    def unusable(
+        self, live: Live, what: Trouble | None, why: str = ""
+    ) -> errors.BlockDeviceError:
+        """The disk cannot do what is asked for, with what is wrong and what repairs it."""
+        text = f"disk {self.uuid} (minor {self.minor}, {live})"
+        text += f": {why}" if why else ""
+        if what is not None:
+            repair = what.repair.replace("MINOR", str(self.minor))
+            text += f"; {what.name}: {what.text}. To repair: {repair}"
+        return errors.BlockDeviceError(text)
