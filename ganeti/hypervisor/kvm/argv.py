@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ganeti.hypervisor.kvm import devices, display
-from ganeti.hypervisor.kvm.devices import Buses, Drive, Nic, escape
+from ganeti.hypervisor.kvm.accel import Accelerator
+from ganeti.hypervisor.kvm.devices import Drive, Nic, escape
 from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.places import Places
 
 #: First versions of QEMU that know ``-run-with chroot=`` and ``-run-with user=``.
 _RUN_WITH_CHROOT = (8, 1)
@@ -20,11 +22,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """What QEMU is and can do on this node."""
 
     qemu: str
-    #: kvm or tcg
-    accelerator: str
+    accelerator: Accelerator
     #: versioned name, so that a guest keeps its machine when it moves
     default_machine: str
     version: tuple[int, ...] = ()
+    #: short name of a machine -> versioned one
+    aliases: dict[str, str] = {}
+    #: whether QEMU can give up system calls that it does not need
+    sandbox: bool = False
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +44,17 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     serial: str
     serial_log: str
     agent: str
+    #: QEMU's own messages, which have no other place once it is in the background
+    log: str
     #: journal without its suffix, empty: none
     events: str = ""
     chroot: str = ""
     #: certificate with key, and its authority, for SPICE over TLS
     spice_cert: str = ""
     spice_ca: str = ""
+    #: firmware and variables of the instance, empty: QEMU's BIOS
+    uefi_code: str = ""
+    uefi_variables: str = ""
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,10 +74,37 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     display_address: str = ""
     #: do not run before the control socket says so
     paused: bool = False
+    #: wait for a running guest from another node
+    incoming: bool = False
+    #: user that runs QEMU, empty: root
+    user: str = ""
+    #: machine type with its version, empty: that of the parameters
+    machine: str = ""
 
 
-def build(guest: Guest, node: Node, files: Files) -> list[str]:
-    """The argument list.
+def replaced(guest: Guest, *, user: str, machine: str, incoming: bool) -> Guest:
+    """The guest with what is known only at the start."""
+    return msgspec.structs.replace(guest, user=user, machine=machine, incoming=incoming)
+
+
+def machine(params: KvmParams, node: Node) -> str:
+    """Machine type with its options, pinned to a version."""
+    name, comma, more = (params.machine_version or node.default_machine).partition(",")
+    return node.aliases.get(name, name) + comma + more
+
+
+def places(params: KvmParams, machine: str, taken: Mapping[str, str] | None = None) -> Places:
+    """Places on a machine, of which some may be taken."""
+    return Places(
+        params.kvm_pci_reservations,
+        q35="q35" in machine,
+        scsi_controller=params.scsi_controller_type,
+        taken=taken,
+    )
+
+
+def build(guest: Guest, node: Node, files: Files, where: Places | None = None) -> list[str]:
+    """The argument list; ``where`` tells, and afterwards has, the places of the devices.
 
     QEMU goes to the background by itself when everything is set up (``-daemonize``), so errors are
     on its stderr and its exit status tells.
@@ -76,8 +113,8 @@ def build(guest: Guest, node: Node, files: Files) -> list[str]:
         HypervisorError: the devices do not fit, or a display lacks a port.
     """
     params = guest.params
-    machine = params.machine_version or node.default_machine
-    buses = Buses(params.kvm_pci_reservations, q35="q35" in machine)
+    kind = guest.machine or machine(params, node)
+    where = places(params, kind) if where is None else where
     screen = display.Screen(
         name=guest.name,
         port=guest.port,
@@ -87,18 +124,20 @@ def build(guest: Guest, node: Node, files: Files) -> list[str]:
     )
     boot_disk = params.boot_order == "disk" and not params.kernel_path
     parts = (
-        _base(guest, node, files, machine),
+        _base(guest, node, files, kind),
         _processors(guest),
+        _firmware(params, files),
         _kernel(params),
-        _control(params, files),
+        _control(files),
         _serial(params, files),
         _ports(params, files),
         display.arguments(params, screen),
         _input(params),
         ("-device", "virtio-balloon-pci,id=balloon"),
-        devices.nic_arguments(guest.nics, params, buses),
-        devices.disk_arguments(guest.drives, params, buses, boot=boot_disk),
-        devices.image_arguments(params, buses, has_disks=bool(guest.drives)),
+        (word for port in where.root_ports() for word in ("-device", port)),
+        devices.nic_arguments(guest.nics, params, where),
+        devices.disk_arguments(guest.drives, params, where, boot=boot_disk),
+        devices.image_arguments(params, where),
         shlex.split(params.kvm_extra),
     )
     return [argument for part in parts for argument in part]
@@ -108,7 +147,15 @@ def _base(guest: Guest, node: Node, files: Files, machine: str) -> Iterator[str]
     params = guest.params
     yield from (node.qemu, "-name", escape(guest.name), "-uuid", guest.uuid)
     yield from ("-nodefaults", "-no-user-config", "-daemonize", "-pidfile", files.pid_file)
+    # QEMU opens the file only when something is logged; pages are what only user mode logs.
+    yield from ("-D", files.log, "-d", "page")
     acpi = "" if params.acpi else ",acpi=off"
+    # The description that QEMU would send after the end of a migration is left out: so the last
+    # byte of the stream is the one that the target must have, and a source that could not send
+    # it knows that the target does not run the guest.
+    machine += ",suppress-vmdesc=on"
+    if params.firmware == "uefi-secure":
+        machine += ",smm=on"
     yield from ("-machine", f"{machine}{acpi}", "-accel", node.accelerator)
     yield from ("-m", str(guest.memory))
     if params.mem_path:
@@ -116,14 +163,21 @@ def _base(guest: Guest, node: Node, files: Files, machine: str) -> Iterator[str]
     yield from ("-rtc", "base=localtime" if params.use_localtime else "base=utc")
     if params.reboot_behavior == "exit":
         yield "-no-reboot"
-    yield from _restrict(params, node, files)
-    if guest.paused:
+    yield from _restrict(guest, node, files)
+    if guest.incoming:
+        yield from ("-incoming", "defer")
+    elif guest.paused:
         yield "-S"
 
 
-def _restrict(params: KvmParams, node: Node, files: Files) -> Iterator[str]:
-    """Less privilege once everything is open; QEMU 8.1 and 9.1 renamed the options."""
-    user = params.security_domain if params.security_model == "user" else ""
+def _restrict(guest: Guest, node: Node, files: Files) -> Iterator[str]:
+    """Less privilege once everything is open; QEMU 8.1 and 9.1 renamed the options.
+
+    The sandbox has to allow what ``-daemonize`` and ``-runas`` do, which come after it.
+    """
+    user = guest.user
+    if node.sandbox and "-sandbox" not in shlex.split(guest.params.kvm_extra):
+        yield from ("-sandbox", "on,obsolete=deny,resourcecontrol=deny")
     new: list[str] = []
     if user and node.version >= _RUN_WITH_USER:
         new.append(f"user={escape(user)}")
@@ -153,6 +207,20 @@ def _processors(guest: Guest) -> Iterator[str]:
         yield from ("-cpu", params.cpu_type)
 
 
+def _firmware(params: KvmParams, files: Files) -> Iterator[str]:
+    if not files.uefi_code:
+        return
+    if params.firmware == "uefi-secure":
+        # Only code in system management mode may write the variables.
+        yield from ("-global", "driver=cfi.pflash01,property=secure,value=on")
+        yield from ("-global", "ICH9-LPC.disable_s3=1")
+    for unit, path, option in (
+        (0, files.uefi_code, ",readonly=on"),
+        (1, files.uefi_variables, ""),
+    ):
+        yield from ("-drive", f"if=pflash,format=raw,unit={unit},file={escape(path)}{option}")
+
+
 def _kernel(params: KvmParams) -> Iterator[str]:
     if not params.kernel_path:
         return
@@ -165,7 +233,7 @@ def _kernel(params: KvmParams) -> Iterator[str]:
     yield from ("-append", " ".join(word for word in words if word))
 
 
-def _control(params: KvmParams, files: Files) -> Iterator[str]:
+def _control(files: Files) -> Iterator[str]:
     """The control socket, and the journal of events.
 
     The journal is a second monitor on a pair of files (a pipe in QEMU's words, which takes files as
@@ -174,7 +242,7 @@ def _control(params: KvmParams, files: Files) -> Iterator[str]:
     """
     yield from ("-chardev", f"socket,id=qmp,path={escape(files.qmp)},server=on,wait=off")
     yield from ("-mon", "chardev=qmp,mode=control")
-    if params.user_shutdown and files.events:
+    if files.events:
         yield from ("-chardev", f"pipe,id=events,path={escape(files.events)}")
         yield from ("-mon", "chardev=events,mode=control")
 

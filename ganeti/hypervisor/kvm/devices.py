@@ -1,6 +1,6 @@
 """QEMU arguments for disks, images and network cards; pure.
 
-Identifiers are made of uuids, not of positions, and PCI slots are explicit, so that a device can be
+Identifiers are made of uuids, not of positions, and places are explicit, so that a device can be
 found, removed and added while the guest runs.
 """
 
@@ -15,7 +15,9 @@ import msgspec
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.model.names import DiskMode, DiskTemplate
+from ganeti.hypervisor.kvm.places import Places
+from ganeti.model.names import DiskMode, DiskTemplate, NicMode
+from ganeti.rpc.objects import NodeNic
 
 #: Templates whose data other nodes may read at the same time: the node must not cache it.
 _SHARED = frozenset(
@@ -39,6 +41,16 @@ _ID_CHARACTERS = re.compile(r"[^A-Za-z0-9]")
 USER_NETWORK = "qemu-user"
 
 
+#: Properties of a device as texts, ``driver`` among them.
+Device = dict[str, str]
+
+
+def is_private(nic: NodeNic) -> bool:
+    """Whether a card is on QEMU's own network."""
+    parameters = nic.nicparams
+    return parameters.get("mode") == NicMode.EXT and parameters.get("link") == USER_NETWORK
+
+
 class Drive(msgspec.Struct, frozen=True, kw_only=True):
     """A disk for QEMU."""
 
@@ -60,50 +72,6 @@ class Nic(msgspec.Struct, frozen=True, kw_only=True):
     mac: str
     fds: tuple[int, ...] = ()
     vhost_fds: tuple[int, ...] = ()
-
-
-class Buses:
-    """Gives away places on the buses of a PC machine; PCI slots behind those left to QEMU."""
-
-    def __init__(self, first_slot: int, *, q35: bool) -> None:
-        self._first = first_slot
-        self._next = first_slot
-        self._q35 = q35
-        # The last slot of a q35 machine is its own bridge.
-        self._last = 30 if q35 else 31
-        self._ide = 0
-
-    def pci(self) -> tuple[str, ...]:
-        """``addr=0xd``, for the option -device; nothing when no slot is reserved: QEMU chooses.
-
-        Raises:
-            HypervisorError: no slot is left.
-        """
-        if not self._first:
-            return ()
-        if self._next > self._last:
-            raise errors.HypervisorError(
-                f"the instance has more disks and network cards than the {self._last + 1} PCI"
-                f" slots allow, of which {self._first} are reserved; lower kvm_pci_reservations"
-            )
-        self._next += 1
-        return (f"addr={self._next - 1:#x}",)
-
-    def ide(self) -> str:
-        """``bus=ide.1,unit=0``: q35 has six channels of one disk, older machines two of two.
-
-        Raises:
-            HypervisorError: no place is left.
-        """
-        limit = 6 if self._q35 else 4
-        if self._ide >= limit:
-            raise errors.HypervisorError(
-                f"the instance has more than {limit} ide disks and CD images;"
-                " use disk_type paravirtual"
-            )
-        place = self._ide
-        self._ide += 1
-        return f"bus=ide.{place}" if self._q35 else f"bus=ide.{place // 2},unit={place % 2}"
 
 
 def escape(text: str) -> str:
@@ -132,38 +100,67 @@ def blockdev(drive: Drive, params: KvmParams) -> dict[str, Any]:
     }
 
 
+def options(device: Device) -> str:
+    """A device as the value of ``-device``."""
+    return ",".join([device["driver"], *(f"{k}={v}" for k, v in device.items() if k != "driver")])
+
+
+def disk_id(uuid: str) -> str:
+    """Identifier of the device that a disk is to the guest."""
+    return f"hd-{device_id('disk', uuid).removeprefix('disk-')}"
+
+
+def nic_id(uuid: str) -> str:
+    """Identifier of the device that a network card is to the guest."""
+    return f"nic-{device_id('net', uuid).removeprefix('net-')}"
+
+
+def disk_device(drive: Drive, params: KvmParams, places: Places) -> Device:
+    """A disk, the same at start and when it is added later.
+
+    Raises:
+        HypervisorError: no place is left, or an ide disk shall be read only.
+    """
+    model = _DISK_MODELS.get(params.disk_type, params.disk_type)
+    name = disk_id(drive.uuid)
+    device = {"driver": model, "id": name, "drive": device_id("disk", drive.uuid)}
+    if model == "virtio-blk-pci":
+        device |= _placed(places.express(name))
+    elif model == "ide-hd":
+        if drive.mode == DiskMode.RO:
+            raise errors.HypervisorError(
+                f"disk {drive.uuid} is read only, which an ide disk cannot be;"
+                " use disk_type paravirtual"
+            )
+        device |= _placed(places.ide(name))
+    if model in ("virtio-blk-pci", "ide-hd", "scsi-hd"):
+        device["serial"] = drive.uuid[:20]
+        if params.disk_cache == "writethrough":
+            device["write-cache"] = "off"
+    if on_scsi(params.disk_type):
+        device |= _placed(places.scsi(name))
+    return device
+
+
 def disk_arguments(
-    drives: Sequence[Drive], params: KvmParams, buses: Buses, *, boot: bool
+    drives: Sequence[Drive], params: KvmParams, places: Places, *, boot: bool
 ) -> Iterator[str]:
     """All disks; with ``boot`` the first is what the firmware starts."""
-    if drives and _on_scsi(params.disk_type):
-        yield from ("-device", _scsi_controller(params, buses))
+    if on_scsi(params.disk_type) and (drives or places.hot):
+        yield from ("-device", _scsi_controller(params, places))
     for index, drive in enumerate(drives):
-        name = device_id("disk", drive.uuid)
         if drive.uri is None:
             yield from ("-blockdev", jsonio.dumps(blockdev(drive, params)))
         else:
-            yield from ("-drive", _uri_drive(drive, drive.uri, params))
-        model = _DISK_MODELS.get(params.disk_type, params.disk_type)
-        parts = [model, f"id=hd-{name.removeprefix('disk-')}", f"drive={name}"]
-        if model == "virtio-blk-pci":
-            parts.extend(buses.pci())
-        if model == "ide-hd":
-            parts.append(buses.ide())
-            if drive.mode == DiskMode.RO:
-                raise errors.HypervisorError(
-                    f"disk {index} is read only, which an ide disk cannot be;"
-                    " use disk_type paravirtual"
-                )
-        if model in ("virtio-blk-pci", "ide-hd", "scsi-hd"):
-            parts.append(f"serial={drive.uuid[:20]}")
-            if params.disk_cache == "writethrough":
-                parts.append("write-cache=off")
-        if _on_scsi(params.disk_type):
-            parts.append("bus=scsi.0")
+            yield from ("-drive", uri_drive(drive, drive.uri, params))
+        device = disk_device(drive, params, places)
         if boot and index == 0:
-            parts.append("bootindex=1")
-        yield from ("-device", ",".join(parts))
+            device["bootindex"] = "1"
+        yield from ("-device", options(device))
+
+
+def _placed(text: str) -> dict[str, str]:
+    return dict(part.split("=", 1) for part in text.split(",") if part)
 
 
 def _direct(drive: Drive, params: KvmParams) -> bool:
@@ -171,7 +168,7 @@ def _direct(drive: Drive, params: KvmParams) -> bool:
     return params.disk_cache == "none" or drive.template in _SHARED
 
 
-def _uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
+def uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
     """The older option, as QEMU parses an address of any kind only there."""
     parts = [
         f"file={escape(uri)}",
@@ -186,21 +183,23 @@ def _uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:
     return ",".join(parts)
 
 
-def _scsi_controller(params: KvmParams, buses: Buses) -> str:
-    return ",".join((params.scsi_controller_type, "id=scsi", *buses.pci()))
+def _scsi_controller(params: KvmParams, places: Places) -> str:
+    return options(
+        {"driver": params.scsi_controller_type, "id": "scsi", **_placed(places.slot("scsi"))}
+    )
 
 
-def _on_scsi(disk_type: str) -> bool:
+def on_scsi(disk_type: str) -> bool:
+    """Whether a type of disk needs the SCSI controller."""
     return disk_type.startswith("scsi")
 
 
-def image_arguments(params: KvmParams, buses: Buses, *, has_disks: bool) -> Iterator[str]:
+def image_arguments(params: KvmParams, places: Places) -> Iterator[str]:
     """CD and floppy images; they are read only."""
     images = [params.cdrom_image_path, params.cdrom2_image_path]
-    model = _CDROM_MODELS.get(params.cdrom_disk_type, params.cdrom_disk_type)
-    scsi = _on_scsi(params.cdrom_disk_type)
-    if scsi and any(images) and not (has_disks and _on_scsi(params.disk_type)):
-        yield from ("-device", _scsi_controller(params, buses))
+    scsi = on_scsi(params.cdrom_disk_type)
+    if scsi and any(images) and "scsi" not in places.taken:
+        yield from ("-device", _scsi_controller(params, places))
     for index, image in enumerate(images, start=1):
         if not image:
             continue
@@ -208,16 +207,10 @@ def image_arguments(params: KvmParams, buses: Buses, *, has_disks: bool) -> Iter
             "-drive",
             f"file={escape(image)},format=raw,if=none,id=cdrom{index},media=cdrom,readonly=on",
         )
-        parts = [model, f"id=cd{index}", f"drive=cdrom{index}"]
-        if model == "virtio-blk-pci":
-            parts.extend(buses.pci())
-        if model == "ide-cd":
-            parts.append(buses.ide())
-        if scsi:
-            parts.append("bus=scsi.0")
+        device = _image_device(index, params, places)
         if params.boot_order == "cdrom" and index == 1:
-            parts.append("bootindex=1")
-        yield from ("-device", ",".join(parts))
+            device["bootindex"] = "1"
+        yield from ("-device", options(device))
     if params.floppy_image_path:
         yield from (
             "-drive",
@@ -228,31 +221,62 @@ def image_arguments(params: KvmParams, buses: Buses, *, has_disks: bool) -> Iter
             yield from ("-global", "isa-fdc.bootindexA=1")
 
 
-def nic_arguments(nics: Sequence[Nic], params: KvmParams, buses: Buses) -> Iterator[str]:
-    """All network cards; only a guest that boots from the network gets the code for that."""
-    network_boot = params.boot_order == "network" and not params.kernel_path
+def _image_device(index: int, params: KvmParams, places: Places) -> Device:
+    model = _CDROM_MODELS.get(params.cdrom_disk_type, params.cdrom_disk_type)
+    name = f"cd{index}"
+    device = {"driver": model, "id": name, "drive": f"cdrom{index}"}
+    if model == "virtio-blk-pci":
+        device |= _placed(places.express(name))
+    elif model == "ide-cd":
+        device |= _placed(places.ide(name))
+    elif on_scsi(params.cdrom_disk_type):
+        device |= _placed(places.scsi(name))
+    return device
+
+
+def nic_device(nic: Nic, params: KvmParams, places: Places) -> Device:
+    """A network card, the same at start and when it is added later; HypervisorError: no place."""
+    name = nic_id(nic.uuid)
+    device = {
+        "driver": _NIC_MODELS.get(params.nic_type, params.nic_type),
+        "id": name,
+        "netdev": device_id("net", nic.uuid),
+        "mac": nic.mac,
+    }
+    if params.nic_type not in _ISA_NICS:
+        paravirtual = params.nic_type == "paravirtual"
+        device |= _placed(places.express(name) if paravirtual else places.slot(name))
+        if not _network_boot(params):
+            # Only a guest that boots from the network gets the code for that.
+            device["romfile"] = ""
+    if len(nic.fds) > 1:
+        # Each queue has a vector for both directions, and two are for the card itself (QEMU).
+        device |= {"mq": "on", "vectors": str(2 * len(nic.fds) + 2)}
+    return device
+
+
+def nic_arguments(nics: Sequence[Nic], params: KvmParams, places: Places) -> Iterator[str]:
+    """All network cards."""
     for index, nic in enumerate(nics):
-        net = device_id("net", nic.uuid)
-        yield from ("-netdev", _netdev(net, nic))
-        model = _NIC_MODELS.get(params.nic_type, params.nic_type)
-        parts = [model, f"id=nic-{net.removeprefix('net-')}", f"netdev={net}", f"mac={nic.mac}"]
-        if params.nic_type not in _ISA_NICS:
-            parts.extend(buses.pci())
-            if not network_boot:
-                parts.append("romfile=")
-        if len(nic.fds) > 1:
-            # Each queue has a vector for both directions, and two are for the card itself (QEMU).
-            parts += ["mq=on", f"vectors={2 * len(nic.fds) + 2}"]
-        if network_boot and index == 0:
-            parts.append("bootindex=1")
-        yield from ("-device", ",".join(parts))
+        yield from ("-netdev", options(netdev(nic)))
+        device = nic_device(nic, params, places)
+        if _network_boot(params) and index == 0:
+            device["bootindex"] = "1"
+        yield from ("-device", options(device))
 
 
-def _netdev(name: str, nic: Nic) -> str:
+def _network_boot(params: KvmParams) -> bool:
+    return params.boot_order == "network" and not params.kernel_path
+
+
+def netdev(nic: Nic, fds: Sequence[str] = (), vhost_fds: Sequence[str] = ()) -> Device:
+    """The node's side of a card; ``fds`` are names of descriptors, else their numbers count."""
+    name = device_id("net", nic.uuid)
     if not nic.fds:
-        return f"user,id={name}"
+        return {"driver": "user", "id": name}
     plural = "s" if len(nic.fds) > 1 else ""
-    text = f"tap,id={name},fd{plural}={':'.join(map(str, nic.fds))}"
+    device = {"driver": "tap", "id": name, f"fd{plural}": ":".join(fds or map(str, nic.fds))}
     if nic.vhost_fds:
-        text += f",vhost=on,vhostfd{plural}={':'.join(map(str, nic.vhost_fds))}"
-    return text
+        device["vhost"] = "on"
+        device[f"vhostfd{plural}"] = ":".join(vhost_fds or map(str, nic.vhost_fds))
+    return device

@@ -5,18 +5,14 @@ No method keeps anything between calls but caches, so a restarted node daemon go
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import time
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process
 from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import (
     AttachedDisk,
@@ -27,166 +23,52 @@ from ganeti.hypervisor.interface import (
 )
 from ganeti.hypervisor.kvm import (
     accel,
-    argv,
-    binary,
     console_info,
+    hotplug,
     inputs,
-    launch,
-    network,
-    pinning,
+    migration,
+    power,
     qemu_process,
     runtime,
-    setup,
+    starter,
 )
+from ganeti.hypervisor.kvm.devices import Drive
 from ganeti.hypervisor.kvm.params import GLOBAL_PARAMS, KvmParams, load
-from ganeti.hypervisor.kvm.rules import problems
 from ganeti.model.names import RunState
 from ganeti.paths import Paths
-from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
-
-if TYPE_CHECKING:
-    from ganeti.hypervisor.kvm.qmp import Qmp
+from ganeti.rpc.objects import (
+    Console,
+    InstanceInfo,
+    MigrationStatus,
+    NodeDisk,
+    NodeInstance,
+    NodeNic,
+)
 
 log = logging.getLogger(__name__)
-
-#: Seconds after which the power button is pressed again: a guest that boots does not see it.
-_PRESS_AGAIN = 5.0
-#: Seconds for QEMU to end by itself when told to, and to die when killed.
-_QUIT_TIMEOUT = 5.0
-_KILL_TIMEOUT = 10.0
-#: Seconds for an answer on the control socket.
-_QMP_TIMEOUT = 10.0
 
 
 class KvmHypervisor(Hypervisor):
     """Runs guests with QEMU."""
 
     traits: ClassVar[Traits] = Traits(
-        has_console=True, global_params=GLOBAL_PARAMS, needs_port=True
+        can_migrate=True, has_console=True, global_params=GLOBAL_PARAMS, needs_port=True
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self.store = runtime.Store(paths.kvm)
-        self._finder = binary.Finder(paths.kvm / "qemu.json")
-        self._chooser = accel.Chooser(paths.kvm / "accel.json")
+        self._starter = starter.Starter(paths, self.store)
+        self._hotplug = hotplug.Hotplug(self.store, self._starter.scripts)
+        self._migration = migration.Migration(self.store, self._starter)
 
     # start
 
     def start(
         self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
     ) -> None:
-        """Start a guest; 0.05 s, 2 s more when the accelerator has to be found out first."""
-        name = instance.name
-        host.check_instance_name(name)
-        params = load(instance.hvparams)
-        pid = self.store.pid(name)
-        if pid is not None:
-            raise errors.HypervisorError(
-                f"instance {name} already runs on this node (process {pid})"
-            )
-        self._check(params)
-        qemu = self._finder.find(params.kvm_path)
-        binary.check_machine(qemu, params.machine_version)
-        # A probe that found out why guests will be slow has logged that.
-        choice = self._chooser.choose(params, qemu)
-        self.store.prepare()
-        self._remove(name)
-        node = argv.Node(
-            qemu=qemu.path,
-            accelerator=choice.accelerator,
-            default_machine=qemu.default_machine,
-            version=qemu.version,
-        )
-        cards: list[network.OpenCard] = []
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._abort, name, cards)
-            with contextlib.ExitStack() as descriptors:
-                descriptors.callback(network.close, cards)
-                network.open_cards(instance, params, self.paths.conf / "kvm-vif-bridge", cards)
-                self._launch(instance, disks, params, node, cards, paused=paused)
-            undo.pop_all()
-        log.info("instance %s runs as process %s", name, self.store.pid(name))
-
-    def _launch(
-        self,
-        instance: NodeInstance,
-        disks: Sequence[AttachedDisk],
-        params: KvmParams,
-        node: argv.Node,
-        cards: Sequence[network.OpenCard],
-        *,
-        paused: bool,
-    ) -> None:
-        name = instance.name
-        held = setup.is_needed(params)
-        guest = inputs.guest(instance, disks, params, cards, paused=paused or held)
-        masks = pinning.plan(params.cpu_mask, guest.vcpus)
-        command = argv.build(guest, node, self._files(name, params))
-        # Known before it runs, so that no crash of ours can leave an unknown guest.
-        self.store.save(
-            runtime.Runtime(
-                instance=instance,
-                argv=tuple(command),
-                accelerator=node.accelerator,
-                cards=tuple(card.card for card in cards),
-                started=time.time(),
-                memory=guest.memory,
-            )
-        )
-        self._note(name, params, cards)
-        warnings = launch.launch(
-            command,
-            directory=self.store.ctrl,
-            pid_file=self.store.pid_file(name),
-            fds=[fd for card in cards for fd in (*card.nic.fds, *card.nic.vhost_fds)],
-        )
-        if warnings:
-            log.warning("QEMU of instance %s says: %s", name, warnings)
-        setup.pin(self.store.pid(name), masks)
-        if held:
-            with self._qmp(name) as qmp:
-                setup.finish(qmp, params, masks)
-                if not paused:
-                    qmp.command("cont")
-
-    def _files(self, name: str, params: KvmParams) -> argv.Files:
-        files.ensure_dir(self.paths.kvm_log)
-        return argv.Files(
-            pid_file=str(self.store.pid_file(name)),
-            qmp=runtime.socket_name(name, "qmp"),
-            serial=runtime.socket_name(name, "serial"),
-            serial_log=str(self.paths.kvm_log / f"{name}-serial.log"),
-            agent=runtime.socket_name(name, "qga"),
-            events=str(self.store.events(name)) if params.user_shutdown else "",
-            chroot=str(self.store.chroot(name)) if params.use_chroot else "",
-            spice_cert=str(self.paths.data / "spice.pem"),
-            spice_ca=str(self.paths.data / "spice-ca.pem"),
-        )
-
-    def _note(self, name: str, params: KvmParams, cards: Sequence[network.OpenCard]) -> None:
-        """The small files beside the main one."""
-        for index, card in enumerate(cards):
-            if card.card.tap is not None:
-                files.ensure_dir(self.store.nic_dir(name))
-                (self.store.nic_dir(name) / str(index)).write_text(card.card.tap + "\n")
-        if params.security_model == "user":
-            self.store.uid_file(name).write_text(params.security_domain + "\n")
-        if params.use_chroot:
-            files.ensure_dir(self.store.chroot(name), 0o755)
-        if params.user_shutdown:
-            journal = self.store.events(name)
-            Path(f"{journal}.in").write_text('{"execute":"qmp_capabilities"}\n', encoding="ascii")
-            Path(f"{journal}.out").write_bytes(b"")
-
-    def _abort(self, name: str, cards: Sequence[network.OpenCard]) -> None:
-        """Take back a start that failed."""
-        pid = self.store.pid(name)
-        if pid is not None:
-            qemu_process.kill(pid, self.store.pid_file(name), _KILL_TIMEOUT)
-        network.detach([card.card for card in cards])
-        self.store.clear(name)
+        self._starter.start(instance, disks, paused=paused)
 
     # stop
 
@@ -198,49 +80,9 @@ class KvmHypervisor(Hypervisor):
             # Whoever stops a guest that stopped itself has taken note of that.
             self.store.forget_events(name)
         elif force:
-            self._end(name, pid)
+            power.end(self.store, name, pid)
         else:
-            self._press(name, pid, timeout)
-
-    def _press(self, name: str, pid: int, timeout: float) -> None:
-        end = time.monotonic() + timeout
-        while True:
-            if not self._tell(name, pid, "system_powerdown"):
-                return
-            left = end - time.monotonic()
-            if process.wait_exit(pid, max(0.0, min(left, _PRESS_AGAIN))) or left <= _PRESS_AGAIN:
-                return
-
-    def _end(self, name: str, pid: int) -> None:
-        try:
-            self._tell(name, pid, "quit", _QUIT_TIMEOUT)
-            if process.wait_exit(pid, _QUIT_TIMEOUT):
-                return
-            log.warning("QEMU of instance %s does not end; it is killed", name)
-        except errors.HypervisorError as err:
-            log.warning("QEMU of instance %s is killed: %s", name, err)
-        if not qemu_process.kill(pid, self.store.pid_file(name), _KILL_TIMEOUT):
-            raise errors.HypervisorError(
-                f"QEMU of instance {name} (process {pid}) does not die within {_KILL_TIMEOUT:g} s;"
-                " it probably waits for a disk that does not answer"
-            )
-
-    def _tell(
-        self, name: str, pid: int, command: str, timeout: float = _QMP_TIMEOUT
-    ) -> bool:
-        """Give an order; False when QEMU ended meanwhile.
-
-        Raises:
-            HypervisorError: it runs but cannot be told.
-        """
-        try:
-            with self._qmp(name, timeout) as qmp:
-                qmp.command(command)
-        except errors.HypervisorError:
-            if process.wait_exit(pid, 0):
-                return False
-            raise
-        return True
+            power.press(self.store, name, pid, timeout)
 
     def cleanup(self, name: str) -> None:
         """Also refuses, with HypervisorError, what still runs."""
@@ -250,13 +92,7 @@ class KvmHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"instance {name} still runs (process {pid}); stop it before it is cleaned up"
             )
-        self._remove(name)
-
-    def _remove(self, name: str) -> None:
-        found = self.store.find(name)
-        if found is not None:
-            network.detach(found.runtime.cards)
-        self.store.clear(name)
+        self._starter.remove(name)
 
     # change
 
@@ -267,26 +103,91 @@ class KvmHypervisor(Hypervisor):
         this one reset, but the PC firmware then resets once more by itself, which would end it.
         """
         name = instance.name
-        found = self.store.find(name)
-        if found is None or found.pid is None:
-            raise errors.HypervisorError(
-                f"instance {name} does not run on this node, so it cannot be rebooted"
-            )
-        if load(found.runtime.instance.hvparams).reboot_behavior == "exit":
-            self._end(name, found.pid)
+        found = self._found(name, "so it cannot be rebooted")
+        if found.runtime.params.reboot_behavior == "exit":
+            power.end(self.store, name, found.pid or 0)
             self.start(instance, disks)
             return
-        with self._qmp(name) as qmp:
+        with self.store.control(name) as qmp:
             qmp.command("system_reset")
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         """Give a running guest ``memory`` MiB, at most what it was started with."""
-        found = self.store.find(instance.name)
-        if found is None or found.pid is None:
-            raise errors.HypervisorError(f"instance {instance.name} does not run on this node")
-        with self._qmp(instance.name) as qmp:
+        found = self._found(instance.name, "so its memory cannot be changed")
+        most = int(found.runtime.instance.beparams.get("maxmem", memory))
+        if memory > most:
+            raise errors.HypervisorError(
+                f"instance {instance.name} was started with {most} MiB and cannot have {memory} MiB"
+                " before it is restarted"
+            )
+        with self.store.control(instance.name) as qmp:
             qmp.command("balloon", {"value": memory * 1024 * 1024})
         self.store.save(msgspec.structs.replace(found.runtime, memory=memory))
+
+    def _found(self, name: str, consequence: str) -> runtime.Guest:
+        found = self.store.find(name)
+        if found is None or not self.store.runs(found):
+            raise errors.HypervisorError(
+                f"instance {name} does not run on this node, {consequence}"
+            )
+        return found
+
+    # devices
+
+    def check_hotplug(self, instance: NodeInstance) -> None:
+        self._hotplug.check(instance.name)
+
+    def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
+        self._hotplug.plug_disk(instance.name, _drive(disk))
+
+    def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
+        self._hotplug.unplug_disk(instance.name, disk.uuid)
+
+    def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        self._hotplug.plug_nic(instance.name, index, nic)
+
+    def unplug_nic(self, instance: NodeInstance, nic: NodeNic) -> None:
+        self._hotplug.unplug_nic(instance.name, nic.uuid)
+
+    def change_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
+        self._hotplug.change_nic(instance.name, index, nic)
+
+    def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
+        self._hotplug.resize_disk(instance.name, _drive(disk), size)
+
+    def change_media(self, instance: NodeInstance) -> None:
+        self._hotplug.change_media(instance.name, load(instance.hvparams))
+
+    # moves
+
+    def check_migratable(self, instance: NodeInstance) -> None:
+        self._migration.check(instance.name)
+
+    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+        return self._migration.info(instance.name)
+
+    def accept(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[AttachedDisk],
+        info: Mapping[str, Any],
+        address: str,
+    ) -> str:
+        return self._migration.accept(instance, disks, info, address)
+
+    def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+        self._migration.begin(instance.name, load(instance.hvparams), target, live=live)
+
+    def migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        return self._migration.status(instance.name, load(instance.hvparams))
+
+    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+        self._migration.finish_source(instance.name, success=success)
+
+    def finish_target(
+        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+    ) -> None:
+        self._migration.finish_target(instance.name, info, success=success)
 
     # what runs
 
@@ -309,16 +210,19 @@ class KvmHypervisor(Hypervisor):
 
     def _info(self, name: str, guest: runtime.Guest) -> InstanceInfo | None:
         vcpus = int(guest.runtime.instance.beparams.get("vcpus", 1))
-        if guest.pid is not None:
-            return InstanceInfo(
-                memory=guest.runtime.memory,
-                vcpus=vcpus,
-                state=RunState.RUNNING,
-                time=qemu_process.cpu_seconds(guest.pid),
-            )
-        if self.store.shut_itself_down(name):
-            return InstanceInfo(memory=0, vcpus=vcpus, state=RunState.SHUTDOWN)
-        return None
+        if guest.pid is None:
+            own = guest.runtime.params.user_shutdown and self.store.shut_itself_down(name)
+            return InstanceInfo(memory=0, vcpus=vcpus, state=RunState.SHUTDOWN) if own else None
+        if not self.store.runs(guest):
+            return None
+        if guest.runtime.move == "none":
+            self.store.journal(name).trim()
+        return InstanceInfo(
+            memory=guest.runtime.memory,
+            vcpus=vcpus,
+            state=RunState.RUNNING,
+            time=qemu_process.cpu_seconds(guest.pid),
+        )
 
     # the node
 
@@ -340,7 +244,7 @@ class KvmHypervisor(Hypervisor):
 
     def _version(self, params: HvParams) -> tuple[int, ...] | None:
         try:
-            return self._finder.find(load(params).kvm_path).version
+            return self._starter.finder.find(load(params).kvm_path).version
         except errors.HypervisorError as err:
             # The node has its memory all the same; verify tells what is wrong.
             log.info("version of QEMU: %s", err)
@@ -350,7 +254,7 @@ class KvmHypervisor(Hypervisor):
         """Looks for QEMU and for an accelerator that was demanded; starts no guest."""
         try:
             loaded = load(params)
-            self._finder.find(loaded.kvm_path)
+            self._starter.finder.find(loaded.kvm_path)
         except errors.HypervisorError as err:
             return errors.text(err)
         if accel.wish(loaded) == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -362,13 +266,7 @@ class KvmHypervisor(Hypervisor):
         return None
 
     def check_params(self, params: HvParams) -> None:
-        self._check(load(params))
-
-    def _check(self, params: KvmParams) -> None:
-        found = [*problems(params), *inputs.missing_files(params, self.paths)]
-        if found:
-            raise errors.HypervisorError("; ".join(found))
-        binary.locate(params.kvm_path)
+        self._starter.check(load(params))
 
     # console
 
@@ -378,8 +276,9 @@ class KvmHypervisor(Hypervisor):
             instance, node_name, load(params), self.store.socket(instance.name, "serial")
         )
 
-    def _qmp(self, name: str, timeout: float = _QMP_TIMEOUT) -> Qmp:
-        # Imported here, as it is slow and most calls do not need it.
-        from ganeti.hypervisor.kvm.qmp import Qmp
 
-        return Qmp.connect(self.store.socket(name, "qmp"), timeout)
+def _drive(disk: AttachedDisk) -> Drive:
+    try:
+        return inputs.drive(disk)
+    except errors.HypervisorError as err:
+        raise errors.HotplugError(errors.text(err)) from err

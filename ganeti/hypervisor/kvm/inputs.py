@@ -48,7 +48,7 @@ def guest(
         memory=int(instance.beparams.get("maxmem", 128)),
         vcpus=int(instance.beparams.get("vcpus", 1)),
         params=params,
-        drives=tuple(_drive(disk) for disk in disks),
+        drives=tuple(drive(disk) for disk in disks),
         nics=tuple(card.nic for card in cards),
         port=instance.network_port,
         display_address=address,
@@ -56,7 +56,8 @@ def guest(
     )
 
 
-def _drive(attached: AttachedDisk) -> Drive:
+def drive(attached: AttachedDisk) -> Drive:
+    """A disk as QEMU shall open it; HypervisorError when it is not there."""
     disk = attached.disk
     block = False
     if attached.uri is None:

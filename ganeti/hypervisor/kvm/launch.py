@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from ganeti.hypervisor.kvm import qemu_process
 #: Seconds QEMU may take until everything is set up; memory of huge pages is filled in that time.
 START_TIMEOUT = 120.0
 _KILL_TIMEOUT = 5.0
+_WORDS = 2000
 
 
 def launch(
@@ -21,12 +23,14 @@ def launch(
     *,
     directory: Path,
     pid_file: Path,
+    log: Path | None = None,
     fds: Sequence[int] = (),
     timeout: float = START_TIMEOUT,
 ) -> str:
     """Run a ``-daemonize``d QEMU until it is in the background; returns its warnings.
 
-    ``directory`` is where its relative sockets are made; ``fds`` keep their numbers in it. The
+    ``log`` is the file that QEMU was told to write its messages to, if any; what it says before
+    that is on its output. ``directory`` is where its relative sockets are made; ``fds`` keep their numbers in it. The
     background process has a session of its own, so it outlives its starter.
 
     Raises:
@@ -56,10 +60,22 @@ def launch(
     except BaseException:  # an interrupt too: no half-started QEMU stays
         _end(child, pid_file)
         raise
-    text = output.decode("utf-8", "replace").strip()
+    text = "\n".join(filter(None, (output.decode("utf-8", "replace").strip(), last_words(log))))
     if child.returncode != 0:
         raise errors.HypervisorError(_explain(child.returncode, text))
     return text
+
+
+def last_words(log: Path | None) -> str:
+    """The end of QEMU's messages, empty when there are none."""
+    if log is None:
+        return ""
+    try:
+        with log.open("rb") as stream:
+            stream.seek(max(0, stream.seek(0, os.SEEK_END) - _WORDS))
+            return stream.read().decode("utf-8", "replace").strip()
+    except FileNotFoundError:
+        return ""
 
 
 def _end(child: subprocess.Popen[bytes], pid_file: Path) -> None:

@@ -1,9 +1,9 @@
 """Network cards on the node's side: taps, what they are attached to, scripts.
 
 A tap is opened here and handed to QEMU as a descriptor, so it is attached before the guest runs and
-vanishes with QEMU. An executable ``<conf>/kvm-vif-bridge`` replaces the attaching below: it is run
-once a card without arguments, with the variables of
-:func:`ganeti.hypervisor.kvm.network_plan.script_environment`.
+vanishes with QEMU. An executable ``<conf>/kvm-vif-bridge`` or ``kvm-ifup-os`` replaces the
+attaching below; ``kvm-ifdown-os`` is run when a card goes. They are run once a card without
+arguments, with the variables of :func:`ganeti.hypervisor.kvm.network_plan.script_environment`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import process
-from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic
+from ganeti.hypervisor.kvm.devices import USER_NETWORK, Nic, is_private
 from ganeti.hypervisor.kvm.network_plan import (
     attach_plan,
     detach_plan,
+    release_plan,
     script_environment,
     sysctl_plan,
 )
@@ -47,6 +48,8 @@ _IFF_VNET_HDR = 0x4000
 _IFF_MULTI_QUEUE = 0x0100
 _SIOCGIFADDR = 0x8915
 _TIMEOUT = 30.0
+_UP = ("kvm-vif-bridge", "kvm-ifup-os")
+_DOWN = ("kvm-ifdown-os",)
 
 
 @dataclass(frozen=True)
@@ -57,31 +60,86 @@ class OpenCard:
     card: Card
 
 
+@dataclass(frozen=True)
+class Scripts:
+    """The scripts of the administrator, looked for at each use."""
+
+    conf: Path
+
+    def up(self) -> Path | None:
+        """What attaches a card instead of us."""
+        return self._first(_UP)
+
+    def down(self) -> Path | None:
+        """What detaches a card instead of us."""
+        return self._first(_DOWN)
+
+    def _first(self, names: Sequence[str]) -> Path | None:
+        paths = (self.conf / name for name in names)
+        return next((p for p in paths if p.is_file() and os.access(p, os.X_OK)), None)
+
+
 def open_cards(
-    instance: NodeInstance, params: KvmParams, script: Path, opened: list[OpenCard]
+    instance: NodeInstance, params: KvmParams, scripts: Scripts, opened: list[OpenCard]
 ) -> None:
-    """Make and attach a tap for every card, appended to ``opened`` one by one.
+    """:func:`open_card` for every card, appended to ``opened`` one by one.
 
     So after an error the caller knows what to :func:`close` and :func:`detach`.
+    """
+    for index, nic in enumerate(instance.nics):
+        open_card(instance, index, nic, params, scripts, opened)
+
+
+def open_card(
+    instance: NodeInstance,
+    index: int,
+    nic: NodeNic,
+    params: KvmParams,
+    scripts: Scripts,
+    opened: list[OpenCard],
+) -> None:
+    """Make a tap and attach it.
 
     Raises:
         HypervisorError: no permission, no such bridge, a script failed; with what to do.
     """
-    for index, nic in enumerate(instance.nics):
-        mode = str(nic.nicparams.get("mode", NicMode.BRIDGED))
-        link = str(nic.nicparams.get("link") or "")
-        if mode == NicMode.EXT and link == USER_NETWORK:
-            card = Card(uuid=nic.uuid, tap=None, mode=mode, link=link)
-            opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac), card))
-            continue
-        _check(instance.name, index, mode, link, script)
-        tap, fds = _open_tap(instance.name, index, params)
-        card = Card(uuid=nic.uuid, tap=tap, mode=mode, link=link)
-        vhost = _open_vhost(params, len(fds))
-        opened.append(
-            OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, fds=fds, vhost_fds=vhost), card)
-        )
-        _attach(instance, index, nic, card, script)
+    mode = str(nic.nicparams.get("mode", NicMode.BRIDGED))
+    link = str(nic.nicparams.get("link") or "")
+    if is_private(nic):
+        card = Card(uuid=nic.uuid, tap=None, mode=mode, link=link)
+        opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac), card))
+        return
+    _check(instance.name, index, mode, link, scripts)
+    tap, fds = _open_tap(instance.name, index, params)
+    card = Card(uuid=nic.uuid, tap=tap, mode=mode, link=link)
+    vhost = _open_vhost(params, len(fds))
+    opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, fds=fds, vhost_fds=vhost), card))
+    attach(instance, index, nic, card, scripts)
+
+
+def change_link(
+    instance: NodeInstance, index: int, nics: tuple[NodeNic, NodeNic], card: Card, scripts: Scripts
+) -> Card:
+    """Attach the tap of a running card somewhere else; ``nics`` is the card before and after.
+
+    The guest notices nothing but other traffic. On an error the card is where it was.
+
+    Raises:
+        HypervisorError: no such bridge, a script failed.
+    """
+    old, new = nics
+    mode = str(new.nicparams.get("mode", NicMode.BRIDGED))
+    link = str(new.nicparams.get("link") or "")
+    _check(instance.name, index, mode, link, scripts)
+    changed = Card(uuid=card.uuid, tap=card.tap, mode=mode, link=link)
+    detach(instance, index, old, card, scripts, alive=True)
+    try:
+        attach(instance, index, new, changed, scripts)
+    except errors.HypervisorError:
+        detach(instance, index, new, changed, scripts, alive=True)
+        attach(instance, index, old, card, scripts)
+        raise
+    return changed
 
 
 def close(cards: Sequence[OpenCard]) -> None:
@@ -91,29 +149,49 @@ def close(cards: Sequence[OpenCard]) -> None:
             os.close(fd)
 
 
-def detach(cards: Sequence[Card]) -> None:
-    """Undo what survives a tap: ports of a virtual switch, routing rules. Errors are logged."""
-    for card in cards:
-        if card.tap is None:
-            continue
-        for argv in detach_plan(card):
-            result = process.run(argv, timeout=_TIMEOUT)
-            if not result.ok:
-                # Mostly gone already; an instance must be removable in any case.
-                log.info("network of tap %s: %s", card.tap, result.explain())
+def detach(
+    instance: NodeInstance,
+    index: int,
+    nic: NodeNic,
+    card: Card,
+    scripts: Scripts,
+    *,
+    alive: bool = False,
+) -> None:
+    """Undo :func:`attach`, mostly of a tap that is gone; ``alive``: it stays. Errors are logged.
+
+    Ports of a virtual switch and routing rules survive a tap.
+    """
+    if card.tap is None:
+        return
+    script = scripts.down()
+    if script is not None:
+        environment = script_environment(instance, index, nic, card.tap)
+        result = process.run([str(script)], timeout=_TIMEOUT, env=environment)
+        if not result.ok:
+            log.warning("%s for tap %s: %s", script, card.tap, result.explain())
+    if scripts.up() is not None:
+        # Nothing of ours was done.
+        return
+    for argv in (*(release_plan(card, nic) if alive else ()), *detach_plan(card)):
+        result = process.run(argv, timeout=_TIMEOUT)
+        if not result.ok:
+            # Mostly gone already; an instance must be removable in any case.
+            log.info("network of tap %s: %s", card.tap, result.explain())
 
 
-def _check(name: str, index: int, mode: str, link: str, script: Path) -> None:
+def _check(name: str, index: int, mode: str, link: str, scripts: Scripts) -> None:
     """Refuse early what would otherwise fail half way."""
     what = f"network card {index} of instance {name}"
     if mode not in set(NicMode):
         raise errors.HypervisorError(f"{what} has the unknown mode '{mode}'")
-    if _is_script(script):
+    if scripts.up() is not None:
         return
     if mode == NicMode.EXT:
         raise errors.HypervisorError(
-            f"{what} has mode ext, but the script {script} that should attach it is missing or not"
-            f" executable; write it, or set the link to {USER_NETWORK} for a private network"
+            f"{what} has mode ext, but the script {scripts.conf / _UP[0]} that should attach it is"
+            f" missing or not executable; write it, or set the link to {USER_NETWORK} for a private"
+            " network"
         )
     if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").is_dir():
         raise errors.HypervisorError(
@@ -167,10 +245,18 @@ def _open_vhost(params: KvmParams, queues: int) -> tuple[int, ...]:
     return tuple(fds)
 
 
-def _attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, script: Path) -> None:
+def attach(
+    instance: NodeInstance, index: int, nic: NodeNic, card: Card, scripts: Scripts
+) -> None:
+    """Put a tap where its card says.
+
+    Raises:
+        HypervisorError: a command or the script failed, with its words.
+    """
     tap = card.tap or ""
+    script = scripts.up()
     try:
-        if _is_script(script):
+        if script is not None:
             environment = script_environment(instance, index, nic, tap)
             process.run_checked([str(script)], timeout=_TIMEOUT, env=environment)
             return
@@ -233,7 +319,3 @@ def _mtu(card: Card) -> str | None:
     except OSError:
         # A switch without an interface of its own name.
         return None
-
-
-def _is_script(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)

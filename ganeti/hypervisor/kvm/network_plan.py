@@ -54,6 +54,17 @@ def detach_plan(card: Card) -> Iterator[list[str]]:
             yield ["ip", family, "rule", "del", "dev", tap, "table", card.link]
 
 
+def release_plan(card: Card, nic: NodeNic) -> Iterator[list[str]]:
+    """Commands that take a tap which stays from its place, before :func:`detach_plan`; pure."""
+    tap = card.tap or ""
+    if card.mode == NicMode.BRIDGED:
+        # Its VLANs are those of the port, which vanishes.
+        yield ["ip", "link", "set", "dev", tap, "nomaster"]
+    elif card.mode == NicMode.ROUTED and nic.ip:
+        table = ["table", card.link] if card.link else []
+        yield ["ip", _family(nic.ip), "route", "del", nic.ip, *table, "dev", tap]
+
+
 def sysctl_plan(tap: str, nic: NodeNic) -> Iterator[tuple[str, str]]:
     """Files below /proc/sys/net and values: the node answers for the guest and forwards."""
     if not nic.ip:

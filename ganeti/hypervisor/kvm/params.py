@@ -1,6 +1,7 @@
 """Parameters of the kvm hypervisor: types, defaults, descriptions.
 
-Names and defaults are an interface. ``accelerator`` is an addition of this implementation.
+Names and defaults are an interface. ``accelerator`` and ``firmware`` are additions of this
+implementation.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """All parameters with their builtin values; paths are those of the node.
 
     An empty text means "not set" unless a description says otherwise. Those whose names begin with
-    ``migration`` are checked and kept for moving guests; they change nothing about a start.
+    ``migration`` are for moving guests; they change nothing about a start.
     """
 
     accelerator: Annotated[
@@ -98,6 +99,13 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["ignore", "unmap"], Meta(description="Whether blocks freed by the guest are freed")
     ] = "ignore"
     disk_type: Annotated[DiskType, Meta(description="How disks are attached")] = "paravirtual"
+    firmware: Annotated[
+        Literal["bios", "uefi", "uefi-secure"],
+        Meta(
+            description="What the guest boots by; uefi-secure is UEFI with secure boot, for"
+            " machines of type q35"
+        ),
+    ] = "bios"
     floppy_image_path: Annotated[str, Meta(description="Floppy image")] = ""
     initrd_path: Annotated[str, Meta(description="Initial ram disk for kernel_path")] = ""
     kernel_args: Annotated[str, Meta(description="Command line for kernel_path")] = "ro"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 from pathlib import Path
 
-from ganeti.base import process
+from ganeti.base import process, retry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -49,15 +48,38 @@ def kill(pid: int, pid_file: Path, timeout: float) -> bool:
 
     Blocks until the process is gone, ``timeout`` seconds at most.
     """
+    send(pid, pid_file, signal.SIGKILL)
+    return process.wait_exit(pid, timeout)
+
+
+def send(pid: int, pid_file: Path, number: signal.Signals) -> bool:
+    """Send a signal to a guest's process, which must still be the one of the pid file."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
-        return True
+        return False
     try:
         # The descriptor pins the process; looked at after that, it cannot be another one.
-        if is_ours(pid, pid_file):
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(fd, signal.SIGKILL)
+        if not is_ours(pid, pid_file):
+            return False
+        signal.pidfd_send_signal(fd, number)
+    except ProcessLookupError:
+        return False
     finally:
         os.close(fd)
-    return process.wait_exit(pid, timeout)
+    return True
+
+
+def wait_stopped(pid: int, timeout: float) -> bool:
+    """Wait until all threads of a process that was sent SIGSTOP stand still, or it is gone."""
+
+    def all_stopped() -> bool | None:
+        try:
+            tasks = list(Path(f"/proc/{pid}/task").iterdir())
+            states = [(task / "stat").read_bytes().rpartition(b")")[2].split()[0] for task in tasks]
+        except OSError:
+            # A thread or all of it has just ended.
+            return None if process.is_alive(pid) else True
+        return True if all(state in (b"T", b"Z", b"X") for state in states) else None
+
+    return retry.until(all_stopped, timeout=timeout, largest=0.02) is True

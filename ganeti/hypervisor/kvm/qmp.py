@@ -12,12 +12,20 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from qemu.qmp import ConnectError, ExecInterruptedError, ExecuteError, QMPClient, QMPError
+from qemu.qmp import (
+    ConnectError,
+    EventListener,
+    ExecInterruptedError,
+    ExecuteError,
+    Message,
+    QMPClient,
+    QMPError,
+)
 
 from ganeti import errors
 
@@ -38,6 +46,29 @@ class QmpClosedError(errors.HypervisorError):
         return errors.HypervisorError.__name__
 
 
+class _Client(QMPClient):
+    """The library's client, which takes an event for the answer to its first command.
+
+    QEMU switches events on before it answers that, so one may come in between, most of all while
+    a migration ends.
+    """
+
+    _negotiating = False
+
+    async def _negotiate(self) -> None:
+        self._negotiating = True
+        try:
+            await super()._negotiate()
+        finally:
+            self._negotiating = False
+
+    async def _recv(self) -> Message:
+        message = await super()._recv()
+        while self._negotiating and "event" in message:
+            message = await super()._recv()
+        return message
+
+
 class Qmp:
     """One connection; not for use by two threads at a time. Use :meth:`connect`."""
 
@@ -45,7 +76,7 @@ class Qmp:
         self.path = path
         self._timeout = timeout
         self._loop = asyncio.new_event_loop()
-        self._client = QMPClient()
+        self._client = _Client()
         self._sock = sock
 
     @classmethod
@@ -83,6 +114,36 @@ class Qmp:
         return self._call(
             self._client.execute(name, arguments), name, timeout or self._timeout
         )
+
+    def send_descriptor(self, fd: int, name: str) -> None:
+        """Give QEMU a copy of a descriptor, which later commands call ``name``.
+
+        Raises:
+            HypervisorError: QEMU did not take it.
+        """
+        self._call(self._with_descriptor(fd, "getfd", {"fdname": name}), "getfd", self._timeout)
+
+    def add_descriptor(self, fd: int) -> str:
+        """Give QEMU a copy of a descriptor; returns the file name that stands for it in QEMU."""
+        answer = self._call(self._with_descriptor(fd, "add-fd", None), "add-fd", self._timeout)
+        return f"/dev/fdset/{answer['fdset-id']}"
+
+    async def _with_descriptor(self, fd: int, name: str, arguments: dict[str, Any] | None) -> Any:
+        self._client.send_fd_scm(fd)
+        return await self._client.execute(name, arguments)
+
+    @contextlib.contextmanager
+    def events(self, *names: str) -> Iterator[Events]:
+        """Collect events of these names from now on."""
+        with self._client.listener(names) as listener:
+            yield Events(self, listener)
+
+    def wait(self, work: Coroutine[Any, Any, T], timeout: float) -> T | None:
+        """The result of some work on the loop, None when it took too long."""
+        try:
+            return self._loop.run_until_complete(asyncio.wait_for(work, timeout))
+        except TimeoutError:
+            return None
 
     def close(self) -> None:
         """End the connection and the loop; idempotent, raises nothing for a connection lost."""
@@ -129,6 +190,19 @@ class Qmp:
             raise QmpClosedError(f"QEMU at {self.path} cannot be asked: {err}") from err
         except (QMPError, OSError) as err:
             raise errors.HypervisorError(f"QEMU at {self.path}, {what}: {err}") from err
+
+
+class Events:
+    """Events of a connection; see :meth:`Qmp.events`."""
+
+    def __init__(self, qmp: Qmp, listener: EventListener) -> None:
+        self._qmp = qmp
+        self._listener = listener
+
+    def next(self, timeout: float) -> dict[str, Any] | None:
+        """The next event, None when there was none for so many seconds, or QEMU ended."""
+        event = self._qmp.wait(self._listener.get(), timeout)
+        return None if event is None else dict(event)
 
 
 def connect_unix(path: Path, timeout: float) -> socket.socket:

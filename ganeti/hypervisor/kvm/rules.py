@@ -137,8 +137,9 @@ def _security(params: KvmParams) -> Iterator[str]:
 
 
 def _others(params: KvmParams) -> Iterator[str]:
-    if params.security_model == "pool":
-        yield "security_model pool is not supported by this version: use user or none"
+    machine = params.machine_version
+    if params.firmware == "uefi-secure" and "q35" not in machine:
+        yield "firmware is uefi-secure, so machine_version must be a machine of type q35"
     try:
         pinning.parse(params.cpu_mask)
     except errors.HypervisorError as err:

@@ -4,11 +4,12 @@
 ``pid/<name>``        written and locked by QEMU, removed when it ends
 ``conf/<name>.runtime``  :class:`Runtime` as JSON, written before QEMU starts, mode 0600
 ``ctrl/<name>.qmp``   QEMU's control socket; ``.serial`` and ``.qga`` are the guest's ports
-``ctrl/<name>.events.in``, ``.out``  journal of events (only with user_shutdown), see argv
+``ctrl/<name>.events.in``, ``.out``  journal of events, see argv and journal
 ``nic/<name>/<n>``    name of the tap of card n
 ``uid/<name>``        user that runs QEMU, when it is not root
 ``chroot/<name>``     empty directory that QEMU is locked into
 ``keymap/``           reserved
+``key/<name>/``       key of a migration, while it is going on
 ====================  ==========================================================================
 
 Nothing is kept in memory but a cache, so a restarted node daemon finds everything again.
@@ -24,21 +25,29 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.hypervisor import host
+from ganeti.hypervisor.kvm import journal
+from ganeti.hypervisor.kvm.accel import Accelerator
+from ganeti.hypervisor.kvm.devices import Drive
+from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.qemu_process import is_ours
 from ganeti.rpc.objects import NodeInstance
 
+if TYPE_CHECKING:
+    from ganeti.hypervisor.kvm.qmp import Qmp
+
 _SUFFIX = ".runtime"
-_DIRECTORIES = ("pid", "uid", "nic", "conf", "ctrl", "chroot", "keymap")
+#: Seconds for an answer on the control socket.
+QMP_TIMEOUT = 10.0
+_DIRECTORIES = ("pid", "uid", "nic", "conf", "ctrl", "chroot", "keymap", "key")
 #: Longest name of a socket file; QEMU opens it by this relative name.
 _MAX_SOCKET_NAME = 100
-#: Events at the end of the journal that are looked at, in bytes.
-_TAIL = 65536
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +61,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     link: str
 
 
+#: ``in``: it is awaited here; ``out``: it is sent to another node.
+Move = Literal["none", "in", "out"]
+
+
 class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """How a guest was started: enough to go on with it, and to explain it."""
 
@@ -59,12 +72,30 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     #: without OS parameters, which may be secret
     instance: NodeInstance
     argv: tuple[str, ...]
-    accelerator: str
+    accelerator: Accelerator
     cards: tuple[Card, ...] = ()
     #: seconds since the epoch
     started: float
     #: MiB that the guest has now (a balloon may have changed it)
     memory: int
+    #: machine type with its version
+    machine: str = ""
+    #: device id -> place, see places
+    places: dict[str, str] = {}
+    drives: tuple[Drive, ...] = ()
+    #: user that runs QEMU, empty: root
+    user: str = ""
+    #: whether it is between two nodes
+    move: Move = "none"
+    #: size of the journal when that began
+    mark: int = 0
+    #: whether it stood still before that
+    paused: bool = False
+
+    @property
+    def params(self) -> KvmParams:
+        """Parameters that the guest was started with, however they were changed since."""
+        return load(self.instance.hvparams)
 
 
 @dataclass(frozen=True)
@@ -113,12 +144,16 @@ class Store:
     def chroot(self, name: str) -> Path:
         return self.root / "chroot" / name
 
+    def key_dir(self, name: str) -> Path:
+        return self.root / "key" / name
+
     # what there is
 
     def prepare(self) -> None:
         """Make the directories."""
         for directory in _DIRECTORIES:
-            files.ensure_dir(self.root / directory, 0o750)
+            # A QEMU that is not root has to get through to its key.
+            files.ensure_dir(self.root / directory, 0o711 if directory == "key" else 0o750)
 
     def names(self) -> list[str]:
         """Guests that were started and not cleaned up since, sorted."""
@@ -197,52 +232,60 @@ class Store:
         ):
             files.remove(path)
         self.forget_events(name)
-        for directory in (self.nic_dir(name), self.chroot(name)):
+        for directory in (self.nic_dir(name), self.chroot(name), self.key_dir(name)):
             with contextlib.suppress(FileNotFoundError):
                 shutil.rmtree(directory)
         # Last, as it is what makes the guest known.
         files.remove(self.runtime_file(name))
         self._cache.pop(name, None)
 
+    def note_cards(self, name: str, cards: Sequence[Card]) -> None:
+        """Write ``nic/<name>/<n>`` for every tap, and only for those."""
+        directory = self.nic_dir(name)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(directory)
+        for index, card in enumerate(cards):
+            if card.tap is not None:
+                files.ensure_dir(directory)
+                (directory / str(index)).write_text(card.tap + "\n")
+
+    def control(self, name: str, timeout: float = QMP_TIMEOUT) -> Qmp:
+        """A connection to QEMU; blocks ``timeout`` seconds at most, as each command on it.
+
+        Raises:
+            HypervisorError: nobody answers there.
+        """
+        # Imported here, as it is slow and most calls do not need it.
+        from ganeti.hypervisor.kvm.qmp import Qmp
+
+        return Qmp.connect(self.socket(name, "qmp"), timeout)
+
     def forget_events(self, name: str) -> None:
         """Remove the journal, and with it that the guest shut itself down."""
         for suffix in (".in", ".out"):
             files.remove(Path(f"{self.events(name)}{suffix}"))
 
-    def shut_itself_down(self, name: str) -> bool:
-        """Whether the journal says that the guest ended by its own will, not asked by anybody."""
-        try:
-            with open(f"{self.events(name)}.out", "rb") as stream:
-                stream.seek(0, os.SEEK_END)
-                stream.seek(max(0, stream.tell() - _TAIL))
-                lines = stream.read().splitlines()
-        except FileNotFoundError:
+    def runs(self, guest: Guest) -> bool:
+        """Whether the guest runs here: its process does, and it is not at the other node.
+
+        While it moves, the process of either node may wait without the guest: QEMU's own journal
+        tells when the guest was handed over.
+        """
+        if guest.pid is None:
             return False
-        return _own_will(lines)
+        move = guest.runtime.move
+        if move == "none":
+            return True
+        lines = self.journal(guest.runtime.instance.name).lines(guest.runtime.mark)
+        return journal.resumed(lines) if move == "in" else not journal.handed_over(lines)
 
+    def journal(self, name: str) -> journal.Journal:
+        """What QEMU noted about a guest."""
+        return journal.Journal(Path(f"{self.events(name)}.out"))
 
-def _own_will(lines: Sequence[bytes]) -> bool:
-    """Whether the last SHUTDOWN of QEMU's events came from the guest, without a POWERDOWN before.
-
-    A press of the power button belongs to the boot that follows the last RESET.
-    """
-    pressed = own = False
-    for line in lines:
-        try:
-            event = jsonio.loads(line)
-        except errors.ParseError:
-            # The first line may be cut, as only the end of the file was read.
-            continue
-        kind = event.get("event") if isinstance(event, dict) else None
-        if kind == "RESET":
-            pressed = False
-        elif kind == "POWERDOWN":
-            pressed = True
-        elif kind == "SHUTDOWN":
-            data = event.get("data") or {}
-            own = bool(data.get("guest")) and data.get("reason") == "guest-shutdown"
-            own = own and not pressed
-    return own
+    def shut_itself_down(self, name: str) -> bool:
+        """Whether the guest ended by its own will, not asked by anybody."""
+        return journal.own_will(self.journal(name).tail())
 
 
 def socket_name(name: str, kind: str) -> str:

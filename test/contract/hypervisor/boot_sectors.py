@@ -56,6 +56,49 @@ _OBEDIENT = (
 )
 
 
+_EJECTING = (
+    "fb",  # done: sti
+    "f4",  # wait: hlt                      until the next tick of the clock
+    "ba 10 ae",  # mov dx, 0xae10           PCI hot-plug of ACPI: the first bus
+    "66 31 c0",  # xor eax, eax
+    "66 ef",  # out dx, eax
+    "ba 04 ae",  # mov dx, 0xae04
+    "66 ed",  # in eax, dx                  slots that shall go
+    "66 85 c0",  # test eax, eax
+    "74 ed",  # jz wait
+    "ba 08 ae",  # mov dx, 0xae08
+    "66 ef",  # out dx, eax                 let them go
+    "eb e6",  # jmp wait
+)
+_ALPHABET = (
+    "fa",  # done: cli
+    "0f 01 16 c0 7d",  # lgdt [0x7dc0]
+    "0f 20 c0",  # mov eax, cr0
+    "0c 01",  # or al, 1
+    "0f 22 c0",  # mov cr0, eax
+    "ea 2a 7c 08 00",  # jmp 0x08:0x7c2a    32 bits from here on
+    "66 b8 10 00",  # mov ax, 0x10
+    "8e d8",  # mov ds, ax
+    "b3 61",  # mov bl, 'a'
+    "bf 00 00 10 00",  # pass: mov edi, 0x100000
+    "ff 07",  # page: inc dword [edi]
+    "81 c7 00 10 00 00",  # add edi, 0x1000
+    "81 ff {end}",  # cmp edi, end
+    "72 f0",  # jb page
+    "66 ba f8 03",  # mov dx, 0x3f8
+    "88 d8",  # mov al, bl
+    "ee",  # out dx, al
+    "fe c3",  # inc bl
+    "80 fb 7b",  # cmp bl, 'z' + 1
+    "75 dd",  # jne pass
+    "b3 61",  # mov bl, 'a'
+    "eb d9",  # jmp pass
+)
+#: Null, code, data: 4 GiB each; then size and address of that.
+_GDT = bytes.fromhex("00" * 8 + "ffff0000009acf00" + "ffff00000092cf00").ljust(32, b"\0")
+_GDT += bytes.fromhex("1700a07d0000")
+
+
 def _sector(*code: str, hello: str = HELLO) -> bytes:
     message = f"{hello}\r\n".encode() + b"\0"
     image = bytes.fromhex(" ".join(code)).ljust(256, b"\0") + message
@@ -106,3 +149,20 @@ def cdrom(path: Path, hello: str) -> Path:
     image[20 * block : 20 * block + len(sector)] = sector
     path.write_bytes(image)
     return path
+
+
+def ejecting(path: Path) -> Path:
+    """A disk whose guest lets go of every PCI device that it is asked for."""
+    return _disk(path, _sector(*_START, *_EJECTING))
+
+
+def alphabet(path: Path, mebibytes: int = 3) -> Path:
+    """A disk whose guest says hello and the alphabet, again and again.
+
+    Between two letters it writes to every page of its memory from 1 MiB to ``mebibytes``. Each
+    letter comes once, wherever the guest runs: a copy that runs twice says one twice.
+    """
+    end = (mebibytes << 20).to_bytes(4, "little").hex()
+    image = bytearray(_sector(*_START, *(line.format(end=end) for line in _ALPHABET)))
+    image[0x1A0 : 0x1A0 + len(_GDT)] = _GDT
+    return _disk(path, bytes(image))

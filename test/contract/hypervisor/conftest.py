@@ -150,7 +150,7 @@ class Rack:
                 self.driver.cleanup(instance.name)
 
 
-def _rack(name: HypervisorName, tmp_path: Path) -> Rack:
+def make_rack(name: HypervisorName, tmp_path: Path) -> Rack:
     # Quick and the same everywhere, whatever the machine can do.
     hvparams = {"kernel_path": "", "accelerator": "tcg"} if name is HypervisorName.KVM else {}
     return Rack(name, Paths(tmp_path / "root"), tmp_path, hvparams)
@@ -160,7 +160,7 @@ def _rack(name: HypervisorName, tmp_path: Path) -> Rack:
 def rack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rack]:
     if request.param == "kvm" and QEMU is None:
         pytest.skip("no QEMU on this machine: install qemu-system-x86")
-    made = _rack(HypervisorName(request.param), tmp_path)
+    made = make_rack(HypervisorName(request.param), tmp_path)
     yield made
     made.close()
 
@@ -169,6 +169,6 @@ def rack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rack]:
 def kvm(tmp_path: Path) -> Iterator[Rack]:
     if QEMU is None:
         pytest.skip("no QEMU on this machine: install qemu-system-x86")
-    made = _rack(HypervisorName.KVM, tmp_path)
+    made = make_rack(HypervisorName.KVM, tmp_path)
     yield made
     made.close()

@@ -57,7 +57,7 @@ def test_guest_that_ignores_the_button_is_ended_by_force(kvm: Any) -> None:
 
 
 def test_button_is_pressed_again_for_a_guest_that_was_booting(kvm: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.driver._PRESS_AGAIN", 0.3)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.power._PRESS_AGAIN", 0.3)
     instance = kvm.instance()
     kvm.start(instance, booted=False)
     kvm.driver.stop(instance.name, timeout=20)
@@ -73,7 +73,7 @@ def test_stop_without_time_presses_the_button_once(kvm: Any) -> None:
 
 
 def test_hung_qemu_is_killed(kvm: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.driver._QUIT_TIMEOUT", 0.2)
+    monkeypatch.setattr("ganeti.hypervisor.kvm.power._QUIT_TIMEOUT", 0.2)
     instance = kvm.instance()
     kvm.start(instance, booted=False)
     pid = kvm.driver.store.pid(instance.name)

@@ -21,7 +21,8 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "kvm_argv.json"
 TABLE = RECORDED.with_name("kvm_argv_params.json")
 UUID = "5a3c1f0e-7f4f-4a52-8a36-0d5be6d4a001"
 NODE = argv.Node(
-    qemu="/usr/bin/kvm", accelerator="tcg", default_machine="pc-i440fx-7.2", version=(7, 2, 22)
+    qemu="/usr/bin/kvm", accelerator="tcg", default_machine="pc-i440fx-7.2", version=(7, 2, 22),
+    aliases={"q35": "pc-q35-7.2"}, sandbox=True,
 )
 FILES = argv.Files(
     pid_file="/run/kvm/pid/web1",
@@ -29,6 +30,7 @@ FILES = argv.Files(
     serial="web1.serial",
     serial_log="/log/web1-serial.log",
     agent="web1.qga",
+    log="/log/web1-qemu.log",
     events="/run/kvm/ctrl/web1.events",
     spice_cert="/data/spice.pem",
     spice_ca="/data/spice-ca.pem",
@@ -68,7 +70,10 @@ def command(case: dict[str, Any]) -> list[str]:
     )
     node = msgspec.structs.replace(NODE, **_node(case))
     chroot = "/run/kvm/chroot/web1" if guest.params.use_chroot else ""
-    return argv.build(guest, node, msgspec.structs.replace(FILES, chroot=chroot))
+    files = msgspec.structs.replace(FILES, chroot=chroot)
+    if guest.params.firmware != "bios":
+        files = msgspec.structs.replace(files, uefi_code="/fw/code", uefi_variables="/fw/web1")
+    return argv.build(guest, node, files)
 
 
 def _node(case: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,13 @@ class Node:
 
     def choose(self, stamp: str = "1", **chosen: Any) -> accel.Choice:
         binary = Binary(
-            path=str(self.program), stamp=stamp, version=(7, 2), default_machine="pc", machines=()
+            path=str(self.program),
+            stamp=stamp,
+            version=(7, 2),
+            default_machine="pc",
+            machines=(),
+            aliases={},
+            sandbox=False,
         )
         return self.chooser.choose(KvmParams(**chosen), binary)
 

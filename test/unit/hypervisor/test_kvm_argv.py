@@ -15,6 +15,11 @@ from ganeti.hypervisor.kvm import devices, display, params
 CASES = kvm_cases.cases()
 
 
+def drives(count: int) -> list[dict[str, str]]:
+    """Different disks."""
+    return [{"uuid": f"d{number:02}"} for number in range(count)]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_command_is_as_recorded(case: dict[str, Any]) -> None:
     if "argv" in case:
@@ -77,9 +82,10 @@ def test_no_password_file_is_mentioned() -> None:
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ({"guest": {"drives": [{}] * 21}}, "more disks and network cards"),
+        ({"guest": {"drives": drives(21)}}, "more disks, images and network cards"),
         ({"params": {"kvm_pci_reservations": 32}}, "lower kvm_pci_reservations"),
-        ({"params": {"disk_type": "ide"}, "guest": {"drives": [{}] * 5}}, "more than 4 ide"),
+        ({"params": {"kvm_pci_reservations": 30, "machine_version": "q35"}}, "set it to 12"),
+        ({"params": {"disk_type": "ide"}, "guest": {"drives": drives(5)}}, "the 4 ide channels"),
         ({"params": {"disk_type": "ide"}, "guest": {"drives": [{"mode": "ro"}]}}, "read only"),
         ({"params": {"vnc_bind_address": "127.0.0.1"}}, "no port"),
         (
@@ -95,17 +101,19 @@ def test_what_cannot_be_is_refused(case: dict[str, Any], text: str) -> None:
 
 
 def test_all_slots_of_a_machine_can_be_used() -> None:
-    assert len(command({"guest": {"drives": [{}] * 20}})) > 80
+    assert len(command({"guest": {"drives": drives(20)}})) > 80
     q35 = {"machine_version": "q35"}
-    with pytest.raises(errors.HypervisorError, match="31 PCI"):
-        command({"params": q35, "guest": {"drives": [{}] * 20}})
+    assert len(command({"params": q35, "guest": {"drives": drives(20)}})) > 80
+    with pytest.raises(errors.HypervisorError, match="20 root ports"):
+        command({"params": q35, "guest": {"drives": drives(21)}})
 
 
 def test_renamed_options_by_version() -> None:
     chosen = {"security_model": "user", "security_domain": "u", "use_chroot": True}
 
     def options(*version: int) -> list[str]:
-        words = command({"params": chosen, "node": {"version": version}})
+        case = {"params": chosen, "node": {"version": version}, "guest": {"user": "u"}}
+        words = command(case)
         return [w for w in words if w in ("-runas", "-chroot", "-run-with")]
 
     assert options(7, 2, 0) == options(8, 0, 9) == ["-runas", "-chroot"]

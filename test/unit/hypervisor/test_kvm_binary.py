@@ -37,8 +37,9 @@ def test_answers_are_remembered_until_the_file_changes(tmp_path: Path) -> None:
     assert found.version == (7, 2, 22)
     assert found.default_machine == "pc-i440fx-7.2"
     assert "microvm" in found.machines
+    assert found.aliases["pc"] == "pc-i440fx-7.2"
     asked = Path(f"{program}.asked")
-    assert asked.read_text().split() == ["--version", "-machine"]
+    assert asked.read_text().split() == ["--version", "-machine", "-sandbox"]
     qemu(program, version="10.0")
     assert binary.Finder(cache).find(str(program)).version == (10, 0, 0)
 

@@ -82,6 +82,16 @@ def test_routed_with_and_without_a_table() -> None:
     assert list(network_plan.detach_plan(card("bridged", "br0"))) == []
 
 
+def test_a_tap_that_stays_is_released() -> None:
+    assert list(network_plan.release_plan(card("bridged", "br0"), nic())) == [
+        ["ip", "link", "set", "dev", "tap0", "nomaster"]
+    ]
+    assert list(network_plan.release_plan(card("routed", "100"), nic(ip="192.0.2.5"))) == [
+        ["ip", "-4", "route", "del", "192.0.2.5", "table", "100", "dev", "tap0"]
+    ]
+    assert list(network_plan.release_plan(card("openvswitch", "sw0"), nic())) == []
+
+
 def test_node_answers_for_a_routed_guest() -> None:
     assert dict(network_plan.sysctl_plan("tap0", nic(ip="192.0.2.5"))) == {
         "ipv4/conf/tap0/proxy_arp": "1",
@@ -135,11 +145,11 @@ def test_addresses_of_an_interface() -> None:
             network.interface_address("no-such-if", version)
 
 
-def opened(one: NodeNic, script: Path, **chosen: Any) -> list[network.OpenCard]:
+def opened(one: NodeNic, conf: Path, **chosen: Any) -> list[network.OpenCard]:
     instance = NodeInstance(uuid="u", name="web1", primary_node="n", hypervisor="kvm", nics=(one,))
     found: list[network.OpenCard] = []
     try:
-        network.open_cards(instance, params.load(chosen), script, found)
+        network.open_cards(instance, params.load(chosen), network.Scripts(conf), found)
     finally:
         network.close(found)
     return found
@@ -155,11 +165,11 @@ def opened(one: NodeNic, script: Path, **chosen: Any) -> list[network.OpenCard]:
 )
 def test_cards_that_cannot_be(one: NodeNic, text: str, tmp_path: Path) -> None:
     with pytest.raises(errors.HypervisorError, match=text):
-        opened(one, tmp_path / "kvm-vif-bridge")
+        opened(one, tmp_path)
 
 
 def test_card_on_qemus_own_network_needs_nothing(tmp_path: Path) -> None:
-    found = opened(nic(mode="ext", link="qemu-user"), tmp_path / "none")
+    found = opened(nic(mode="ext", link="qemu-user"), tmp_path)
     assert found[0].nic.fds == ()
     assert found[0].card.tap is None
 
@@ -168,7 +178,7 @@ def test_card_on_qemus_own_network_needs_nothing(tmp_path: Path) -> None:
 def test_queues_offloads_and_the_kernels_mover(tmp_path: Path) -> None:
     if os.geteuid() or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         pytest.skip("taps can only be made by root")
-    script = tmp_path / "script"
+    script = tmp_path / "kvm-ifup-os"
     script.write_text(
         "#!/bin/sh\n"
         f'cat /sys/class/net/$INTERFACE/tun_flags >> {tmp_path}/flags\n'
@@ -182,7 +192,7 @@ def test_queues_offloads_and_the_kernels_mover(tmp_path: Path) -> None:
         ({"virtio_net_queues": 3, "nic_type": "e1000"}, 1, False),
         ({"vnet_hdr": False}, 1, mover),
     ):
-        found = opened(nic(mode="ext", link="any"), script, **chosen)[0].nic
+        found = opened(nic(mode="ext", link="any"), tmp_path, **chosen)[0].nic
         assert len(found.fds) == queues
         assert len(found.vhost_fds) == (queues if vhost else 0)
     flags = [int(line, 16) for line in (tmp_path / "flags").read_text().split()]

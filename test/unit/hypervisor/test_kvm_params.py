@@ -40,6 +40,7 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "disk_cache": ("none", {}, '"direct":true'),
     "disk_discard": ("unmap", {}, '"discard":"unmap"'),
     "disk_type": ("scsi", {}, "scsi-hd"),
+    "firmware": ("uefi-secure", {"machine_version": "q35"}, "smm=on"),
     "floppy_image_path": ("/f", {}, "-device floppy,"),
     "initrd_path": ("/i", _KERNEL, "-initrd /i"),
     "kernel_args": ("single", _KERNEL, "root=/dev/vda1 single"),
@@ -49,19 +50,19 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "kvm_flag": ("disabled", {}, "elsewhere: test_kvm_accel"),
     "kvm_path": ("/opt/qemu", {}, "elsewhere: test_kvm_binary"),
     "kvm_pci_reservations": (6, {}, "addr=0x6"),
-    "machine_version": ("q35", {}, "-machine q35"),
+    "machine_version": ("q35", {}, "-machine pc-q35-7.2"),
     "mem_path": ("/huge", {}, "-mem-path /huge -mem-prealloc"),
-    "migration_bandwidth": (33, {}, "kept for moving"),
-    "migration_caps": ("xbzrle", {}, "kept for moving"),
-    "migration_downtime": (31, {}, "kept for moving"),
-    "migration_mode": ("non-live", {}, "kept for moving"),
-    "migration_port": (8103, {}, "kept for moving"),
+    "migration_bandwidth": (33, {}, "elsewhere: test_kvm_migration"),
+    "migration_caps": ("xbzrle", {}, "elsewhere: test_kvm_migration"),
+    "migration_downtime": (31, {}, "elsewhere: test_kvm_migration"),
+    "migration_mode": ("non-live", {}, "elsewhere: test_kvm_migration"),
+    "migration_port": (8103, {}, "elsewhere: test_kvm_migration"),
     "nic_type": ("e1000", {}, "-device e1000,"),
     "reboot_behavior": ("exit", {}, "-no-reboot"),
     "root_path": ("/dev/sda", _KERNEL, "root=/dev/sda"),
     "scsi_controller_type": ("megasas", {"disk_type": "scsi"}, "-device megasas,"),
-    "security_domain": ("kvm1", {"security_model": "user"}, "-runas kvm1"),
-    "security_model": ("user", {"security_domain": "kvm1"}, "-runas kvm1"),
+    "security_domain": ("kvm1", {"security_model": "user"}, "elsewhere: test_kvm_uids"),
+    "security_model": ("user", {"security_domain": "kvm1"}, "elsewhere: test_kvm_uids"),
     "serial_console": (False, {}, "drops: -serial"),
     "serial_speed": (9600, _KERNEL, "console=ttyS0,9600"),
     "soundhw": ("hda", {}, "model=hda"),
@@ -81,7 +82,7 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "use_chroot": (True, {}, "-chroot "),
     "use_guest_agent": (True, {}, "org.qemu.guest_agent.0"),
     "use_localtime": (True, {}, "base=localtime"),
-    "user_shutdown": (True, {}, "chardev=events"),
+    "user_shutdown": (True, {}, "elsewhere: test_kvm_guests"),
     "vga": ("cirrus", {}, "-vga cirrus"),
     "vhost_net": (False, {}, "elsewhere: test_kvm_network"),
     "virtio_net_queues": (2, {}, "elsewhere: test_kvm_network"),
@@ -100,7 +101,7 @@ def _command(chosen: dict[str, Any]) -> str:
 
 def test_names_and_builtin_values_are_the_recorded_ones() -> None:
     builtin = msgspec.structs.asdict(params.KvmParams())
-    assert set(builtin) - set(TABLE) == {"accelerator"}
+    assert set(builtin) - set(TABLE) == {"accelerator", "firmware"}
     assert {n: builtin[n] for n in TABLE} == {n: row["default"] for n, row in TABLE.items()}
     shared = {name for name, row in TABLE.items() if row.get("cluster_global")}
     assert shared == params.GLOBAL_PARAMS
@@ -204,7 +205,7 @@ def test_parameter_has_its_effect(name: str) -> None:
         ({"spice_bind": "::1", "spice_ip_version": 4}, "no address of IP version 4"),
         ({"security_model": "user"}, "security_domain must name"),
         ({"security_domain": "kvm1"}, "only used with security_model user"),
-        ({"security_model": "pool"}, "pool is not supported"),
+        ({"firmware": "uefi-secure"}, "must be a machine of type q35"),
         ({"cpu_mask": "3-1"}, "cpu_mask '3-1'"),
         ({"migration_caps": "x b"}, "'x b', which cannot be"),
     ],

@@ -1,0 +1,446 @@
+"""Devices of a running guest: added, removed and changed through QEMU's control socket.
+
+The runtime file is written after each change, so it tells at any time what the guest has. A change
+that broke off in between is found by its uuid the next time, and completed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ganeti import errors
+from ganeti.hypervisor.kvm import argv, devices, network
+from ganeti.hypervisor.kvm.devices import Device, Drive
+from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.places import Places
+from ganeti.hypervisor.kvm.rules import is_url
+from ganeti.hypervisor.kvm.runtime import Runtime, Store
+from ganeti.model.names import DiskMode
+from ganeti.rpc.objects import NodeInstance, NodeNic
+
+if TYPE_CHECKING:
+    from ganeti.hypervisor.kvm.qmp import Qmp
+
+log = logging.getLogger(__name__)
+
+#: Seconds a guest may take to give up a device; an idle Linux needs 0.1.
+_UNPLUG_TIMEOUT = 10.0
+_DELETED = ("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
+_HOT_DISKS = ("paravirtual",)
+
+
+@dataclass
+class _Change:
+    """A guest with an open connection, while something of it is changed."""
+
+    store: Store
+    runtime: Runtime
+    qmp: Qmp
+
+    @property
+    def params(self) -> KvmParams:
+        return self.runtime.params
+
+    def places(self) -> Places:
+        return argv.places(self.params, self.runtime.machine, self.runtime.places)
+
+    def has(self, device: str) -> bool:
+        """Whether the guest has a device of this name."""
+        found = self.qmp.command("qom-list", {"path": "/machine/peripheral"})
+        return any(entry["name"] == device for entry in found)
+
+    def save(self, **changes: object) -> None:
+        self.runtime = msgspec.structs.replace(self.runtime, **changes)
+        self.store.save(self.runtime)
+
+    def nics(self, nics: Sequence[NodeNic]) -> NodeInstance:
+        """The instance with other cards."""
+        return msgspec.structs.replace(self.runtime.instance, nics=tuple(nics))
+
+    @property
+    def restricted(self) -> bool:
+        """Whether QEMU cannot open files of the node any more."""
+        return bool(self.runtime.user) or self.params.use_chroot
+
+
+class Hotplug:
+    """All methods raise HotplugError, with QEMU's words, and then the guest is as it was."""
+
+    def __init__(self, store: Store, scripts: network.Scripts) -> None:
+        self._store = store
+        self._scripts = scripts
+
+    def check(self, name: str) -> None:
+        """Refuse when the guest does not run or its machine has no places."""
+        self._check(self._running(name))
+
+    @contextlib.contextmanager
+    def _change(self, name: str) -> Iterator[_Change]:
+        runtime = self._running(name)
+        try:
+            with self._store.control(name) as qmp:
+                yield _Change(self._store, runtime, qmp)
+        except errors.HotplugError:
+            raise
+        except (errors.HypervisorError, OSError) as err:
+            raise errors.HotplugError(
+                f"devices of instance {name} cannot be changed: {errors.text(err)}"
+                if isinstance(err, errors.HypervisorError)
+                else f"devices of instance {name} cannot be changed: {err}"
+            ) from err
+
+    def _running(self, name: str) -> Runtime:
+        found = self._store.find(name)
+        if found is None or not self._store.runs(found):
+            raise errors.HotplugError(f"instance {name} does not run on this node")
+        if found.runtime.move != "none":
+            raise errors.HotplugError(
+                f"instance {name} is being moved to another node; try again after that"
+            )
+        return found.runtime
+
+    @staticmethod
+    def _check(runtime: Runtime) -> None:
+        params = runtime.params
+        name = runtime.instance.name
+        if not runtime.machine or not params.kvm_pci_reservations:
+            raise errors.HotplugError(
+                f"instance {name} was started with kvm_pci_reservations 0, so QEMU placed its"
+                " devices and none can be added or removed; set it to 12 and restart the instance"
+            )
+        if not params.acpi:
+            raise errors.HotplugError(
+                f"instance {name} was started without acpi, by which a guest learns of new devices"
+            )
+
+    # disks
+
+    def plug_disk(self, name: str, drive: Drive) -> None:
+        """Add a disk."""
+        with self._change(name) as change:
+            self._check(change.runtime)
+            params = change.params
+            if params.disk_type not in _HOT_DISKS and not devices.on_scsi(params.disk_type):
+                raise errors.HotplugError(
+                    f"disks of disk_type {params.disk_type} cannot be added to or removed from"
+                    f" the running instance {name}"
+                )
+            if change.has(devices.disk_id(drive.uuid)):
+                return
+            places = change.places()
+            device = devices.disk_device(drive, params, places)
+            with contextlib.ExitStack() as undo:
+                self._open_disk(change, drive, undo)
+                change.qmp.command("device_add", device)
+                undo.pop_all()
+            change.save(drives=_with(change.runtime.drives, drive), places=places.taken)
+
+    def _open_disk(self, change: _Change, drive: Drive, undo: contextlib.ExitStack) -> None:
+        node = devices.device_id("disk", drive.uuid)
+        _close_disk(change.qmp, node)
+        undo.callback(_close_disk, change.qmp, node)
+        if drive.uri is not None:
+            text = devices.uri_drive(drive, drive.uri, change.params)
+            answer = _human(change.qmp, f'drive_add 0 "{_quoted(text)}"')
+            if answer.strip() != "OK":
+                raise errors.HotplugError(
+                    f"disk {drive.uuid} cannot be opened: {answer.strip()[:300]}"
+                )
+            return
+        arguments = devices.blockdev(drive, change.params)
+        if change.restricted:
+            arguments["file"]["filename"] = _lend(
+                change.qmp, drive.path, write=drive.mode != DiskMode.RO
+            )
+        change.qmp.command("blockdev-add", arguments)
+
+    def unplug_disk(self, name: str, uuid: str) -> None:
+        """Remove a disk; afterwards QEMU has it not open any more."""
+        with self._change(name) as change:
+            device = devices.disk_id(uuid)
+            params = change.params
+            if params.disk_type not in _HOT_DISKS and not devices.on_scsi(params.disk_type):
+                raise errors.HotplugError(
+                    f"disks of disk_type {params.disk_type} cannot be added to or removed from"
+                    f" the running instance {name}"
+                )
+            self._remove_device(change, device, f"disk {uuid}")
+            _close_disk(change.qmp, devices.device_id("disk", uuid))
+            drives = tuple(drive for drive in change.runtime.drives if drive.uuid != uuid)
+            change.save(drives=drives, places=_without(change.runtime.places, device))
+
+    def resize_disk(self, name: str, drive: Drive, size: int) -> None:
+        """Tell the guest how large a disk is now; ``size`` in MiB counts where it is not seen."""
+        with self._change(name) as change:
+            if not any(known.uuid == drive.uuid for known in change.runtime.drives):
+                raise errors.HotplugError(
+                    f"the running instance {name} does not have disk {drive.uuid}"
+                )
+            seen = _size(drive)
+            change.qmp.command(
+                "block_resize",
+                {
+                    "node-name": devices.device_id("disk", drive.uuid),
+                    # Never less than there is: that would cut the data off.
+                    "size": size << 20 if seen is None else seen,
+                },
+            )
+
+    # network cards
+
+    def plug_nic(self, name: str, index: int, nic: NodeNic) -> None:
+        """Add a card."""
+        with self._change(name) as change:
+            self._check(change.runtime)
+            self._plug_nic(change, index, nic)
+
+    def _plug_nic(self, change: _Change, index: int, nic: NodeNic) -> None:
+        runtime, params = change.runtime, change.params
+        if change.has(devices.nic_id(nic.uuid)):
+            return
+        if params.nic_type == "ne2k_isa":
+            raise errors.HotplugError(
+                "cards of nic_type ne2k_isa cannot be added to a running guest"
+            )
+        if "q35" in runtime.machine and params.nic_type != "paravirtual":
+            raise errors.HotplugError(
+                "only cards of nic_type paravirtual can be added to a running guest with a machine"
+                " of type q35"
+            )
+        opened: list[network.OpenCard] = []
+        places = change.places()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._detach, change, index, nic, opened)
+            with contextlib.ExitStack() as descriptors:
+                descriptors.callback(network.close, opened)
+                network.open_card(runtime.instance, index, nic, params, self._scripts, opened)
+                card = opened[0]
+                device = devices.nic_device(card.nic, params, places)
+                netdev = _lent_netdev(change.qmp, card.nic)
+                _close_net(change.qmp, netdev["id"])
+                change.qmp.command("netdev_add", netdev)
+                undo.callback(_close_net, change.qmp, netdev["id"])
+                change.qmp.command("device_add", device)
+            undo.pop_all()
+        cards = [c for c in runtime.cards if c.uuid != nic.uuid]
+        nics = [n for n in runtime.instance.nics if n.uuid != nic.uuid]
+        cards.insert(index, card.card)
+        nics.insert(index, nic)
+        change.save(cards=tuple(cards), instance=change.nics(nics), places=places.taken)
+        self._store.note_cards(runtime.instance.name, cards)
+
+    def _detach(
+        self, change: _Change, index: int, nic: NodeNic, opened: Sequence[network.OpenCard]
+    ) -> None:
+        for card in opened:
+            network.detach(change.runtime.instance, index, nic, card.card, self._scripts)
+
+    def unplug_nic(self, name: str, uuid: str) -> None:
+        """Remove a card and its tap."""
+        with self._change(name) as change:
+            self._unplug_nic(change, uuid)
+
+    def _unplug_nic(self, change: _Change, uuid: str) -> None:
+        runtime = change.runtime
+        device = devices.nic_id(uuid)
+        self._remove_device(change, device, f"network card {uuid}")
+        _close_net(change.qmp, devices.device_id("net", uuid))
+        cards, nics = [], []
+        for index, (card, nic) in enumerate(zip(runtime.cards, runtime.instance.nics, strict=True)):
+            if card.uuid == uuid:
+                network.detach(runtime.instance, index, nic, card, self._scripts)
+            else:
+                cards.append(card)
+                nics.append(nic)
+        change.save(
+            cards=tuple(cards),
+            instance=change.nics(nics),
+            places=_without(runtime.places, device),
+        )
+        self._store.note_cards(runtime.instance.name, cards)
+
+    def change_nic(self, name: str, index: int, nic: NodeNic) -> None:
+        """Give a card other parameters.
+
+        Another link is changed behind the guest's back; another address means another card, which
+        gets the place of the old one.
+        """
+        with self._change(name) as change:
+            runtime = change.runtime
+            at = next((i for i, c in enumerate(runtime.cards) if c.uuid == nic.uuid), None)
+            if at is None:
+                raise errors.HotplugError(
+                    f"the running instance {name} does not have network card {nic.uuid}"
+                )
+            old, card = runtime.instance.nics[at], runtime.cards[at]
+            private = devices.is_private(nic) or card.tap is None
+            if nic.mac != old.mac or private:
+                if nic.mac == old.mac and devices.is_private(nic) == (card.tap is None):
+                    return
+                self._replace_nic(change, at, nic)
+                return
+            changed = network.change_link(runtime.instance, index, (old, nic), card, self._scripts)
+            cards, nics = list(runtime.cards), list(runtime.instance.nics)
+            cards[at], nics[at] = changed, nic
+            change.save(cards=tuple(cards), instance=change.nics(nics))
+
+    def _replace_nic(self, change: _Change, index: int, nic: NodeNic) -> None:
+        self._check(change.runtime)
+        device = devices.nic_id(nic.uuid)
+        place = change.runtime.places.get(device)
+        old = change.runtime.instance.nics[index]
+        self._unplug_nic(change, nic.uuid)
+        if place is not None:
+            change.save(places={**change.runtime.places, device: place})
+        try:
+            self._plug_nic(change, index, nic)
+        except (errors.HypervisorError, OSError):
+            self._plug_nic(change, index, old)
+            raise
+
+    # images
+
+    def change_media(self, name: str, wanted: KvmParams) -> None:
+        """Put the CD images of other parameters into the drives that the guest has."""
+        with self._change(name) as change:
+            for number, key in ((1, "cdrom_image_path"), (2, "cdrom2_image_path")):
+                before, after = getattr(change.params, key), getattr(wanted, key)
+                if before == after:
+                    continue
+                if not change.has(f"cd{number}"):
+                    raise errors.HotplugError(
+                        f"instance {name} was started without an image in {key}, so it has no such"
+                        " drive; restart it"
+                    )
+                _insert(change, number, after)
+                instance = change.runtime.instance
+                hvparams = {**instance.hvparams, key: after}
+                change.save(instance=msgspec.structs.replace(instance, hvparams=hvparams))
+
+    # the guest's consent
+
+    def _remove_device(self, change: _Change, device: str, what: str) -> None:
+        """Ask the guest to give up a device and wait until it has."""
+        name = change.runtime.instance.name
+        with change.qmp.events(*_DELETED) as events:
+            if not change.has(device):
+                return
+            try:
+                change.qmp.command("device_del", {"id": device})
+            except errors.HypervisorError as err:
+                # Somebody asked before; the guest may just have agreed.
+                if not change.has(device):
+                    return
+                if "already in the process of unplug" not in str(err):
+                    raise
+            end = time.monotonic() + _UNPLUG_TIMEOUT
+            while (left := end - time.monotonic()) > 0:
+                event = events.next(left)
+                if event is None:
+                    break
+                if (event.get("data") or {}).get("device") != device:
+                    continue
+                if event["event"] == "DEVICE_DELETED":
+                    return
+                break
+        if change.has(device):
+            raise errors.HotplugError(
+                f"instance {name} did not give up {what} within {_UNPLUG_TIMEOUT:g} s, so it still"
+                " has it; see whether its system runs and is not using it, and try again"
+            )
+
+
+def _with(drives: Sequence[Drive], drive: Drive) -> tuple[Drive, ...]:
+    return (*(known for known in drives if known.uuid != drive.uuid), drive)
+
+
+def _without(places: dict[str, str], device: str) -> dict[str, str]:
+    return {key: place for key, place in places.items() if key != device}
+
+
+def _size(drive: Drive) -> int | None:
+    """Bytes of a disk that the node sees, None for one that only QEMU opens."""
+    if drive.uri is not None:
+        return None
+    fd = os.open(drive.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.lseek(fd, 0, os.SEEK_END)
+    finally:
+        os.close(fd)
+
+
+def _lend(qmp: Qmp, path: str, *, write: bool) -> str:
+    """Open a file for a QEMU that cannot; its name there."""
+    fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC)
+    try:
+        return qmp.add_descriptor(fd)
+    finally:
+        os.close(fd)
+
+
+def _lent_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
+    """Arguments of ``netdev_add`` for a tap, whose descriptors QEMU gets under names."""
+    names: dict[str, list[str]] = {"fd": [], "vhostfd": []}
+    for kind, fds in (("fd", nic.fds), ("vhostfd", nic.vhost_fds)):
+        for number, fd in enumerate(fds):
+            name = f"{kind}{number}-{devices.device_id('', nic.uuid)}"
+            qmp.send_descriptor(fd, name)
+            names[kind].append(name)
+    device: Device = devices.netdev(nic, names["fd"], names["vhostfd"])
+    arguments: dict[str, object] = {k: v for k, v in device.items() if k != "driver"}
+    if arguments.get("vhost") == "on":
+        arguments["vhost"] = True
+    return {"type": device["driver"], **arguments}
+
+
+def _close_disk(qmp: Qmp, node: str) -> None:
+    """Close the node's side of a disk if it is open; one that the guest still has stays."""
+    nodes = qmp.command("query-named-block-nodes", {"flat": True})
+    if any(entry.get("node-name") == node for entry in nodes):
+        qmp.command("blockdev-del", {"node-name": node})
+    elif any(entry.get("device") == node for entry in qmp.command("query-block")):
+        _human(qmp, f"drive_del {node}")
+
+
+def _close_net(qmp: Qmp, name: object) -> None:
+    """Close the node's side of a card if it is open."""
+    with contextlib.suppress(errors.HypervisorError):
+        qmp.command("netdev_del", {"id": name})
+
+
+def _human(qmp: Qmp, line: str) -> str:
+    """A command that QEMU only has for humans."""
+    return str(qmp.command("human-monitor-command", {"command-line": line}))
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _insert(change: _Change, number: int, image: str) -> None:
+    """Change the image in a drive; an empty text leaves it empty."""
+    drive = f"cd{number}"
+    if not image:
+        change.qmp.command("eject", {"id": drive, "force": True})
+        return
+    filename = image
+    if change.restricted and not is_url(image):
+        filename = _lend(change.qmp, image, write=False)
+    change.qmp.command(
+        "blockdev-change-medium",
+        {
+            "id": drive,
+            "filename": filename,
+            "format": "raw",
+            "read-only-mode": "read-only",
+            "force": True,
+        },
+    )

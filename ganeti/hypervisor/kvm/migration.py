@@ -1,0 +1,404 @@
+"""Moving a running guest to another node, so that it never runs twice.
+
+The target's QEMU runs the guest as soon as it has all of it; the journals (see
+:mod:`ganeti.hypervisor.kvm.journal`) tell whether that has happened, whoever died meanwhile. The
+source's QEMU goes on by itself when it could not send everything. The stream is encrypted, and
+both ends know each other, by a key that is made for this one move.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import files, process
+from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.hypervisor.kvm import journal, migration_plan, power, qemu_process, uids
+from ganeti.hypervisor.kvm.migration_plan import Journey
+from ganeti.hypervisor.kvm.params import KvmParams, load
+from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
+from ganeti.hypervisor.kvm.starter import Arrival, Starter
+from ganeti.model.names import MigrationState
+from ganeti.rpc.objects import MigrationStatus, NodeInstance
+
+if TYPE_CHECKING:
+    from ganeti.hypervisor.kvm.qmp import Qmp
+
+log = logging.getLogger(__name__)
+
+#: Seconds that :meth:`Migration.status` waits for the end.
+_STATUS_WAIT = 2.0
+#: Seconds for the source to stop sending, and for the target to load what it has received.
+_CANCEL_TIMEOUT = 30.0
+_ARRIVAL_TIMEOUT = 60.0
+_MIGRATING = frozenset({"setup", "active", "device", "pre-switchover", "wait-unplug", "cancelling"})
+
+
+class Migration:
+    """Both ends; what is going on is in the runtime files and in QEMU."""
+
+    def __init__(self, store: Store, starter: Starter) -> None:
+        self._store = store
+        self._starter = starter
+
+    # the source
+
+    def check(self, name: str) -> None:
+        """Refuse a guest that does not run here, or is of a version that wrote less down."""
+        runtime = self._running(name).runtime
+        if not runtime.machine:
+            raise errors.HypervisorError(
+                f"instance {name} was started by an older version, which did not note its machine;"
+                " restart it, then move it"
+            )
+
+    def info(self, name: str) -> dict[str, Any]:
+        """The guest as it runs, and the key."""
+        self.check(name)
+        runtime = self._running(name).runtime
+        with self._store.control(name) as qmp:
+            running = bool(qmp.command("query-status")["running"])
+        trip = Journey(
+            instance=runtime.instance,
+            machine=runtime.machine,
+            accelerator=runtime.accelerator,
+            places=runtime.places,
+            drives=tuple(drive.uuid for drive in runtime.drives),
+            memory=runtime.memory,
+            running=running,
+            key=self._own_key(runtime),
+        )
+        found: dict[str, Any] = msgspec.to_builtins(trip)
+        return found
+
+    def _own_key(self, runtime: Runtime) -> str:
+        """The key of a move that was announced, or a new one."""
+        path = self._key_dir(runtime) / "keys.psk"
+        with contextlib.suppress(FileNotFoundError, IndexError):
+            return path.read_text(encoding="ascii").split(":")[1].strip()
+        key = secrets.token_hex(32)
+        self._write_key(runtime, key)
+        return key
+
+    def begin(self, name: str, params: KvmParams, target: str, *, live: bool) -> None:
+        """Begin to send."""
+        where = migration_plan.destination(target, params)
+        found = self._running(name)
+        runtime = found.runtime
+        if not (self._key_dir(runtime) / "keys.psk").exists():
+            raise errors.HypervisorError(
+                f"nobody awaits instance {name}: it has to be announced to its target first"
+            )
+        with self._store.control(name) as qmp:
+            if qmp.command("query-migrate").get("status") in _MIGRATING:
+                raise errors.HypervisorError(f"instance {name} is being moved already")
+            self._prepare(qmp, runtime, params, "client")
+            qmp.command("migrate-set-parameters", migration_plan.limits(params))
+            running = bool(qmp.command("query-status")["running"])
+            mark = self._store.journal(name).size()
+            # Known before it begins, so that no crash of ours can hide that the guest has gone.
+            self._note(runtime, move="out", mark=mark, paused=not running)
+            try:
+                if not live and running:
+                    qmp.command("stop")
+                qmp.command("migrate", {"uri": f"tcp:{where}"})
+            except errors.HypervisorError:
+                if not live and running:
+                    qmp.command("cont")
+                self._note(runtime, move="none")
+                raise
+
+    def status(self, name: str, params: KvmParams) -> MigrationStatus:
+        """How far it is; waits up to 2 s for the end, and begins post-copy when it is time."""
+        found = self._store.find(name)
+        if found is None or found.pid is None:
+            return self._of_dead(name, found)
+        try:
+            with self._store.control(name) as qmp:
+                return migration_plan.status(self._followed(qmp, params))
+        except errors.HypervisorError:
+            if process.wait_exit(found.pid, 1.0):
+                return self._of_dead(name, self._store.find(name))
+            raise
+
+    @staticmethod
+    def _followed(qmp: Qmp, params: KvmParams) -> dict[str, Any]:
+        end = time.monotonic() + _STATUS_WAIT
+        with qmp.events("MIGRATION", "MIGRATION_PASS") as events:
+            while True:
+                answer: dict[str, Any] = qmp.command("query-migrate")
+                if migration_plan.wants_switch(answer, params):
+                    qmp.command("migrate-start-postcopy")
+                left = end - time.monotonic()
+                if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
+                    return answer
+                events.next(left)
+
+    def _of_dead(self, name: str, found: Guest | None) -> MigrationStatus:
+        gone = found is not None and found.runtime.move == "out" and self._handed_over(found)
+        if gone:
+            return MigrationStatus(status=MigrationState.COMPLETED)
+        return MigrationStatus(
+            status=MigrationState.FAILED,
+            error=f"QEMU of instance {name} has ended on the node that it should be moved from",
+        )
+
+    def finish_source(self, name: str, *, success: bool) -> None:
+        """Forget the guest, or run it again."""
+        found = self._store.find(name)
+        if success:
+            self._forget(name, found)
+            return
+        if found is None or found.pid is None:
+            raise errors.HypervisorError(
+                f"instance {name} has ended on this node, so it cannot go on here; start it anew"
+            )
+        if found.runtime.move == "none":
+            self._drop_key(found.runtime)
+            return
+        with self._store.control(name) as qmp:
+            word = self._stopped(qmp, name)
+            if word.startswith("postcopy"):
+                raise errors.HypervisorError(
+                    f"instance {name} runs at its target with a part of its memory still here, so"
+                    " it cannot go on here"
+                )
+            if not found.runtime.paused and not qmp.command("query-status")["running"]:
+                qmp.command("cont")
+        self._note(found.runtime, move="none")
+        self._drop_key(found.runtime)
+
+    def _forget(self, name: str, found: Guest | None) -> None:
+        if found is None:
+            return
+        if found.pid is not None:
+            if self._store.runs(found):
+                raise errors.HypervisorError(
+                    f"instance {name} runs on this node: it was not moved, so it is not ended"
+                )
+            power.end(self._store, name, found.pid)
+        self._starter.remove(name)
+
+    @staticmethod
+    def _stopped(qmp: Qmp, name: str) -> str:
+        """Cancel what is going on; QEMU's word for how it ended."""
+        with qmp.events("MIGRATION") as events:
+            end = time.monotonic() + _CANCEL_TIMEOUT
+            asked = False
+            while True:
+                word = str(qmp.command("query-migrate").get("status", "none"))
+                if word not in _MIGRATING:
+                    return word
+                if not asked:
+                    qmp.command("migrate_cancel")
+                    asked = True
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise errors.HypervisorError(
+                        f"QEMU of instance {name} does not stop sending ({word}) within"
+                        f" {_CANCEL_TIMEOUT:g} s"
+                    )
+                events.next(min(left, 1.0))
+
+    # the target
+
+    def accept(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[AttachedDisk],
+        info: Mapping[str, Any],
+        address: str,
+    ) -> str:
+        """Start a QEMU that waits at the address; returns where."""
+        name = instance.name
+        trip = migration_plan.journey(info, instance)
+        params = load(instance.hvparams)
+        migration_plan.host_port(address, 1)
+        self._discard(name)
+        arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory)
+        self._starter.start(
+            trip.instance, migration_plan.ordered(disks, trip), arrival=arrival
+        )
+        try:
+            found = self._store.find(name)
+            if found is None:
+                raise errors.HypervisorError(f"QEMU of instance {name} is not there any more")
+            self._write_key(found.runtime, trip.key)
+            with self._store.control(name) as qmp:
+                self._prepare(qmp, found.runtime, params, "server")
+                qmp.command("migrate-set-parameters", {"tls-creds": migration_plan.TLS_OBJECT})
+                return _listen(qmp, address, params.migration_port)
+        except BaseException:  # an interrupt too: nothing waits that nobody knows of
+            self._discard(name)
+            raise
+
+    def finish_target(
+        self, name: str, info: Mapping[str, Any], *, success: bool
+    ) -> None:
+        """See that the guest runs, or end what waits for it."""
+        if not success:
+            self._discard(name)
+            return
+        found = self._store.find(name)
+        if found is None:
+            raise errors.HypervisorError(f"instance {name} did not arrive on this node")
+        if found.runtime.move == "in" and not self._taken_over(found):
+            if found.pid is None:
+                raise errors.HypervisorError(
+                    f"instance {name} did not arrive: its QEMU has ended on this node"
+                    + self._starter.why_ended(name)
+                )
+            self._release(name, running=bool(info.get("running", True)))
+        if self._store.pid(name) is None:
+            raise errors.HypervisorError(
+                f"instance {name} has taken over on this node and ended after that; start it anew"
+            )
+        if found.runtime.move == "in":
+            self._note(found.runtime, move="none")
+        self._drop_key(found.runtime)
+
+    def _release(self, name: str, *, running: bool) -> None:
+        """Wait until QEMU has loaded what it received, and let the guest run if it stands still."""
+        end = time.monotonic() + _ARRIVAL_TIMEOUT
+        with self._store.control(name) as qmp, qmp.events("MIGRATION", "RESUME") as events:
+            while qmp.command("query-status")["status"] == "inmigrate":
+                left = end - time.monotonic()
+                if left <= 0:
+                    raise errors.HypervisorError(
+                        f"instance {name} has not arrived on this node: not everything was sent"
+                    )
+                events.next(min(left, 1.0))
+            if running and not qmp.command("query-status")["running"]:
+                qmp.command("cont")
+
+    def _discard(self, name: str) -> None:
+        """End a QEMU that waits, unless the guest runs in it.
+
+        The process stands still while its journal is read, so it cannot take over in between.
+
+        Raises:
+            HypervisorError: it has taken over.
+        """
+        found = self._store.find(name)
+        if found is None:
+            return
+        if found.runtime.move != "in":
+            if found.pid is None:
+                return
+            raise _has_taken_over(name)
+        with _standing_still(found.pid, self._store.pid_file(name)):
+            if self._taken_over(found):
+                raise _has_taken_over(name)
+            if found.pid is not None:
+                power.kill(self._store, name, found.pid)
+        self._starter.remove(name)
+
+    # both
+
+    def _running(self, name: str) -> Guest:
+        found = self._store.find(name)
+        if found is None or not self._store.runs(found):
+            raise errors.HypervisorError(f"instance {name} does not run on this node")
+        return found
+
+    def _handed_over(self, found: Guest) -> bool:
+        runtime = found.runtime
+        return journal.handed_over(
+            self._store.journal(runtime.instance.name).lines(runtime.mark)
+        )
+
+    def _taken_over(self, found: Guest) -> bool:
+        runtime = found.runtime
+        return journal.resumed(self._store.journal(runtime.instance.name).lines(runtime.mark))
+
+    def _note(self, runtime: Runtime, **changes: object) -> None:
+        self._store.save(msgspec.structs.replace(runtime, **changes))
+
+    def _prepare(self, qmp: Qmp, runtime: Runtime, params: KvmParams, end: str) -> None:
+        """Capabilities, and the key from its file."""
+        qmp.command(
+            "migrate-set-capabilities", {"capabilities": migration_plan.capabilities(params)}
+        )
+        with contextlib.suppress(errors.HypervisorError):
+            # That of an earlier attempt.
+            qmp.command("object-del", {"id": migration_plan.TLS_OBJECT})
+        arguments = {
+            "qom-type": "tls-creds-psk",
+            "id": migration_plan.TLS_OBJECT,
+            "endpoint": end,
+            "dir": "/key" if runtime.params.use_chroot else str(self._key_dir(runtime)),
+        }
+        if end == "client":
+            arguments["username"] = migration_plan.TLS_USER
+        qmp.command("object-add", arguments)
+
+    def _key_dir(self, runtime: Runtime) -> Path:
+        name = runtime.instance.name
+        if runtime.params.use_chroot:
+            return self._store.chroot(name) / "key"
+        return self._store.key_dir(name)
+
+    def _write_key(self, runtime: Runtime, key: str) -> None:
+        directory = self._key_dir(runtime)
+        path = directory / "keys.psk"
+        files.ensure_dir(directory.parent)
+        files.ensure_dir(directory, 0o700)
+        files.write_atomic(
+            path, f"{migration_plan.TLS_USER}:{key}\n", mode=0o600, fsync=False
+        )
+        if runtime.user:
+            uid = uids.uid_of(runtime.user)
+            for owned in (directory, path):
+                os.chown(owned, uid, -1)
+
+    def _drop_key(self, runtime: Runtime) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._key_dir(runtime))
+
+
+def _listen(qmp: Qmp, address: str, first: int) -> str:
+    """Wait on the first free port; others may be receiving at the same time."""
+    for port in range(first, min(first + migration_plan.PORTS, 65536)):
+        where = migration_plan.host_port(address, port)
+        try:
+            qmp.command("migrate-incoming", {"uri": f"tcp:{where}"})
+        except errors.HypervisorError as err:
+            if "in use" in str(err):
+                continue
+            raise
+        return where
+    raise errors.HypervisorError(
+        f"all of the {migration_plan.PORTS} ports from {first} on (migration_port) are in use"
+        f" at {address}"
+    )
+
+
+def _has_taken_over(name: str) -> errors.HypervisorError:
+    return errors.HypervisorError(
+        f"instance {name} has taken over on this node, so the move cannot be taken back;"
+        " forget it at the other node"
+    )
+
+
+@contextlib.contextmanager
+def _standing_still(pid: int | None, pid_file: Path) -> Any:
+    """Stop the process of a guest meanwhile; it goes on afterwards, if it was not killed."""
+    stopped = pid is not None and qemu_process.send(pid, pid_file, signal.SIGSTOP)
+    try:
+        if stopped and pid is not None:
+            qemu_process.wait_stopped(pid, 10.0)
+        yield
+    finally:
+        if stopped and pid is not None:
+            qemu_process.send(pid, pid_file, signal.SIGCONT)

@@ -1,0 +1,589 @@
+"""Guests of kvm that move between two nodes, and what is left when something breaks off.
+
+The guest says the alphabet, each letter once. So what both nodes heard of it, one after the other,
+shows whether it ever ran twice, lost memory or was begun anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import boot_sectors
+import msgspec
+import pytest
+from conftest import QEMU, Rack, make_rack
+
+from ganeti import errors
+from ganeti.base import process, retry
+from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.model.names import HypervisorName, MigrationState, RunState
+from ganeti.rpc.objects import MigrationStatus, NodeInstance
+
+pytestmark = pytest.mark.qemu
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@dataclass
+class Pair:
+    """Two nodes that reach the same disks."""
+
+    source: Rack
+    target: Rack
+
+    def instance(self, **hvparams: Any) -> NodeInstance:
+        chosen = {
+            "migration_port": free_port(),
+            "migration_bandwidth": 1000,
+            "migration_downtime": 300,
+            **hvparams,
+        }
+        made = self.source.instance(**chosen)
+        self.target.instances.append(made)
+        return made
+
+    def start(
+        self, *, memory: int = 16, guest: Any = boot_sectors.alphabet, **hvparams: Any
+    ) -> tuple[NodeInstance, list[AttachedDisk]]:
+        made = self.instance(**hvparams)
+        made = replace_memory(made, memory)
+        return made, self.source.start(made, guest)
+
+    def begin(
+        self,
+        made: NodeInstance,
+        disks: list[AttachedDisk],
+        *,
+        live: bool = True,
+        via: Any = None,
+    ) -> dict[str, Any]:
+        """As far as that the guest is being sent."""
+        self.source.driver.check_migratable(made)
+        info: dict[str, Any] = self.source.driver.migration_info(made)
+        where = self.target.driver.accept(made, disks, info, "127.0.0.1")
+        self.source.driver.migrate(made, via(where) if via else where, live=live)
+        return info
+
+    def ended(self, made: NodeInstance) -> MigrationStatus:
+        for _ in range(30):
+            found: MigrationStatus = self.source.driver.migration_status(made)
+            if found.status is not MigrationState.ACTIVE:
+                return found
+        raise AssertionError(f"the migration does not end: {found}")
+
+    def settle(self, made: NodeInstance, info: dict[str, Any]) -> str:
+        """Decide as the master does; the node that has the guest then."""
+        source, target = self.source.driver, self.target.driver
+        if self.ended(made).status is MigrationState.COMPLETED:
+            with contextlib.suppress(errors.HypervisorError):
+                target.finish_target(made, info, success=True)
+                source.finish_source(made, success=True, live=True)
+                return "target"
+        try:
+            target.finish_target(made, info, success=False)
+        except errors.HypervisorError as err:
+            if "taken over" not in str(err):
+                raise
+            source.finish_source(made, success=True, live=True)
+            return "target"
+        source.finish_source(made, success=False, live=True)
+        return "source"
+
+    def move(self, made: NodeInstance, disks: list[AttachedDisk], **how: Any) -> MigrationStatus:
+        info = self.begin(made, disks, **how)
+        found = self.ended(made)
+        assert found.status is MigrationState.COMPLETED, found
+        self.target.driver.finish_target(made, info, success=True)
+        self.source.driver.finish_source(made, success=True, live=True)
+        return found
+
+    def said(self, made: NodeInstance) -> str:
+        texts = [rack.serial_log(made) for rack in (self.source, self.target)]
+        hello = f"{boot_sectors.HELLO}\n"
+        assert "".join(texts).count(hello) == 1
+        return "".join(texts).partition(hello)[2]
+
+    def wait_letters(self, rack: Rack, made: NodeInstance, more: int = 10) -> None:
+        before = len(rack.serial_log(made))
+
+        def grown() -> bool | None:
+            return len(rack.serial_log(made)) >= before + more or None
+
+        assert retry.until(grown, timeout=30, largest=0.02), "the guest does not go on"
+
+    def check(self, made: NodeInstance, where: str, *, begun: bool = True) -> None:
+        """Exactly one guest runs, and it is the one that was started (``begun`` at the source)."""
+        rack, other = (
+            (self.target, self.source) if where == "target" else (self.source, self.target)
+        )
+        self.wait_letters(rack, made)
+        info = rack.fresh().info(made.name)
+        assert info is not None
+        assert info.state == RunState.RUNNING
+        assert other.fresh().info(made.name) is None
+        quiet = other.serial_log(made)
+        if begun:
+            said = self.said(made)
+            assert said == (LETTERS * (len(said) // 26 + 1))[: len(said)]
+        self.wait_letters(rack, made, 5)
+        assert other.serial_log(made) == quiet
+
+
+def replace_memory(made: NodeInstance, memory: int) -> NodeInstance:
+    return msgspec.structs.replace(
+        made, beparams={"maxmem": memory, "minmem": memory, "vcpus": 1}
+    )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    if QEMU is None:
+        pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    racks = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        racks.append(replace(make_rack(HypervisorName.KVM, tmp_path / name)))
+    made = Pair(*racks)
+    yield made
+    for rack in racks:
+        rack.close()
+
+
+# that work
+
+
+def test_guest_goes_on_where_it_was(pair: Pair) -> None:
+    made, disks = pair.start()
+    before = pair.source.driver.store.find(made.name).runtime
+    found = pair.move(made, disks)
+    pair.check(made, "target")
+    assert found.downtime is not None
+    assert found.total_time is not None
+    assert found.transferred_ram
+    after = pair.target.driver.store.find(made.name).runtime
+    assert (after.machine, after.places) == (before.machine, before.places)
+    assert after.machine.startswith("pc-i440fx-")
+    assert pair.source.left() == []
+    assert not list((pair.target.paths.kvm / "key").iterdir())
+    pair.target.driver.finish_target(made, {}, success=True)
+    pair.source.driver.finish_source(made, success=True, live=True)
+    pair.target.driver.stop(made.name, force=True)
+    pair.target.driver.cleanup(made.name)
+    assert pair.target.left() == []
+
+
+def test_guest_that_stands_still_meanwhile(pair: Pair) -> None:
+    made, disks = pair.start()
+    pair.move(made, disks, live=False)
+    pair.check(made, "target")
+
+
+def test_restarted_node_daemons_go_on_at_any_step(pair: Pair) -> None:
+    made, disks = pair.start()
+
+    def restart() -> None:
+        pair.source.driver, pair.target.driver = pair.source.fresh(), pair.target.fresh()
+
+    info = pair.source.driver.migration_info(made)
+    restart()
+    assert pair.source.driver.migration_info(made) == info
+    where = pair.target.driver.accept(made, disks, info, "127.0.0.1")
+    restart()
+    assert pair.target.driver.list_names() == []
+    pair.source.driver.migrate(made, where, live=True)
+    restart()
+    assert pair.ended(made).status is MigrationState.COMPLETED
+    restart()
+    assert pair.source.driver.list_names() == []
+    pair.target.driver.finish_target(made, info, success=True)
+    restart()
+    pair.source.driver.finish_source(made, success=True, live=True)
+    pair.check(made, "target")
+
+
+def test_there_and_back_again(pair: Pair) -> None:
+    made, disks = pair.start()
+    pair.move(made, disks)
+    back = Pair(pair.target, pair.source)
+    back.move(made, disks)
+    pair.wait_letters(pair.source, made)
+    assert pair.target.driver.info(made.name) is None
+    assert pair.target.left() == []
+
+
+def test_two_guests_arrive_at_a_time(pair: Pair) -> None:
+    port = free_port()
+    guests = [pair.source.instance(name, migration_port=port) for name in ("web1", "web2")]
+    places = []
+    for made in guests:
+        pair.target.instances.append(made)
+        disks = pair.source.start(made)
+        info = pair.source.driver.migration_info(made)
+        places.append(pair.target.driver.accept(made, disks, info, "127.0.0.1"))
+    assert len(set(places)) == 2
+    for made, where in zip(guests, places, strict=True):
+        pair.source.driver.migrate(made, where, live=True)
+    for made in guests:
+        assert pair.settle(made, {}) == "target"
+
+
+def test_accept_can_be_repeated(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.source.driver.migration_info(made)
+    for _ in range(2):
+        where = pair.target.driver.accept(made, disks, info, "127.0.0.1")
+    pair.source.driver.migrate(made, where, live=True)
+    assert pair.settle(made, info) == "target"
+    pair.check(made, "target")
+
+
+@pytest.mark.root
+def test_guest_with_less_privilege(pair: Pair) -> None:
+    if os.geteuid():
+        pytest.skip("only root can give up privileges")
+    made, disks = pair.start(
+        security_model="user", security_domain="nobody", use_chroot=True
+    )
+    pair.move(made, disks)
+    pair.check(made, "target")
+    assert pair.source.left() == []
+
+
+def test_memory_fetched_after_the_switch(pair: Pair) -> None:
+    if Path("/proc/sys/vm/unprivileged_userfaultfd").exists() is False:
+        pytest.skip("this kernel has no userfaultfd, which post-copy needs")
+    made, disks = pair.start(
+        memory=96,
+        guest=lambda path: boot_sectors.alphabet(path, 64),
+        migration_caps="postcopy-ram",
+        migration_bandwidth=40,
+    )
+    info = pair.begin(made, disks)
+    pair.ended(made)
+    assert pair.settle(made, info) == "target"
+    pair.check(made, "target")
+
+
+# that are given up, or break off
+
+
+def slow(pair: Pair, **hvparams: Any) -> tuple[NodeInstance, list[AttachedDisk]]:
+    """A guest that writes faster than it is sent."""
+    return pair.start(
+        memory=64,
+        guest=lambda path: boot_sectors.alphabet(path, 48),
+        migration_bandwidth=4,
+        migration_downtime=1,
+        **hvparams,
+    )
+
+
+def test_progress_and_end_by_the_administrator(pair: Pair) -> None:
+    made, disks = slow(pair)
+    info = pair.begin(made, disks)
+    found = pair.source.driver.migration_status(made)
+    assert found.status is MigrationState.ACTIVE
+    assert 0 < (found.transferred_ram or 0) < (found.total_ram or 0) * 10
+    assert pair.source.driver.info(made.name) is not None
+    with pytest.raises(errors.HypervisorError, match="being moved already"):
+        pair.source.driver.migrate(made, "127.0.0.1", live=True)
+    with pytest.raises(errors.HypervisorError, match="was not moved"):
+        pair.source.driver.finish_source(made, success=True, live=True)
+    with pytest.raises(errors.HotplugError, match="being moved"):
+        pair.source.driver.check_hotplug(made)
+    pair.target.driver.finish_target(made, info, success=False)
+    for _ in range(2):
+        pair.source.driver.finish_source(made, success=False, live=True)
+    pair.check(made, "source")
+    assert pair.target.left() == []
+    assert not list((pair.source.paths.kvm / "key").iterdir())
+
+
+def test_cancel_before_the_target_is_ended(pair: Pair) -> None:
+    made, disks = slow(pair)
+    info = pair.begin(made, disks)
+    pair.source.driver.finish_source(made, success=False, live=True)
+    pair.check(made, "source")
+    pair.target.driver.finish_target(made, info, success=False)
+    assert pair.target.left() == []
+
+
+def test_a_second_attempt_after_a_failed_one(pair: Pair) -> None:
+    made, disks = slow(pair)
+    info = pair.begin(made, disks)
+    pair.target.crash(made.name)
+    assert pair.settle(made, info) == "source"
+    again = msgspec.structs.replace(
+        made, hvparams={**made.hvparams, "migration_bandwidth": 1000}
+    )
+    pair.move(again, disks, live=False)
+    pair.check(made, "target")
+
+
+def test_target_dies_while_it_receives(pair: Pair) -> None:
+    made, disks = slow(pair)
+    info = pair.begin(made, disks)
+    pair.wait_letters(pair.source, made, 26)
+    pair.target.crash(made.name)
+    found = pair.ended(made)
+    assert found.status is MigrationState.FAILED
+    assert found.error
+    assert pair.settle(made, info) == "source"
+    pair.check(made, "source")
+
+
+def test_target_dies_before_anything_is_sent(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.source.driver.migration_info(made)
+    where = pair.target.driver.accept(made, disks, info, "127.0.0.1")
+    pair.target.crash(made.name)
+    with contextlib.suppress(errors.HypervisorError):
+        pair.source.driver.migrate(made, where, live=True)
+    assert pair.settle(made, info) == "source"
+    pair.check(made, "source")
+
+
+def test_target_dies_without_having_run_the_guest(pair: Pair) -> None:
+    """All was sent, the source stands still; only what the journal says tells that it may go on."""
+    made, disks = pair.start()
+    info = pair.begin(made, disks, live=False)
+    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.source.driver.info(made.name) is None
+    pair.target.crash(made.name)
+    with pytest.raises(errors.HypervisorError, match="did not arrive"):
+        pair.target.driver.finish_target(made, info, success=True)
+    assert pair.settle(made, info) == "source"
+    pair.check(made, "source")
+
+
+def test_target_dies_after_it_has_run_the_guest(pair: Pair) -> None:
+    """The disk has changed since; to go on at the source would damage it."""
+    made, disks = pair.start()
+    info = pair.begin(made, disks)
+    assert pair.ended(made).status is MigrationState.COMPLETED
+    pair.wait_letters(pair.target, made)
+    pair.target.crash(made.name)
+    with pytest.raises(errors.HypervisorError, match="taken over on this node and ended"):
+        pair.target.driver.finish_target(made, info, success=True)
+    with pytest.raises(errors.HypervisorError, match="taken over"):
+        pair.target.driver.finish_target(made, info, success=False)
+    pair.source.driver.finish_source(made, success=True, live=True)
+    assert pair.source.driver.list_names() == pair.target.driver.list_names() == []
+    pair.target.driver.start(made, disks)
+
+
+def test_source_dies_while_it_sends(pair: Pair) -> None:
+    """The guest is lost, as with any crash of QEMU; nothing half of it runs."""
+    made, disks = slow(pair)
+    info = pair.begin(made, disks)
+    pair.source.crash(made.name)
+    found = pair.ended(made)
+    assert found.status is MigrationState.FAILED
+    assert "has ended" in (found.error or "")
+    pair.target.driver.finish_target(made, info, success=False)
+    with pytest.raises(errors.HypervisorError, match="start it anew"):
+        pair.source.driver.finish_source(made, success=False, live=True)
+    assert pair.source.driver.list_names() == pair.target.driver.list_names() == []
+    pair.source.driver.start(made, disks)
+
+
+def test_source_dies_after_it_has_sent_everything(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.begin(made, disks)
+    pair.wait_letters(pair.target, made)
+    pair.source.crash(made.name)
+    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert pair.settle(made, info) == "target"
+    pair.check(made, "target")
+
+
+class Cable:
+    """A connection to the target that is cut after so many bytes."""
+
+    def __init__(self, cut_after: int, *, reset: bool) -> None:
+        self._cut_after = cut_after
+        self._reset = reset
+        self.sent = 0
+        self._listener = socket.socket()
+        self._threads: list[threading.Thread] = []
+
+    def __call__(self, where: str) -> str:
+        host, _, port = where.rpartition(":")
+        self._listener.bind(("127.0.0.1", 0))
+        self._listener.listen()
+        self._spawn(self._serve, (host, int(port)))
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def _spawn(self, function: Any, *args: Any) -> None:
+        thread = threading.Thread(target=function, args=args)
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self, address: tuple[str, int]) -> None:
+        with self._listener, contextlib.suppress(OSError):
+            near, _ = self._listener.accept()
+            with near, socket.create_connection(address) as far:
+                back = threading.Thread(target=self._back, args=(far, near))
+                back.start()
+                self._forth(near, far)
+                for sock in (near, far):
+                    if self._reset:
+                        # Unsent bytes are thrown away and the peer gets an error.
+                        sock.setsockopt(
+                            socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
+                        )
+                    with contextlib.suppress(OSError):
+                        sock.shutdown(socket.SHUT_RDWR)
+                back.join()
+
+    def _forth(self, near: socket.socket, far: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while self.sent < self._cut_after:
+                data = near.recv(min(65536, self._cut_after - self.sent))
+                if not data:
+                    return
+                far.sendall(data)
+                self.sent += len(data)
+
+    @staticmethod
+    def _back(far: socket.socket, near: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := far.recv(65536):
+                near.sendall(data)
+
+    def close(self) -> None:
+        for thread in self._threads:
+            thread.join(20)
+
+
+#: Bytes after which the connection is cut; negative: before the end of a whole move.
+CUTS = (0, 1, 700, 50000, -3000, -300, -20, None)
+
+
+def test_connection_is_cut_at_any_moment(pair: Pair) -> None:
+    """From the greeting to the last byte: one guest runs, the one that was started.
+
+    ``KVM_CUTS=100`` cuts so many times more, anywhere in the last part, where it is decided.
+    """
+    made, disks = pair.start()
+    more = [-random.randrange(1, 60000) for _ in range(int(os.environ.get("KVM_CUTS", "0")))]
+    whole = 0
+    outcomes: list[str] = []
+    for cut in (None, *CUTS, *more):
+        limit = 1 << 40 if cut is None else cut if cut >= 0 else whole + cut
+        cable = Cable(limit, reset=bool(limit % 2))
+        info = pair.begin(made, disks, via=cable)
+        outcomes.append(pair.settle(made, info))
+        cable.close()
+        if cut is None:
+            whole = cable.sent
+        pair.check(made, outcomes[-1], begun=len(outcomes) == 1)
+        if outcomes[-1] == "target":
+            pair = Pair(pair.target, pair.source)
+    print(f"{outcomes.count('target')} of {len(outcomes)} moves went through")
+    assert outcomes[0] == "target"
+    assert set(outcomes) == {"source", "target"}
+
+
+def test_a_stopped_target_cannot_take_over_while_it_is_judged(pair: Pair) -> None:
+    """To give up is safe at any moment, also when everything has just been sent."""
+    made, disks = pair.start()
+    for pause in range(3):
+        info = pair.begin(made, disks)
+        process.wait_exit(os.getpid(), pause * 0.02)
+        try:
+            pair.target.driver.finish_target(made, info, success=False)
+        except errors.HypervisorError as err:
+            if "taken over" not in str(err):
+                raise
+            pair.source.driver.finish_source(made, success=True, live=True)
+            pair.check(made, "target")
+            return
+        pair.source.driver.finish_source(made, success=False, live=True)
+        pair.check(made, "source")
+
+
+# that are refused
+
+
+def test_somebody_else_cannot_send_or_receive(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.source.driver.migration_info(made)
+    where = pair.target.driver.accept(made, disks, {**info, "key": "00" * 32}, "127.0.0.1")
+    pair.source.driver.migrate(made, where, live=True)
+    assert pair.ended(made).status is MigrationState.FAILED
+    assert pair.settle(made, info) == "source"
+    pair.check(made, "source")
+
+
+def test_the_key_is_nowhere_to_be_seen(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.begin(made, disks, live=False)
+    for rack in (pair.source, pair.target):
+        pid = rack.driver.store.pid(made.name)
+        assert info["key"] not in Path(f"/proc/{pid}/cmdline").read_text()
+        assert info["key"] not in rack.driver.store.runtime_file(made.name).read_text()
+        path = rack.paths.kvm / "key" / made.name / "keys.psk"
+        assert path.stat().st_mode & 0o077 == 0
+    assert pair.settle(made, info) == "target"
+
+
+def test_what_cannot_be_received(pair: Pair) -> None:
+    made, disks = pair.start()
+    info = pair.source.driver.migration_info(made)
+    accept = pair.target.driver.accept
+    with pytest.raises(errors.HypervisorError, match="other disks"):
+        accept(made, [], info, "127.0.0.1")
+    with pytest.raises(errors.HypervisorError, match="same version"):
+        accept(made, disks, {"version": 2}, "127.0.0.1")
+    other = pair.source.instance("other.example.com")
+    with pytest.raises(errors.HypervisorError, match=r"not of other\.example\.com"):
+        accept(other, disks, info, "127.0.0.1")
+    with pytest.raises(errors.HypervisorError, match=r"'pc-i440fx-99' is unknown"):
+        accept(made, disks, {**info, "machine": "pc-i440fx-99"}, "127.0.0.1")
+    with pytest.raises(errors.HypervisorError, match=r"192\.0\.2\.1|assign"):
+        accept(made, disks, info, "192.0.2.1")
+    with pytest.raises(errors.HypervisorError, match="taken over"):
+        pair.source.driver.accept(made, disks, info, "127.0.0.1")
+    assert pair.target.left() == []
+    with pytest.raises(errors.HypervisorError, match="no address"):
+        pair.source.driver.migrate(made, "no such host", live=True)
+    pair.check(made, "source")
+
+
+def test_leftovers_of_a_move_are_told_apart_from_a_guest(pair: Pair) -> None:
+    made, disks = slow(pair)
+    pair.begin(made, disks)
+    with pytest.raises(errors.HypervisorError, match="gnt-instance migrate --cleanup"):
+        pair.target.driver.start(made, disks)
+    pair.target.driver.stop(made.name, force=True)
+    pair.target.driver.cleanup(made.name)
+    assert pair.target.left() == []
+    assert pair.settle(made, {}) == "source"
+
+
+def test_qemu_that_hangs_is_told_of_in_time(pair: Pair, monkeypatch: Any) -> None:
+    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.QMP_TIMEOUT", 0.5)
+    made, _disks = pair.start()
+    pid = pair.source.driver.store.pid(made.name)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(errors.HypervisorError, match="did not answer"):
+            pair.source.driver.store.control(made.name, 0.5).close()
+    finally:
+        os.kill(pid, signal.SIGCONT)
