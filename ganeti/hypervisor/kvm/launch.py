@@ -30,8 +30,8 @@ def launch(
     """Run a ``-daemonize``d QEMU until it is in the background; returns its warnings.
 
     ``log`` is the file that QEMU was told to write its messages to, if any; what it says before
-    that is on its output. ``directory`` is where its relative sockets are made; ``fds`` keep their numbers in it. The
-    background process has a session of its own, so it outlives its starter.
+    that is on its output. ``directory`` is where its relative sockets are made; ``fds`` keep their
+    numbers in it. The background process has a session of its own, so it outlives its starter.
 
     Raises:
         HypervisorError: QEMU's own words when it refused; or it did not get ready in time, and
