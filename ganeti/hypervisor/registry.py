@@ -10,5 +10,7 @@ HYPERVISORS: Registry[type[Hypervisor]] = Registry(
     {
         "fake": "ganeti.hypervisor.fake:FakeHypervisor",
         "kvm": "ganeti.hypervisor.kvm.driver:KvmHypervisor",
+        "xen-hvm": "ganeti.hypervisor.xen.driver:XenHvmHypervisor",
+        "xen-pvm": "ganeti.hypervisor.xen.driver:XenPvmHypervisor",
     },
 )

@@ -117,6 +117,11 @@ def deaf(path: Path) -> Path:
     return _disk(path, _sector(*_START, *_DEAF))
 
 
+def is_deaf(path: Path) -> bool:
+    """Whether a disk has a guest that ignores everything."""
+    return path.read_bytes()[:512] == _sector(*_START, *_DEAF)
+
+
 def obedient(path: Path) -> Path:
     """A disk whose guest echoes what is typed, and switches off at ``p`` or the power button."""
     return _disk(path, _sector(*_START, *_OBEDIENT))

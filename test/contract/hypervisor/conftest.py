@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from ganeti.base import process, retry
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import DiskTemplate, HypervisorName
-from ganeti.paths import Paths
+from ganeti.paths import ROOTDIR_VARIABLE, Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 QEMU = shutil.which("kvm") or shutil.which("qemu-system-x86_64")
@@ -132,6 +133,9 @@ class Rack:
         if self.name is HypervisorName.FAKE:
             (self.paths.fake_hypervisor / name).unlink()
             return
+        if self.name is HypervisorName.XEN_PVM:
+            (self.directory / "xen" / "domains" / name).unlink()
+            return
         pid = int((self.paths.kvm / "pid" / name).read_text())
         os.kill(pid, signal.SIGKILL)
         assert process.wait_exit(pid, 10)
@@ -152,14 +156,31 @@ class Rack:
 
 def make_rack(name: HypervisorName, tmp_path: Path) -> Rack:
     # Quick and the same everywhere, whatever the machine can do.
-    hvparams = {"kernel_path": "", "accelerator": "tcg"} if name is HypervisorName.KVM else {}
-    return Rack(name, Paths(tmp_path / "root"), tmp_path, hvparams)
+    hvparams: dict[HypervisorName, dict[str, Any]] = {
+        HypervisorName.KVM: {"kernel_path": "", "accelerator": "tcg"},
+        HypervisorName.XEN_PVM: {"kernel_path": __file__},  # any file
+    }
+    return Rack(name, Paths(tmp_path / "root"), tmp_path, hvparams.get(name, {}))
 
 
-@pytest.fixture(params=["fake", pytest.param("kvm", marks=pytest.mark.qemu)])
-def rack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rack]:
+def _stand_in_for_xl(root: Path, world: Path) -> None:
+    """Put ``xl`` where a node that lives in a directory looks for programs first."""
+    program = root / "usr/local/sbin/xl"
+    program.parent.mkdir(parents=True)
+    script = Path(__file__).with_name("stand_in_xl.py")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -S {script} {world} "$@"\n')
+    program.chmod(0o755)
+
+
+@pytest.fixture(params=["fake", "xen-pvm", pytest.param("kvm", marks=pytest.mark.qemu)])
+def rack(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Rack]:
     if request.param == "kvm" and QEMU is None:
         pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    if request.param == "xen-pvm":
+        monkeypatch.setenv(ROOTDIR_VARIABLE, str(tmp_path / "root"))
+        _stand_in_for_xl(tmp_path / "root", tmp_path / "xen")
     made = make_rack(HypervisorName(request.param), tmp_path)
     yield made
     made.close()

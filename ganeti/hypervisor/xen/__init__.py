@@ -1,0 +1,1 @@
+"""Xen through its tool stack ``xl``: paravirtual (PV, PVH) and full virtualisation (HVM)."""

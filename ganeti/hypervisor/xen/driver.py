@@ -1,0 +1,370 @@
+"""The hypervisors xen-pvm and xen-hvm: guests are domains of ``xl``.
+
+What runs is asked of Xen itself, so a restarted node daemon finds everything. The configuration of
+each guest is ``/etc/xen/<instance>``; an HVM guest's holds its VNC password.
+
+Domains are preserved when they power off, so that a guest that ended by itself can be told from
+one that never ran; whoever stops or starts the instance next removes the remains.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import files, retry
+from ganeti.hypervisor import host
+from ganeti.hypervisor.interface import (
+    AttachedDisk,
+    HvParams,
+    Hypervisor,
+    NodeInfo,
+    Traits,
+)
+from ganeti.hypervisor.kvm import pinning
+from ganeti.hypervisor.xen import domain_config, xl
+from ganeti.hypervisor.xen.migration import Mover
+from ganeti.hypervisor.xen.params import (
+    GLOBAL_PARAMS,
+    HvmParams,
+    PvmParams,
+    XenParams,
+    load,
+)
+from ganeti.model.names import RunState
+from ganeti.paths import Paths
+from ganeti.rpc.objects import Console, InstanceInfo, MigrationStatus, NodeInstance
+
+log = logging.getLogger(__name__)
+
+#: Seconds that a guest gets to begin anew after a reboot.
+_REBOOT_WAIT = 60.0
+
+
+class XenHypervisor(Hypervisor):
+    """What both kinds have in common; all guests of Xen are known to both."""
+
+    #: option for guests without drivers that obey Xen: they get the ACPI button
+    _fallback: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, paths: Paths) -> None:
+        super().__init__(paths)
+        self._mover = Mover(paths)
+
+    @abstractmethod
+    def _load(self, values: HvParams) -> XenParams:
+        """Typed parameters; HypervisorError for wrong ones."""
+
+    @abstractmethod
+    def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
+        """The configuration file of a guest."""
+
+    @abstractmethod
+    def _node_files(self, params: XenParams) -> list[tuple[str, str]]:
+        """Names and values of parameters that must be files on the node."""
+
+    # life
+
+    def start(
+        self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
+    ) -> None:
+        text = self._text(instance, disks)
+        domain = self._find(instance.name)
+        if domain is not None and not domain.ended:
+            raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
+        if domain is not None:
+            self._destroy(instance.name)
+        path = self._config_file(instance.name)
+        files.ensure_dir(path.parent, 0o755)
+        files.write_atomic(path, text, mode=0o600)
+        try:
+            xl.run(["create", *(["-p"] if paused else []), str(path)], timeout=xl.SLOW)
+        except errors.HypervisorError:
+            # xl may have built a part of it, and hangs sometimes.
+            self._destroy(instance.name)
+            files.remove(path)
+            raise
+        log.info("instance %s runs", instance.name)
+
+    def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
+        domain = self._find(name)
+        if domain is None:
+            return
+        if not force and not domain.ended:
+            self._shut_down(name, timeout)
+            domain = self._find(name)
+        if domain is not None and (force or domain.ended):
+            self._destroy(name)
+
+    def _shut_down(self, name: str, timeout: float) -> None:
+        wait = ["-w"] if timeout > 0 else []
+        result = xl.attempt(
+            ["shutdown", *self._fallback, *wait, name], timeout=timeout if wait else xl.QUICK
+        )
+        if not result.ok and not result.timed_out and self._find(name) is not None:
+            raise errors.HypervisorError(result.explain())
+
+    def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
+        name = instance.name
+        before = self._find(name)
+        if before is None or before.ended:
+            raise errors.HypervisorError(
+                f"instance {name} cannot be rebooted: it does not run on this node"
+            )
+        xl.run(["reboot", *self._fallback, name])
+
+        def begun() -> bool | None:
+            now = self._find(name)
+            return True if now is not None and now.id != before.id else None
+
+        # Xen tells only whoever asked for events before; a new domain has a new number.
+        if not retry.until(begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
+            raise errors.HypervisorError(
+                f"instance {name} did not begin anew within {_REBOOT_WAIT:.0f} s of its reboot;"
+                " gnt-instance reboot --type=hard ends it and starts it again"
+            )
+
+    def cleanup(self, name: str) -> None:
+        domain = self._find(name)
+        if domain is not None and domain.ended:
+            self._destroy(name)
+            domain = None
+        if domain is None:
+            files.remove(self._config_file(name))
+
+    def _destroy(self, name: str) -> None:
+        """End a domain at once; no error when there is none."""
+        try:
+            xl.run(["destroy", name], timeout=xl.SLOW)
+        except errors.HypervisorError as err:
+            if not xl.is_unknown(err):
+                raise
+
+    # what runs
+
+    def list_names(self) -> list[str]:
+        return sorted(domain.name for domain in self._domains())
+
+    def info(self, name: str) -> InstanceInfo | None:
+        domain = self._find(name)
+        return None if domain is None else _info(domain)
+
+    def info_all(self) -> dict[str, InstanceInfo]:
+        return {domain.name: _info(domain) for domain in self._domains()}
+
+    def _domains(self) -> list[xl.Domain]:
+        """Domains of guests; not those that are just being moved."""
+        return [
+            domain
+            for domain in xl.parse_list(xl.run(["list"]))
+            if domain.name != xl.DOM0 and not xl.is_moving(domain.name)
+        ]
+
+    def _find(self, name: str) -> xl.Domain | None:
+        host.check_instance_name(name)
+        return next((domain for domain in self._domains() if domain.name == name), None)
+
+    # the node
+
+    def node_info(self, params: HvParams) -> NodeInfo:
+        domains = xl.parse_list(xl.run(["list"]))
+        return xl.node_info(xl.parse_info(xl.run(["info"])), domains)
+
+    def verify(self, params: HvParams) -> str | None:
+        try:
+            self.node_info(params)
+        except errors.HypervisorError as err:
+            return f"Xen cannot be used: {errors.text(err)}"
+        return None
+
+    def check_params(self, params: HvParams) -> None:
+        known = self._load(params)
+        pinning.parse(known.cpu_mask)
+        for name, value in self._node_files(known):
+            if not value.startswith("/") or not Path(value).is_file():
+                raise errors.HypervisorError(f"{name}: {value} is no file on this node")
+
+    def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
+        return Console(
+            instance=instance.name,
+            kind="ssh",
+            host=node_name,
+            user="root",
+            command=[xl.PROGRAM, "console", instance.name],
+        )
+
+    # abilities
+
+    def balloon(self, instance: NodeInstance, memory: int) -> None:
+        xl.run(["mem-set", instance.name, str(memory)])
+
+    def powercycle(self) -> None:
+        """Xen's key R reboots the machine at once."""
+        xl.run(["debug-keys", "R"])
+
+    # moves
+
+    def check_migratable(self, instance: NodeInstance) -> None:
+        """A PV guest can only be moved by a Xen that can follow what it writes."""
+        domain = self._find(instance.name)
+        if domain is None or domain.ended:
+            raise errors.HypervisorError(f"instance {instance.name} does not run on this node")
+        if self._needs_shadow(instance) and not xl.has_shadow(xl.parse_info(xl.run(["info"]))):
+            raise errors.HypervisorError(
+                f"instance {instance.name} is a PV guest, and this Xen was built without shadow"
+                " paging (as Debian's is): it cannot be moved while it runs. Fail it over, or"
+                " make it PVH (-H guest_type=pvh)"
+            )
+
+    def _needs_shadow(self, instance: NodeInstance) -> bool:
+        params = self._load(instance.hvparams)
+        return isinstance(params, PvmParams) and params.guest_type == "pv"
+
+    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+        return {}
+
+    def accept(
+        self,
+        instance: NodeInstance,
+        disks: Sequence[AttachedDisk],
+        info: Mapping[str, Any],
+        address: str,
+    ) -> str:
+        if self._find(instance.name) is not None:
+            raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
+        port = self._load(instance.hvparams).migration_port
+        return self._mover.accept(instance.name, address, port)
+
+    def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+        if not live:
+            raise errors.HypervisorError(
+                "xl can only move guests that go on running; use live migration or a failover"
+            )
+        self._mover.send(instance.name, target)
+
+    def migration_status(self, instance: NodeInstance) -> MigrationStatus:
+        return self._mover.status(instance.name)
+
+    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+        if success:
+            self._mover.sent(instance.name)
+            self.cleanup(instance.name)
+        else:
+            self._mover.stop(instance.name)
+
+    def finish_target(
+        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+    ) -> None:
+        if success:
+            self._mover.received(instance.name)
+        else:
+            self._mover.give_up(instance.name)
+
+    def _config_file(self, name: str) -> Path:
+        host.check_instance_name(name)
+        return self.paths.under("/etc/xen") / name
+
+
+def _info(domain: xl.Domain) -> InstanceInfo:
+    return InstanceInfo(
+        memory=domain.memory,
+        vcpus=domain.vcpus,
+        state=RunState.SHUTDOWN if domain.ended else RunState.RUNNING,
+        time=domain.time,
+    )
+
+
+class XenPvmHypervisor(XenHypervisor):
+    """Paravirtual guests: PV, or PVH where the processor helps."""
+
+    traits: ClassVar[Traits] = Traits(can_migrate=True, global_params=GLOBAL_PARAMS)
+    params: ClassVar[type[msgspec.Struct]] = PvmParams
+
+    def _load(self, values: HvParams) -> PvmParams:
+        return load(PvmParams, values)
+
+    def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
+        return domain_config.pvm(instance, disks, self._load(instance.hvparams))
+
+    def _node_files(self, params: XenParams) -> list[tuple[str, str]]:
+        assert isinstance(params, PvmParams)
+        if params.use_bootloader:
+            wanted = {"bootloader_path": params.bootloader_path}
+        else:
+            wanted = {"kernel_path": params.kernel_path}
+            if params.initrd_path:
+                wanted["initrd_path"] = params.initrd_path
+        if params.vif_script:
+            wanted["vif_script"] = params.vif_script
+        return list(wanted.items())
+
+
+class XenHvmHypervisor(XenHypervisor):
+    """Guests that see a whole PC."""
+
+    traits: ClassVar[Traits] = Traits(
+        can_migrate=True, global_params=GLOBAL_PARAMS, needs_port=True
+    )
+    params: ClassVar[type[msgspec.Struct]] = HvmParams
+    _fallback: ClassVar[tuple[str, ...]] = ("-F",)
+
+    def _load(self, values: HvParams) -> HvmParams:
+        return load(HvmParams, values)
+
+    def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
+        params = self._load(instance.hvparams)
+        password = self._password(params)
+        return domain_config.hvm(instance, disks, domain_config.Hvm(params, password))
+
+    def _password(self, params: HvmParams) -> str | None:
+        path = Path(params.vnc_password_file)
+        try:
+            return files.read_text(path).strip()
+        except FileNotFoundError:
+            log.warning("%s does not exist: guests get no VNC display", path)
+            return None
+        except OSError as err:
+            raise errors.HypervisorError(
+                f"vnc_password_file {path} cannot be read: {err.strerror}"
+            ) from err
+
+    def _node_files(self, params: XenParams) -> list[tuple[str, str]]:
+        """The builtin values need not exist: they stand for what this Xen came with."""
+        assert isinstance(params, HvmParams)
+        builtin = HvmParams()
+        names = (
+            "kernel_path", "device_model", "vnc_password_file", "cdrom_image_path", "vif_script"
+        )  # fmt: skip
+        values = [(name, getattr(params, name)) for name in names]
+        return [(name, value) for name, value in values if value != getattr(builtin, name)]
+
+    def check_params(self, params: HvParams) -> None:
+        super().check_params(params)
+        address = self._load(params).vnc_bind_address
+        try:
+            ipaddress.IPv4Address(address)
+        except ValueError as err:
+            raise errors.HypervisorError(
+                f"vnc_bind_address: '{address}' is no IPv4 address"
+            ) from err
+
+    def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
+        known = self._load(params)
+        if not instance.network_port or self._password(known) is None:
+            return super().console(instance, node_name, params)
+        any_address = known.vnc_bind_address == "0.0.0.0"
+        return Console(
+            instance=instance.name,
+            kind="vnc",
+            host=node_name if any_address else known.vnc_bind_address,
+            port=instance.network_port,
+            display=instance.network_port - domain_config.VNC_BASE_PORT,
+        )
+

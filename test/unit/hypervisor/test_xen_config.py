@@ -1,0 +1,180 @@
+"""The configuration file of a domain, and the parameters that it is made of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ganeti import errors
+from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.hypervisor.xen import domain_config
+from ganeti.hypervisor.xen.params import HvmParams, PvmParams, load
+from ganeti.model.names import DiskMode
+from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+
+TABLE = Path(__file__).parents[2] / "recorded" / "xen_params.json"
+#: Parameters that only this implementation has.
+OURS = {"xen-pvm": {"guest_type"}, "xen-hvm": set()}
+
+
+def instance(**changes: Any) -> NodeInstance:
+    facts: dict[str, Any] = {
+        "uuid": "5a3c1f0e-7f4f-4a52-8a36-0d5be6d4a001",
+        "name": "web1.example.com",
+        "primary_node": "node1-uuid",
+        "hypervisor": "xen-pvm",
+        "beparams": {"maxmem": 512, "minmem": 256, "vcpus": 2},
+        "nics": (nic(),),
+        "network_port": 11001,
+    }
+    return NodeInstance(**{**facts, **changes})
+
+
+def nic(**changes: Any) -> NodeNic:
+    facts: dict[str, Any] = {
+        "uuid": "n1", "mac": "aa:00:00:00:00:01", "ip": None,
+        "nicparams": {"mode": "bridged", "link": "xen-br0", "vlan": ""},
+    }  # fmt: skip
+    return NodeNic(**{**facts, **changes})
+
+
+def disk(path: str = "/dev/xenvg/disk0", **changes: Any) -> AttachedDisk:
+    facts: dict[str, Any] = {
+        "uuid": "d1", "dev_type": "plain", "logical_id": ("xenvg", "disk0"), "iv_name": "disk/0",
+        "size": 1024,
+    }  # fmt: skip
+    return AttachedDisk(NodeDisk(**{**facts, **changes}), path)
+
+
+def hvm(params: HvmParams | None = None, password: str | None = "pw", **changes: Any) -> str:
+    guest = domain_config.Hvm(params or HvmParams(), password)
+    return domain_config.hvm(instance(**changes), [disk()], guest)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("xen-pvm", PvmParams), ("xen-hvm", HvmParams)])
+def test_parameters_are_the_documented_ones(name: str, kind: type[msgspec.Struct]) -> None:
+    table = json.loads(TABLE.read_text())[name]
+    found = {field.name: field.default for field in msgspec.structs.fields(kind)}
+    assert set(found) - OURS[name] == set(table)
+    assert {key: found[key] for key in table} == {k: row["default"] for k, row in table.items()}
+    for key, row in table.items():
+        for value in row.get("values", []):
+            load(kind, {key: value})  # type: ignore[type-var]
+        if "values" in row:
+            with pytest.raises(errors.HypervisorError, match=key):
+                load(kind, {key: "something else"})  # type: ignore[type-var]
+
+
+def test_a_paravirtual_guest() -> None:
+    params = PvmParams(kernel_path="/boot/k", initrd_path="/boot/i", cpu_cap=50)
+    assert domain_config.pvm(instance(), [disk()], params).splitlines() == [
+        "type = 'pv'",
+        "name = 'web1.example.com'",
+        "uuid = '5a3c1f0e-7f4f-4a52-8a36-0d5be6d4a001'",
+        "memory = 512",
+        "maxmem = 512",
+        "vcpus = 2",
+        "cap = 50",
+        "cpu_weight = 256",
+        "on_poweroff = 'preserve'",
+        "on_reboot = 'restart'",
+        "on_crash = 'restart'",
+        "kernel = '/boot/k'",
+        "ramdisk = '/boot/i'",
+        "root = '/dev/xvda1'",
+        "extra = 'ro'",
+        "disk = ['format=raw,vdev=sda,access=rw,target=/dev/xenvg/disk0']",
+        "vif = ['mac=aa:00:00:00:00:01,bridge=xen-br0']",
+    ]
+
+
+def test_a_boot_loader_takes_the_place_of_the_kernel() -> None:
+    params = PvmParams(use_bootloader=True, bootloader_path="/usr/bin/pygrub", bootloader_args="-q")
+    text = domain_config.pvm(instance(), [], params)
+    assert "bootloader = '/usr/bin/pygrub'\nbootloader_args = '-q'\n" in text
+    assert "kernel" not in text
+
+
+def test_a_guest_with_help_of_the_processor() -> None:
+    text = domain_config.pvm(instance(), [], PvmParams(guest_type="pvh"))
+    assert text.startswith("type = 'pvh'\n")
+
+
+def test_an_hvm_guest() -> None:
+    lines = hvm().splitlines()
+    for line in (
+        'type = "hvm"', "acpi = 1", "boot = 'cd'", "vnc = 1", "vnclisten = '0.0.0.0'",
+        "vncdisplay = 5101", "vncpasswd = 'pw'",
+        "disk = ['format=raw,vdev=xvda,access=rw,target=/dev/xenvg/disk0']",
+        "vif = ['mac=aa:00:00:00:00:01,bridge=xen-br0,type=ioemu,model=rtl8139']",
+    ):  # fmt: skip
+        assert line in lines
+    assert not [line for line in lines if "override" in line]  # the builtin ones are Xen's own
+
+
+def test_an_hvm_guest_with_emulated_disks_a_cd_and_paravirtual_cards() -> None:
+    params = HvmParams(
+        disk_type="ioemu", cdrom_image_path="/cd.iso", nic_type="paravirtual", pci_pass="a;b",
+        device_model="/opt/qemu",
+    )  # fmt: skip
+    text = hvm(params)
+    assert "'format=raw,vdev=hda,access=rw,target=/dev/xenvg/disk0'" in text
+    assert "'format=raw,vdev=hdc,access=ro,devtype=cdrom,target=/cd.iso'" in text
+    assert "bridge=xen-br0,type=vif'" in text
+    assert "pci = ['a', 'b']" in text
+    assert "device_model_override = '/opt/qemu'" in text
+
+
+def test_without_a_password_there_is_no_display() -> None:
+    text = hvm(password=None)
+    assert "vnc = 0" in text
+    assert "vncdisplay" not in text
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({"mode": "routed", "link": "", "vlan": ""}, "ip=192.0.2.1,script=vif-route"),
+        ({"mode": "openvswitch", "link": "sw0", "vlan": ".5:6"},
+         "ip=192.0.2.1,bridge=sw0.5:6,script=vif-openvswitch"),
+        ({"mode": "bridged", "link": "br0", "vlan": ""}, "ip=192.0.2.1,bridge=br0"),
+    ],
+)  # fmt: skip
+def test_network_cards(params: dict[str, str], expected: str) -> None:
+    card = nic(ip="192.0.2.1", nicparams=params)
+    text = domain_config.pvm(instance(nics=(card,)), [], PvmParams())
+    assert f"vif = ['mac=aa:00:00:00:00:01,{expected}']" in text
+
+
+def test_processors() -> None:
+    one = domain_config.pvm(instance(), [], PvmParams(cpu_mask="0"))
+    assert "cpus = '0'" in one
+    each = domain_config.pvm(instance(), [], PvmParams(cpu_mask="0:all"))
+    assert "cpus = ['0', 'all']" in each
+    with pytest.raises(errors.HypervisorError, match="has 3 masks"):
+        domain_config.pvm(instance(), [], PvmParams(cpu_mask="0:0:0"))
+
+
+@pytest.mark.parametrize("text", ["it's", "a\nkernel = '/evil'", "a\0b"])
+def test_no_value_can_add_a_line(text: str) -> None:
+    with pytest.raises(errors.HypervisorError, match="cannot be given to xl"):
+        domain_config.pvm(instance(), [], PvmParams(kernel_args=text))
+    with pytest.raises(errors.HypervisorError, match="cannot be given to xl"):
+        domain_config.pvm(instance(), [disk(text)], PvmParams())
+
+
+def test_no_value_can_add_an_option_to_a_card() -> None:
+    evil = nic(nicparams={"mode": "bridged", "link": "br0,script=/evil", "vlan": ""})
+    with pytest.raises(errors.HypervisorError, match="cannot be given to xl"):
+        domain_config.pvm(instance(nics=(evil,)), [], PvmParams())
+
+
+def test_read_only_disks_and_too_many() -> None:
+    text = domain_config.pvm(instance(), [disk(mode=DiskMode.RO)], PvmParams(blockdev_prefix="xvd"))
+    assert "vdev=xvda,access=ro" in text
+    with pytest.raises(errors.HypervisorError, match="at most 26 disks"):
+        domain_config.pvm(instance(), [disk()] * 27, PvmParams())
