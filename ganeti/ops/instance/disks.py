@@ -145,8 +145,8 @@ def assemble(
 ) -> list[Device]:
     """Activate disks: on all their nodes without write access, then on the primary with it.
 
-    With ``ignore_secondaries`` a node that is offline or fails is only reported. With
-    ``ignore_size`` the drivers do not compare with the recorded size.
+    A secondary node that is marked offline is only reported; with ``ignore_secondaries`` so is
+    one that fails. With ``ignore_size`` the drivers do not compare with the recorded size.
 
     Raises: whatever a node says; nothing is deactivated again.
     """
@@ -164,7 +164,7 @@ def assemble(
             try:
                 ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, False, index)
             except errors.GanetiError as err:
-                if node.uuid == primary.uuid or not ignore_secondaries:
+                if node.uuid == primary.uuid or not (ignore_secondaries or node.offline):
                     raise
                 ctx.warn(f"{disk.iv_name} is not active on {node.name}: {errors.text(err)}")
     found: list[Device] = []

@@ -80,15 +80,18 @@ def start(
     hvparams: Mapping[str, Any] | None = None,
     beparams: Mapping[str, Any] | None = None,
     paused: bool = False,
+    ignore_secondaries: bool = False,
 ) -> None:
     """Activate the disks and start the guest; the disks go down again if that fails.
+
+    With ``ignore_secondaries`` mirrored disks need no other node than the primary one.
 
     Raises:
         OpExecError: another node runs it, or may run it.
     """
     node = primary(ctx, instance)
     copies.refuse_second(ctx, instance)
-    instance_disks.assemble(ctx, instance)
+    instance_disks.assemble(ctx, instance, ignore_secondaries=ignore_secondaries)
     wire = annotate.instance(
         ctx.config, instance, hvparams=hvparams, beparams=beparams,
         run_epoch=ctx.services.run_epoch(),

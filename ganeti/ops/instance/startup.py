@@ -84,4 +84,5 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
             hvparams=self.hvparams,
             beparams=self.beparams,
             paused=self.op.startup_paused,
+            ignore_secondaries=self.op.force,
         )

@@ -88,7 +88,8 @@ class Takeover:
             return
         ctx.log(f"* starting the instance on the target node {self._target.name}")
         try:
-            power.start(ctx, moved, self._op)
+            # The old primary is the secondary now, and may be what was lost.
+            power.start(ctx, moved, self._op, ignore_secondaries=True)
         except errors.GanetiError as err:
             raise errors.OpExecError(
                 f"instance {instance.name} was failed over to node {self._target.name} but could"

@@ -76,6 +76,12 @@ class Node:
     def start(self, daemon: str) -> None:
         self.ok(daemon, env={"GANETI_TIME_FACTOR": TIME_FACTOR})
 
+    def volumes(self) -> dict[str, int]:
+        """Sizes in MiB of the logical volumes in the group, by path."""
+        listed = self.sh(f"lvs --noheadings --nosuffix --units m -o lv_path,lv_size {VG}")
+        rows = [line.split() for line in listed.splitlines()]
+        return {path: round(float(size)) for path, size in rows}
+
     def log(self, daemon: str, lines: int = 40) -> str:
         return self.sh(f"tail -n {lines} /var/log/ganeti/{daemon}*.log 2>&1 || true")
 
@@ -108,6 +114,21 @@ class Cluster:
         ran = self.ok(f"{line} --no-headers --separator=|", *words)
         return [row.split("|") for row in ran.lines]
 
+    def try_add(
+        self, name: str, template: str, node: Node, *words: str, hypervisor: str = "fake"
+    ) -> Ran:
+        """Add an instance without interfaces on a node; ``words`` tell its disks."""
+        line = f"instance add -t {template} -H {hypervisor} -o noop --no-nics -n {node.name}"
+        return self.gnt(line, *words, name)
+
+    def add(
+        self, name: str, template: str, node: Node, *words: str, hypervisor: str = "fake"
+    ) -> None:
+        """Like :meth:`try_add`; it must succeed."""
+        ran = self.try_add(name, template, node, *words, hypervisor=hypervisor)
+        if ran.code:
+            raise LabError(f"{name} was not added: {ran.err}{ran.out}")
+
     def make(self) -> None:
         """Keys, volume groups, gnt-cluster init, gnt-node add."""
         self.master.sh("ssh-keygen -q -t ed25519 -N '' -C lab -f /tmp/key")
@@ -122,8 +143,10 @@ class Cluster:
     @staticmethod
     def _init_words() -> list[str]:
         words = ["--no-ssh-init", "--no-etc-hosts", "--master-netdev", "xen-br0"]
-        words += ["--enabled-hypervisors", "fake,kvm", "--enabled-disk-templates", "file,diskless"]
-        words += ["--ipolicy-bounds-specs", _BOUNDS, "--ipolicy-std-specs", _STANDARD]
+        words += ["--enabled-hypervisors", "fake,kvm"]
+        words += ["--enabled-disk-templates", "plain,drbd,file,diskless"]
+        words += ["--vg-name", VG, "--ipolicy-bounds-specs", _BOUNDS]
+        words += ["--ipolicy-std-specs", _STANDARD]
         return [*words, "-B", "minmem=64,maxmem=64", CLUSTER]
 
 
