@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ganeti import errors
+from ganeti.base import retry
 from ganeti.hypervisor.kvm import argv, devices, network
 from ganeti.hypervisor.kvm.devices import Device, Drive
 from ganeti.hypervisor.kvm.params import KvmParams
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 #: Seconds a guest may take to give up a device; an idle Linux needs 0.1.
 _UNPLUG_TIMEOUT = 10.0
+_CLOSE_TIMEOUT = 3.0
 _DELETED = ("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
 _HOT_DISKS = ("paravirtual",)
 
@@ -402,12 +404,35 @@ def _lent_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
 
 
 def _close_disk(qmp: Qmp, node: str) -> None:
-    """Close the node's side of a disk if it is open; one that the guest still has stays."""
-    nodes = qmp.command("query-named-block-nodes", {"flat": True})
-    if any(entry.get("node-name") == node for entry in nodes):
-        qmp.command("blockdev-del", {"node-name": node})
+    """Close the node's side of a disk if it is open.
+
+    QEMU takes a device from the guest a moment before it lets go of the disk, and that event may
+    have passed.
+
+    Raises:
+        HypervisorError: it is still in use.
+    """
+    if _opened(qmp, node):
+        retry.until(lambda: _deleted(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
+        if _opened(qmp, node):
+            qmp.command("blockdev-del", {"node-name": node})
     elif any(entry.get("device") == node for entry in qmp.command("query-block")):
         _human(qmp, f"drive_del {node}")
+
+
+def _opened(qmp: Qmp, node: str) -> bool:
+    nodes = qmp.command("query-named-block-nodes", {"flat": True})
+    return any(entry.get("node-name") == node for entry in nodes)
+
+
+def _deleted(qmp: Qmp, node: str) -> bool | None:
+    try:
+        qmp.command("blockdev-del", {"node-name": node})
+    except errors.HypervisorError as err:
+        if "in use" in str(err):
+            return None
+        raise
+    return True
 
 
 def _close_net(qmp: Qmp, name: object) -> None:
