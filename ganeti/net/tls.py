@@ -524,11 +524,12 @@ class Identity:
         context = SSL.Context(method)
         context.set_min_proto_version(SSL.TLS1_2_VERSION)
         context.set_cipher_list(CIPHERS)
-        # No resumption: it would outlive a renewed or revoked certificate.
         context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
-        context.set_options(
-            SSL.OP_NO_COMPRESSION | SSL.OP_NO_TICKET | getattr(SSL, "OP_NO_RENEGOTIATION", 0)
-        )
+        context.set_options(SSL.OP_NO_COMPRESSION | getattr(SSL, "OP_NO_RENEGOTIATION", 0))
+        if verify != SSL.VERIFY_NONE:
+            # No resumption: it would outlive the revoked certificate of a client. Clients that
+            # prove who they are in each request may; tickets mean nothing to a renewed context.
+            context.set_options(SSL.OP_NO_TICKET)
         context.set_verify(verify, _remember_refusal)
         if self.cert_file is not None:
             key, path = self.key_file or self.cert_file, os.fspath(self.cert_file)

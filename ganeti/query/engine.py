@@ -145,12 +145,22 @@ class _Run:
         return rows if names is not None else self._select(after, rows)
 
     def cells(self, rows: Sequence[Any]) -> list[list[Cell]]:
-        if not rows:
-            return []
-        columns = [
-            self._column(name) if field else _unknown for name, field in self._query.columns
-        ]
-        return [[column(row) for column in columns] for row in rows]
+        if not rows or not self._query.columns:
+            return [[] for _ in rows]
+        columns = [self._cells_of(name, field, rows) for name, field in self._query.columns]
+        return list(map(list, zip(*columns, strict=True)))
+
+    def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[Any]) -> list[Cell]:
+        """One column; of all rows, and without live data, it is kept with the snapshot."""
+        if field is None:
+            return [UNKNOWN] * len(rows)
+        kept = self._ctx.tables.columns
+        key = (self._kind.name, field.name)
+        if field.needs or rows is not self._kind.snapshot_rows(self._ctx):
+            return list(map(self._column(name), rows))
+        if key not in kept:
+            kept[key] = list(map(self._column(name), rows))
+        return kept[key]
 
     def _column(self, name: str) -> Column[Any]:
         column = self._columns.get(name)
@@ -180,10 +190,6 @@ class _Run:
             futures = {need: pool.submit(task) for need, task in tasks.items()}
             for need, future in futures.items():
                 self._ctx.live[need] = future.result()
-
-
-def _unknown(_: Any) -> Cell:
-    return UNKNOWN
 
 
 def _checked(fields: Any) -> Iterable[str]:

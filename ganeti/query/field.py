@@ -225,6 +225,10 @@ class Kind(ABC, Generic[R]):
     def rows(self, ctx: Context) -> Sequence[R]:
         """All rows in natural order; the caller does not change the list."""
 
+    def snapshot_rows(self, ctx: Context) -> Sequence[R] | None:
+        """All rows when they are part of the snapshot, the very list; else None."""
+        return None
+
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[R]:
         """The rows with these names, in this order.
 

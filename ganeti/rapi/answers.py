@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -64,6 +65,8 @@ def listed(items: Sequence[bytes]) -> bytes:
 def with_key(name: str, of: str) -> Change:
     """A change that repeats a value inside an object under a second name."""
 
+    # Most objects have the same values.
+    @lru_cache(maxsize=1024)
     def change(text: bytes) -> bytes:
         value = msgspec.json.decode(text)
         if not isinstance(value, dict) or of not in value:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import bench_jobs
 import bench_query
+import bench_rapi
 from measure import Cluster, Figures, create, delay, say, spread, timed
 
 from ganeti import paths
@@ -233,6 +234,11 @@ def large_cluster(directory: Path, nodes: int) -> Figures:
         }
 
 
+def remote_api(directory: Path) -> Figures:
+    with _cluster(directory, 3) as cluster:
+        return bench_rapi.figures(cluster)
+
+
 @contextlib.contextmanager
 def _cluster(directory: Path, nodes: int) -> Iterator[Cluster]:
     say(f"starting {nodes} nodes")
@@ -262,6 +268,7 @@ def main() -> None:
             "three_nodes": lambda: small_cluster(base / "small"),
             "waiting_jobs": lambda: waiting_jobs(base / "waiting"),
             "archived_jobs": lambda: archived_jobs(base / "archived"),
+            "rapi": lambda: remote_api(base / "rapi"),
             "configuration_changes": lambda: bench_jobs.configuration_changes(base),
         }
         if options.large:

@@ -32,6 +32,9 @@ class InstanceKind(Kind[Instance]):
     def rows(self, ctx: Context) -> Sequence[Instance]:
         return ctx.tables.instances
 
+    def snapshot_rows(self, ctx: Context) -> Sequence[Instance]:
+        return ctx.tables.instances
+
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Instance]:
         found, exact = ctx.tables.instance_index.one, ctx.config.instance
         return [found(name) or exact(name) for name in names]

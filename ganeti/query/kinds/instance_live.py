@@ -134,7 +134,16 @@ def _finder(ctx: Context) -> Callable[[Instance], _Place]:
     for answer in answers.values():
         anywhere.update(answer.payload or {})
 
+    # Every live field asks for the place.
+    places: dict[str, _Place] = {}
+
     def find(instance: Instance) -> _Place:
+        place = places.get(instance.uuid)
+        if place is None:
+            place = places[instance.uuid] = look(instance)
+        return place
+
+    def look(instance: Instance) -> _Place:
         node = nodes.get(instance.primary_node)
         if node is None or instance.forthcoming:
             return _RESERVED

@@ -65,10 +65,19 @@ def _filled(ctx: Context) -> Callable[[Instance, Nic], Mapping[str, Any]]:
     """Complete parameters of a card; those of its network depend on the primary node's group."""
     config = ctx.config
     nodes = config.nodes
+    # Most cards have nothing of their own, so that all in one network and group are alike.
+    inherited: dict[tuple[str | None, str | None], Mapping[str, Any]] = {}
 
     def filled(instance: Instance, nic: Nic) -> Mapping[str, Any]:
         node = nodes.get(instance.primary_node) if nic.network else None
-        return config.nicparams_for(nic.nicparams, nic.network, node.group if node else None)
+        group = node.group if node else None
+        if nic.nicparams:
+            return config.nicparams_for(nic.nicparams, nic.network, group)
+        known = inherited.get((nic.network, group))
+        if known is None:
+            known = config.nicparams_for({}, nic.network, group)
+            inherited[nic.network, group] = known
+        return known
 
     return filled
 
@@ -81,7 +90,7 @@ def _param(name: str, only_mode: NicMode | None = None) -> Callable[[Context], N
     """A parameter of a card; None for cards of another mode than ``only_mode``."""
 
     def make(ctx: Context) -> NicValue:
-        filled = _filled(ctx)
+        filled = ctx.shared(_filled)
 
         def value(instance: Instance, nic: Nic) -> Any:
             params = filled(instance, nic)

@@ -27,6 +27,9 @@ class NodeKind(Kind[Node]):
     def rows(self, ctx: Context) -> Sequence[Node]:
         return ctx.tables.nodes
 
+    def snapshot_rows(self, ctx: Context) -> Sequence[Node]:
+        return ctx.tables.nodes
+
     def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Node]:
         found, exact = ctx.tables.node_index.one, ctx.config.node
         return [found(name) or exact(name) for name in names]
