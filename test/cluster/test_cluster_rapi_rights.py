@@ -1,0 +1,314 @@
+"""Who may do what over the remote API: every route, every kind of user, tokens and their scope."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import stat
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from local_cluster import Cluster, wait_for
+from rapi_daemon import RapiDaemon
+
+from ganeti.rapi.identity import permission_of
+from ganeti.rapi.routes import ROUTES
+
+USERS = """\
+nobody pw
+reader pw read
+writer pw write
+admin2 pw @admin
+operator pw @operator
+starter pw +instance.startup
+family pw instance.*
+careful pw write,-instance.*
+"""
+#: Kind of user -> which routes it may use: by access list and name of the single permission.
+MAY = {
+    "anonymous": lambda access, name: not access,
+    "nobody": lambda access, name: not access,
+    "reader": lambda access, name: not access or "read" in access,
+    "writer": lambda access, name: True,
+    "admin2": lambda access, name: True,
+    "operator": lambda access, name: not access or "read" in access or name in {
+        "instance.startup", "instance.shutdown", "instance.reboot", "instance.migrate",
+        "instance.failover", "instance.console", "job.wait", "job.cancel"},
+    "starter": lambda access, name: not access or name == "instance.startup",
+    "family": lambda access, name: not access or name.startswith("instance."),
+    "careful": lambda access, name: not access or not name.startswith("instance."),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def rapi(cluster: Cluster) -> RapiDaemon:
+    made = RapiDaemon(cluster)
+    path = made.paths.rapi_users
+    path.write_text(path.read_text() + USERS)
+    wait_for(lambda: f"{len(USERS.splitlines()) + 1} users" in made.log(), "users file is followed")
+    for name, node in (("web1.example.com", "node2"), ("web2.example.com", "node3")):
+        assert cluster.add(name, node=node).code == 0
+    return made
+
+
+def concrete(path: str) -> str:
+    return re.sub(r"\{(disk|job_id)\}", "999999", re.sub(r"\{(?!disk|job_id)\w+\}", "nosuch", path))
+
+
+@pytest.mark.parametrize("who", MAY)
+def test_every_route_lets_in_whom_it_should(rapi: RapiDaemon, who: str) -> None:
+    """What is allowed goes on to arguments, of which one is wrong, so that nothing happens."""
+    credentials = None if who == "anonymous" else (who, "pw")
+    wrong = []
+    for route in ROUTES:
+        path = concrete(route.path) + "?nonsense=1"
+        got = rapi.ask(route.method, path, credentials, read=route.path != "/2/events")
+        refused = 401 if who == "anonymous" else 403
+        allowed = MAY[who](route.access, permission_of(route.method, route.path))
+        if (got.status == refused) == allowed or (not allowed and got.status != refused):
+            wrong.append((route.method, route.path, got.status))
+    assert wrong == []
+    assert len(ROUTES) > 80
+
+
+def test_a_wrong_password_gets_in_nowhere(rapi: RapiDaemon) -> None:
+    for route in ROUTES:
+        got = rapi.ask(route.method, concrete(route.path), ("writer", "wrong"),
+                       source=rapi.fresh_address())  # fmt: skip
+        assert got.status == 401, route.path
+        assert got.headers["www-authenticate"] == 'Basic realm="Ganeti Remote API"'
+        assert set(got.value) == {"code", "message", "explain"}
+
+
+# guessing
+
+
+def test_guesses_from_one_address_are_slowed_down_for_it_alone(rapi: RapiDaemon) -> None:
+    guesser = rapi.fresh_address()
+    seen = [
+        rapi.ask("GET", "/2/info", ("writer", f"guess{number}"), source=guesser)
+        for number in range(200)
+    ]
+    counts = {status: sum(got.status == status for got in seen) for status in (401, 429)}
+    assert counts[401] + counts[429] == 200
+    assert counts[401] <= 6
+    assert int(seen[-1].headers["retry-after"]) >= 1
+    # The right password does not help in the meantime, and nobody else notices.
+    assert rapi.ask("GET", "/2/info", ("writer", "pw"), source=guesser).status == 429
+    began = time.monotonic()
+    assert rapi.ask("GET", "/2/info", ("writer", "pw")).status == 200
+    assert time.monotonic() - began < 2
+    log = rapi.log() + rapi.log("rapi-access.log")
+    assert guesser in log
+    assert "guess1" not in log
+    assert rapi.password not in log
+
+
+def test_unknown_users_cannot_be_told_from_known_ones_by_time(rapi: RapiDaemon) -> None:
+    def seconds(user: str) -> float:
+        measured = []
+        for _ in range(12):
+            address = rapi.fresh_address()
+            began = time.perf_counter()
+            assert rapi.ask("GET", "/2/info", (user, "wrong"), source=address).status == 401
+            measured.append(time.perf_counter() - began)
+        return statistics.median(measured)
+
+    seconds("writer")
+    bcrypt, plain, unknown = seconds(rapi.user), seconds("writer"), seconds("ghost")
+    assert 0.5 < plain / unknown < 2
+    assert 0.5 < bcrypt / unknown < 2
+
+
+# the users file
+
+
+def test_a_broken_file_changes_nothing_and_no_request_is_lost(rapi: RapiDaemon) -> None:
+    path = rapi.paths.rapi_users
+    good = path.read_text()
+    with rapi.client(username="writer", password="pw") as client:
+        path.write_text(good.replace("reader pw read", "reader pw raed") + "late pw read\n")
+        wait_for(lambda: "'raed' is no permission" in rapi.log(), "the error is told")
+        assert "line 3: user 'reader'" in rapi.log()
+        assert client.GetInfo()["name"] == "cluster.example.com"
+        assert rapi.ask("GET", "/2/info", ("late", "pw"), source=rapi.fresh_address()).status == 401
+        for number in range(30):
+            path.write_text(f"{good}late{number} pw read\n")
+            assert client.GetVersion() == 2
+        wait_for(
+            lambda: rapi.ask("GET", "/2/info", ("late29", "pw"),
+                             source=rapi.fresh_address()).status == 200,
+            "the file counts again",
+        )  # fmt: skip
+    path.write_text(good)
+
+
+def test_the_password_of_the_cluster_tool_is_for_its_owner_only(rapi: RapiDaemon) -> None:
+    for path in (rapi.cluster.directory / "rapi-password", rapi.paths.rapi_users):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o007 == 0
+
+
+# tokens
+
+
+def test_a_token_works_until_it_is_revoked_or_over(rapi: RapiDaemon) -> None:
+    token = rapi.gnt("gnt-rapi token add --permissions read --expires 1h ci").out.strip()
+    ask = lambda **more: rapi.ask("GET", "/2/query/node?fields=name", **more)  # noqa: E731
+    wait_for(lambda: ask(who=token, source=rapi.fresh_address()).status == 200, "token is known")
+    assert ask(who=("whoever", token)).status == 200
+    assert rapi.ask("PUT", "/2/redistribute-config", token).status == 403
+    assert "token:ci" in rapi.log("rapi-access.log")
+    assert token not in rapi.log() + rapi.log("rapi-access.log")
+    for node in ("node2", "node3"):
+        copy = rapi.cluster.paths(node).rapi_tokens
+        assert copy.read_text() == rapi.paths.rapi_tokens.read_text()
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    rapi.gnt("gnt-rapi token revoke ci")
+    wait_for(lambda: ask(who=token, source=rapi.fresh_address()).status == 401, "revocation")
+    short = rapi.gnt("gnt-rapi token add --permissions read --expires 1s short").out.strip()
+    wait_for(lambda: ask(who=short, source=rapi.fresh_address()).status == 401, "end")
+
+
+def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
+    rapi.cluster.ok("instance add-tags", "web1.example.com", "mine")
+    token = rapi.gnt("gnt-rapi token add --permissions write --tag mine tenant").out.strip()
+    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+             "token is known")  # fmt: skip
+    ask = lambda method, path, **more: rapi.ask(method, path, token, **more)  # noqa: E731
+    names = [item["id"] for item in ask("GET", "/2/instances").value]
+    assert names == ["web1.example.com"]
+    assert len(ask("GET", "/2/instances?bulk=1").value) == 1
+    assert ask("GET", "/2/instances/web1.example.com").status == 200
+    assert ask("GET", "/2/instances/web2.example.com").status == 404
+    assert ask("GET", "/2/nodes").value == []
+    found = ask("PUT", "/2/query/instance", body={"fields": ["name"], "qfilter": None}).value
+    assert found["data"] == [[[0, "web1.example.com"]]]
+    sly = {"fields": ["name"], "qfilter": ["|", ["==", "name", "web2.example.com"],
+                                           ["==", "name", "web1.example.com"]]}  # fmt: skip
+    assert len(ask("PUT", "/2/query/instance", body=sly).value["data"]) == 1
+    job = ask("PUT", "/2/instances/web1.example.com/shutdown").value
+    done = ask("GET", f"/2/jobs/{job}/wait?timeout=20").value
+    assert done["status"] == "success"
+    assert [item["id"] for item in ask("GET", "/2/jobs").value] == [job]
+    foreign = rapi.admin("PUT", "/2/instances/web2.example.com/shutdown").value
+    refused = [
+        ask("GET", f"/2/jobs/{foreign}"),
+        ask("GET", f"/2/jobs/{foreign}/wait"),
+        ask("DELETE", f"/2/jobs/{foreign}"),
+        ask("PUT", "/2/instances/web2.example.com/shutdown"),
+        ask("DELETE", "/2/instances/web2.example.com"),
+        ask("GET", "/2/instances/web2.example.com/tags"),
+        ask("POST", "/2/nodes/node2.example.com/powercycle"),
+        ask("PUT", "/2/modify", body={"candidate_pool_size": 3}),
+        ask("PUT", "/2/redistribute-config"),
+        ask("GET", "/2/filters"),
+        ask("GET", "/2/networks"),
+        ask("GET", "/2/query/lock?fields=name"),
+        ask("GET", "/2/events"),
+        ask("POST", "/2/instances", body={
+            "__version__": 1, "mode": "create", "name": "web3.example.com", "os": "noop",
+            "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node2.example.com"}),
+    ]  # fmt: skip
+    assert [got.status for got in refused] == [403] * len(refused)
+    assert "limited to tag 'mine'" in refused[0].value["message"]
+
+
+def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon) -> None:
+    cluster = rapi.cluster
+    cluster.ok("group add", "side")
+    cluster.ok("group assign-nodes --force", "side", "node3.example.com")
+    token = rapi.gnt("gnt-rapi token add --permissions write --group side half").out.strip()
+    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+             "token is known")  # fmt: skip
+    ids = lambda path: [item["id"] for item in rapi.ask("GET", path, token).value]  # noqa: E731
+    assert ids("/2/nodes") == ["node3.example.com"]
+    assert ids("/2/instances") == ["web2.example.com"]
+    assert [item["name"] for item in rapi.ask("GET", "/2/groups", token).value] == ["side"]
+    assert rapi.ask("GET", "/2/nodes/node2.example.com", token).status == 404
+    for method, path, body in (
+        ("POST", "/2/nodes/node2.example.com/modify", {"drained": True}),
+        ("PUT", "/2/groups/default/modify", {}),
+        ("DELETE", "/2/groups/side", None),
+        ("PUT", "/2/instances/web1.example.com/startup", None),
+    ):
+        assert rapi.ask(method, path, token, body=body).status == 403, path
+    got = rapi.ask("POST", "/2/instances", token, body={
+        "__version__": 1, "mode": "create", "name": "web4.example.com", "os": "noop",
+        "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node3.example.com",
+    })  # fmt: skip
+    assert got.status == 200
+    done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=20", token).value
+    assert done["status"] == "success"
+
+
+# starting and stopping
+
+
+def test_sighup_and_a_clean_stop(rapi: RapiDaemon) -> None:
+    pid = rapi.pid()
+    os.kill(pid, signal.SIGHUP)
+    assert rapi.admin("GET", "/2/info").status == 200
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
+    assert "Remote API stops" in rapi.log()
+    refused = rapi.start("-b", "0.0.0.0", "--no-ssl")
+    assert refused.code == 2
+    assert "in the clear" in refused.err
+    assert rapi.start("--require-authentication").code == 0
+    assert rapi.ask("GET", "/2/nodes").status == 401
+    assert rapi.admin("GET", "/2/nodes").status == 200
+    assert "already running" in rapi.start().err
+    assert rapi.pid() != pid
+
+
+def test_other_nodes_have_no_remote_api(rapi: RapiDaemon) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "ganeti.rapi.daemon"],
+        env=rapi.cluster.env("node2"), capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert result.returncode == 11
+    assert "node1.example.com" in result.stderr
+
+
+@contextmanager
+def passable(directory: Path) -> Iterator[None]:
+    """Let other users through to a directory below the one of the tests."""
+    closed = [(path, path.stat().st_mode) for path in directory.parents
+              if path.owner() == directory.owner() and not path.stat().st_mode & 0o001]  # fmt: skip
+    for path, mode in closed:
+        path.chmod(mode | 0o011)
+    try:
+        yield
+    finally:
+        for path, mode in closed:
+            path.chmod(mode)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.getuid() != 0, reason="giving up root needs root")
+def test_the_daemon_gives_up_root(rapi: RapiDaemon) -> None:
+    os.kill(rapi.pid(), signal.SIGTERM)
+    wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
+    with passable(rapi.cluster.directory):
+        started = rapi.start("--user", "nobody")
+        assert started.code == 0, started.err
+        status = Path(f"/proc/{rapi.pid()}/status").read_text()
+        assert re.search(r"^Uid:\s+(?!0\b)(\d+)\s+\1\s+\1", status, re.MULTILINE)
+        assert rapi.ask("GET", "/version").status == 200
+        users = rapi.paths.rapi_users
+        users.write_text(users.read_text() + "last pw read\n")
+        wait_for(lambda: rapi.ask("GET", "/2/info", ("last", "pw"),
+                                  source=rapi.fresh_address()).status != 401, "users are followed")
+        os.kill(rapi.pid(), signal.SIGTERM)
+        wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
+    assert rapi.start().code == 0
+    with socket.create_connection((rapi.host, rapi.port), 5):
+        pass
