@@ -20,6 +20,7 @@ MASTER_NODE: Final = "master_node"
 MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
 PRIMARY_IP_FAMILY: Final = "primary_ip_family"
 FILE_STORAGE_DIR: Final = "file_storage_dir"
+GLUSTER_STORAGE_DIR: Final = "gluster_storage_dir"
 SHARED_FILE_STORAGE_DIR: Final = "shared_file_storage_dir"
 
 _GENERAL: Final = (
@@ -27,7 +28,7 @@ _GENERAL: Final = (
     "cluster_tags",
     "enabled_user_shutdown",
     FILE_STORAGE_DIR,
-    "gluster_storage_dir",
+    GLUSTER_STORAGE_DIR,
     "hypervisor_list",
     "instance_list",
     "maintain_node_health",

@@ -58,7 +58,9 @@ class Disks:
             directory = (context.ssconf(key) or "").strip()
             if directory and Path(local(directory)) not in roots:
                 roots.append(Path(local(directory)))
-        return Environment(context.paths, self._own_uuid(), tuple(roots))
+        found = Environment(context.paths, self._own_uuid(), tuple(roots))
+        gluster = (context.ssconf(ssconf_keys.GLUSTER_STORAGE_DIR) or "").strip()
+        return replace(found, gluster_dir=Path(local(gluster or str(found.gluster_dir))))
 
     def _own_uuid(self) -> str:
         listed = self._context.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)
@@ -107,7 +109,7 @@ class Disks:
         if size <= 0:
             raise errors.ParameterError(f"disk {disk.uuid} cannot have {size} MiB")
         new = self.device(disk, exclusive_storage=exclusive_storage)
-        if new.attach():
+        if new.attach() and not new.traits.must_adopt:
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid} is not created: {new.path} exists already"
             )
@@ -139,7 +141,7 @@ class Disks:
     ) -> None:
         try:
             old = self.device(disk)
-            self._unlink(old.path)
+            self._unlink_device(old)
             old.remove()
             log.info("removed disk %s at %s", disk.uuid, old.path)
         except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
@@ -179,7 +181,7 @@ class Disks:
 
     def _shutdown(self, disk: NodeDisk, env: Environment) -> None:
         found = device(disk, env)
-        self._unlink(found.path)
+        self._unlink_device(found)
         found.shutdown()
         for child in disk.children:
             self._shutdown(child, env)
@@ -363,6 +365,12 @@ class Disks:
                 fresh.unlink()
             raise errors.BlockDeviceError(f"cannot make {link}: {err.strerror}") from err
         return str(link)
+
+    def _unlink_device(self, found: Device) -> None:
+        """Remove the links that lead to a disk."""
+        if found.traits.found_by_attach:
+            found.attach()
+        self._unlink(found.path)
 
     def _unlink(self, target: str) -> None:
         """Remove the links that lead to a device."""

@@ -29,7 +29,6 @@ from ganeti.storage.drbd import host
 
 #: Checks for parts that this version does not have.
 _ABSENT: Final = {
-    "gluster-storage-path": "Gluster",
     "nodelist": "SSH between nodes",
     "ssh-clutter": "SSH between nodes",
     "ssh-setup": "SSH between nodes",
@@ -65,6 +64,7 @@ class Verifier:
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "file-storage-path": self._storage_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
+            "gluster-storage-path": self._mount_point,
             "hvinfo": self._hypervisor_info,
             "hvparms": self._hypervisor_params,
             "hypervisor": self._hypervisors,
@@ -141,6 +141,15 @@ class Verifier:
             return errors.text(err)
         if not Path(directory).is_dir():
             return f"directory {directory} does not exist"
+        return None
+
+    def _mount_point(self, path: Any, _hv: dict[str, Json]) -> str | None:
+        """null, or why the Gluster volume cannot be mounted there"""
+        directory = Path(self._context.paths.local(_shaped(path, str)))
+        if not directory.is_absolute():
+            return f"{directory} is no full path"
+        if directory.exists() and not directory.is_dir():
+            return f"{directory} is no directory"
         return None
 
     def _allowed_paths(self, _arg: Any, _hv: dict[str, Json]) -> list[str]:

@@ -43,7 +43,9 @@ class ExtDevice(Device):
     Every method runs one script, in the directory of the provider, and blocks until it ends.
     """
 
-    traits: ClassVar[Traits] = Traits(shared=True, takes_options=True)
+    traits: ClassVar[Traits] = Traits(
+        shared=True, takes_options=True, found_by_attach=True
+    )
     params: ClassVar[type[msgspec.Struct]] = ExtParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:

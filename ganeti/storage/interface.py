@@ -37,6 +37,8 @@ class Traits:
     must_adopt: bool = False
     #: a disk may have keys that only its template knows, see ``PlanRequest.options``
     takes_options: bool = False
+    #: only :meth:`Device.attach` finds out the device, and so ``path``
+    found_by_attach: bool = False
     #: number of nodes an instance with such disks needs
     nodes_needed: int = 1
 
@@ -50,6 +52,8 @@ class Environment:
     node_uuid: str = ""
     #: directories that may hold file disks (cluster directories and file-storage-paths)
     file_roots: tuple[Path, ...] = ()
+    #: where the Gluster volume is mounted
+    gluster_dir: Path = Path("/var/run/ganeti/gluster")
     #: each disk has its physical volumes for itself (node parameter ``exclusive_storage``)
     exclusive_storage: bool = False
 

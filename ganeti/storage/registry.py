@@ -11,10 +11,13 @@ from ganeti.storage.interface import Device, Environment
 TEMPLATES: Registry[type[Device]] = Registry(
     "disk template",
     {
+        "blockdev": "ganeti.storage.block:BlockDevice",
         "drbd": "ganeti.storage.drbd.device:DrbdDevice",
         "ext": "ganeti.storage.external:ExtDevice",
         "file": "ganeti.storage.file:FileDevice",
+        "gluster": "ganeti.storage.gluster:GlusterDevice",
         "plain": "ganeti.storage.lvm.device:LvmDevice",
+        "rbd": "ganeti.storage.rbd:RbdDevice",
         "sharedfile": "ganeti.storage.shared_file:SharedFileDevice",
     },
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 import loop_lvm
 import loop_provider
 import msgspec
+import network_storage
 import pytest
 
 from ganeti import errors
@@ -32,7 +33,9 @@ UUID = "0d5f8a1e-7c1b-4f6e-9d0a-3b2c1d4e5f60"
 FACTS = {
     "ext": (False, True, False, True),
     "file": (True, False, False, True),
+    "gluster": (False, True, False, True),
     "plain": (False, False, False, True),
+    "rbd": (False, True, False, True),
     "sharedfile": (True, True, False, True),
 }
 
@@ -46,6 +49,7 @@ class Bench:
     file_dir: str = ""
     vg: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    undo: Callable[[], object] = lambda: None
 
     def plan(self, index: int = 0, instance: str = "web1.example.com") -> tuple[str, ...]:
         driver = registry.TEMPLATES.get(self.template)
@@ -85,36 +89,66 @@ def _volumes(template: str, _tmp_path: Path) -> Bench:
 
 
 def _provider(template: str, tmp_path: Path) -> Bench:
-    reason = loop_lvm.why_not()
-    if reason:
-        pytest.skip(reason)
+    _need_devices()
     paths = Paths(tmp_path)
     directory = paths.extstorage_search_path[0] / "array"
     loop_provider.install(directory, tmp_path / "volumes")
     return Bench(template, Environment(paths), options={"provider": "array"})
 
 
+def _images(template: str, tmp_path: Path) -> Bench:
+    _need_devices()
+    network_storage.install_rbd(tmp_path, tmp_path / "ceph")
+    return Bench(template, Environment(Paths(tmp_path)))
+
+
+def _mounted(template: str, tmp_path: Path) -> Bench:
+    _need_devices()
+    network_storage.install_gluster(tmp_path, tmp_path / "calls")
+    env = Environment(Paths(tmp_path), gluster_dir=tmp_path / "mnt")
+    return Bench(template, env, undo=lambda: loop_lvm.run("umount", str(env.gluster_dir)))
+
+
+def _need_devices() -> None:
+    reason = loop_lvm.why_not()
+    if reason:
+        pytest.skip(reason)
+
+
 #: Template -> how its bench is made.
 BENCHES: dict[str, Callable[[str, Path], Bench]] = {
     "ext": _provider,
     "file": _files,
+    "gluster": _mounted,
+    "rbd": _images,
     "sharedfile": _files,
 }
 if os.environ.get("GANETI_TEST_VG"):
     BENCHES["plain"] = _volumes
 
 #: Templates that need more than any machine has -> where they are tried.
-ELSEWHERE = {"drbd": "test/unit/storage/test_drbd_device.py and test/hosts", "plain": "test/hosts"}
+ELSEWHERE = {
+    "blockdev": "test/unit/storage/test_block_device.py, as it makes no disks",
+    "drbd": "test/unit/storage/test_drbd_device.py and test/hosts",
+    "plain": "test/hosts",
+}
+#: Templates whose commands are found in the directory of the node.
+STAND_INS = ("gluster", "rbd")
 
 
 @pytest.fixture(params=sorted(BENCHES))
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+def bench(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Bench]:
+    if request.param in STAND_INS:
+        monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     made = BENCHES[request.param](request.param, tmp_path)
     try:
         yield made
     finally:
         for index in (0, 1, OTHER):
             made.device(index).remove()
+        made.undo()
 
 
 def test_every_template_is_tried_somewhere() -> None:
