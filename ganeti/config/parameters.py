@@ -19,7 +19,6 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.names import DiskTemplate, NicMode
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
-from ganeti.storage.registry import TEMPLATES
 
 #: Disk templates whose disks are logical volumes.
 LVM_TEMPLATES = frozenset({"plain", "drbd"})
@@ -43,17 +42,12 @@ def refuse(text: str) -> errors.OpPrereqError:
 
 
 def templates(chosen: Sequence[str]) -> tuple[str, ...]:
-    """Disk templates to enable, each once; OpPrereqError for unknown ones or without driver."""
+    """Disk templates to enable, each once; OpPrereqError for unknown ones."""
     if not chosen:
         raise refuse("at least one disk template must be enabled")
     for name in chosen:
         if name not in set(DiskTemplate):
             raise refuse(f"unknown disk template '{name}'; known are {', '.join(DiskTemplate)}")
-        if name != DiskTemplate.DISKLESS and name not in TEMPLATES:
-            raise refuse(
-                f"disk template '{name}' has no driver in this version; built are"
-                f" diskless, {', '.join(TEMPLATES.names())}"
-            )
     return tuple(dict.fromkeys(str(name) for name in chosen))
 
 

@@ -47,7 +47,7 @@ def test_settings(cluster: Cluster, words: str, key: str, value: str) -> None:
         ("", "Nothing to change"),
         ("-m zz:00:00", "zz:00:00"),
         ("--enabled-hypervisors chroot", "chroot"),
-        ("--enabled-disk-templates rbd", "rbd"),
+        ("--enabled-disk-templates floppy", "floppy"),
         ("--enabled-disk-templates nosuch", "nosuch"),
         ("-B minmem=4096", "maxmem"),
         ("-H fake:colour=red", "colour"),

@@ -146,7 +146,6 @@ def test_choices_that_make_no_sense_are_refused_in_words() -> None:
     refused("unknown NIC parameter 'bridge'", nicparams={"bridge": "br0"})
     refused("unknown node parameter 'port'", ndparams={"port": 1})
     refused("unknown disk template 'floppy'", enabled_disk_templates=["floppy"])
-    refused("has no driver in this version", enabled_disk_templates=["gluster"])
     refused("unknown disk template 'floppy' in disk", diskparams={"floppy": {}})
     refused("unknown parameter 'rate' of disk template drbd", diskparams={"drbd": {"rate": 1}})
     refused(r"stripes.* of .*plain: ", diskparams={"plain": {"stripes": "many"}})

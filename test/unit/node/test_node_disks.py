@@ -234,5 +234,5 @@ def test_directories_elsewhere_are_refused(node: Node, paths: Paths) -> None:
 
 
 def test_a_template_without_driver_is_named(node: Node, paths: Paths) -> None:
-    with pytest.raises(errors.ParameterError, match="rbd"):
-        node.blockdev_find(disk(paths, dev_type="rbd"))
+    with pytest.raises(errors.ParameterError, match="diskless"):
+        node.blockdev_find(disk(paths, dev_type="diskless"))

@@ -63,7 +63,7 @@ def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: Node) ->
         jsonio.dumps(answer)
 
 
-@pytest.mark.parametrize("name", ["nosuch", "", "gluster-storage-path", "ssh-setup"])
+@pytest.mark.parametrize("name", ["nosuch", "", "ssh-setup"])
 def test_what_is_not_checked_is_answered_with_a_text(node: Node, name: str) -> None:
     assert str(check(node, name, None)).startswith("not checked:")
 

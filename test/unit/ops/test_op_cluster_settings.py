@@ -50,7 +50,7 @@ def test_values(change: dict[str, Any], expected: dict[str, Any]) -> None:
     [
         ({"enabled_hypervisors": []}, "at least one"),
         ({"enabled_hypervisors": ["chroot"]}, "chroot"),
-        ({"enabled_disk_templates": ["rbd"]}, "rbd"),
+        ({"enabled_disk_templates": ["floppy"]}, "floppy"),
         ({"hvparams": {"zen": {}}}, "zen"),
         ({"hvparams": {"fake": {"colour": 1}}}, "colour"),
         ({"os_hvp": {"noop": {"fake": {"migration_mode": "live"}}}}, "whole cluster"),
