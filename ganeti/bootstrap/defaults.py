@@ -14,7 +14,7 @@ from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import DiskTemplate, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 
@@ -82,7 +82,7 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
             settings.enabled_disk_templates or DEFAULT_TEMPLATES
         ),
         "volume_group_name": settings.vg_name or None,
-        "drbd_usermode_helper": settings.drbd_helper or None,
+        "drbd_usermode_helper": settings.drbd_helper or _default_helper(settings),
         "file_storage_dir": settings.file_storage_dir or FILE_STORAGE_DIR,
         "shared_file_storage_dir": settings.shared_file_storage_dir
         or SHARED_FILE_STORAGE_DIR,
@@ -115,6 +115,11 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
     ):
         chosen[name] = getattr(settings, name)
     return chosen
+
+
+def _default_helper(settings: InitSettings) -> str | None:
+    """A program that does nothing: the cluster manager decides, not the kernel."""
+    return "/bin/true" if DiskTemplate.DRBD in (settings.enabled_disk_templates or ()) else None
 
 
 def _parameters(settings: InitSettings) -> dict[str, Any]:

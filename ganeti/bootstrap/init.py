@@ -13,10 +13,12 @@ from ganeti.bootstrap import daemons, defaults
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import ssconf
 from ganeti.model import base
+from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
 from ganeti.paths import Paths
+from ganeti.storage.drbd import host as host_drbd
 
 
 def init_cluster(settings: InitSettings) -> list[str]:
@@ -51,6 +53,7 @@ def init_cluster(settings: InitSettings) -> list[str]:
             where.local(cluster.shared_file_storage_dir),
             cluster.enabled_disk_templates,
         )
+        _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
         files.write_atomic(where.config_file, jsonio.dumps(base.to_wire(data)), mode=0o640)
         undo.callback(daemons.stop, constants.NODED, where)
@@ -59,6 +62,23 @@ def init_cluster(settings: InitSettings) -> list[str]:
         problems = daemons.start_master(where)
         undo.pop_all()
     return problems
+
+
+def _mirrors(where: Paths, cluster: Cluster) -> None:
+    """With template drbd the module must be loaded here and call the chosen program."""
+    if DiskTemplate.DRBD not in cluster.enabled_disk_templates:
+        return
+    try:
+        found = host_drbd.helper(where)
+    except errors.BlockDeviceError as err:
+        raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.ENVIRON) from err
+    wanted = cluster.drbd_usermode_helper
+    if found != wanted:
+        raise errors.OpPrereqError(
+            f"the DRBD module of this node has the user-mode helper {found}, not {wanted}: load it"
+            f" with usermode_helper={wanted}, or choose another with --drbd-usermode-helper",
+            errors.ErrorCode.ENVIRON,
+        )
 
 
 def _check_new(where: Paths) -> None:

@@ -189,8 +189,18 @@ def disk(
             for key, value in given.items()
             if value != params.VALUE_DEFAULT
         }
-        result[str(name)] = merge(result.get(str(name), {}), given, own)
+        result[str(name)] = _sensible(str(name), merge(result.get(str(name), {}), given, own))
     return {name: values for name, values in result.items() if values}
+
+
+def _sensible(template: str, values: Params) -> Params:
+    """The same parameters, if the template's driver can do something with them."""
+    if template in TEMPLATES:
+        try:
+            msgspec.convert(values, TEMPLATES.get(template).params)
+        except msgspec.ValidationError as err:
+            raise errors.ParameterError(f"disk template {template}: {err}") from err
+    return values
 
 
 def cluster_disk(

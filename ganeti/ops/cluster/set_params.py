@@ -14,7 +14,7 @@ from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops import candidates, policy
@@ -108,6 +108,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
                 )
             )
         yield from self._missing_groups(config, nodes)
+        yield from self._wrong_helpers(config, nodes)
 
     def _missing_groups(self, config: Config, nodes: list[Node]) -> Iterator[str]:
         """Nodes without the volume group that their disks shall come to lie in."""
@@ -123,6 +124,22 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         without = [answer.node.name for answer in good if group not in answer.get()]
         if without:
             yield f"there is no volume group '{group}' on {join_names(without)}"
+
+    def _wrong_helpers(self, config: Config, nodes: list[Node]) -> Iterator[str]:
+        """Nodes whose DRBD module calls another program than the one that is set."""
+        old, new = config.cluster, self.after.cluster
+        helper = new.drbd_usermode_helper
+        uses, used = (DiskTemplate.DRBD in each.enabled_disk_templates for each in (new, old))
+        if not helper or not uses or (used and helper == old.drbd_usermode_helper):
+            return
+        answers = self.ctx.rpc.many(nodes, NodeCalls.drbd_helper)
+        yield from _failures(answers)
+        for answer in answers.values():
+            if answer.error is None and answer.get() != helper:
+                yield (
+                    f"the DRBD module of {answer.node.name} has the user-mode helper"
+                    f" {answer.get()}, not {helper}: load it with usermode_helper={helper}"
+                )
 
     def hooks(self) -> Hooks:
         cluster = self.ctx.config.cluster
@@ -197,8 +214,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
 #: Parameters whose new values nodes are asked about.
 _ASKS_NODES = (
-    "enabled_disk_templates", "enabled_hypervisors", "hvparams", "os_hvp", "osparams",
-    "osparams_private_cluster", "vg_name",
+    "drbd_helper", "enabled_disk_templates", "enabled_hypervisors", "hvparams", "os_hvp",
+    "osparams", "osparams_private_cluster", "vg_name",
 )  # fmt: skip
 
 

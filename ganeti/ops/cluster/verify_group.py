@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from ganeti import constants, errors
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks
-from ganeti.ops.cluster import verify_storage
+from ganeti.ops.cluster import verify_mirrors, verify_storage
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
+
+T = TypeVar("T")
+#: A disk on a node, and whose it is.
+Place = tuple[Node, Instance, Disk]
 
 
 class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
@@ -47,7 +52,9 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             else:
                 report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
             verify_storage.node(report, config, node, value)
+            verify_mirrors.node(report, config, ctx.config, node, value)
             found[node.uuid] = value
+        verify_mirrors.versions(report, online, found)
         verify_storage.group_sizes(report, config, self.group.name, online, found)
         verify_storage.logical(report, config, ctx.config, online, found)
         report.section("Verifying instance status")
@@ -79,6 +86,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             ],
             "client-cert": None,
             **verify_storage.checks(config, nodes),
+            **verify_mirrors.checks(config),
         }
         return self.ctx.rpc.many(
             nodes,
@@ -203,39 +211,50 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
     # disks -------------------------------------------------------------------------------
 
     def _disks(self, config: Config, report: Report, nodes: list[Node]) -> None:
-        """Every disk must be there, with at least the size that is recorded."""
-        wanted: dict[str, list[tuple[Instance, Any]]] = {}
-        online = {node.uuid: node for node in nodes}
-        for instance in config.instances.values():
-            if instance.forthcoming:
-                continue
-            for disk in config.disks_of(instance):
-                if disk.dev_type is DiskTemplate.PLAIN:
-                    continue  # the list of volumes tells more
-                for uuid in disk.nodes:
-                    if uuid in online:
-                        wanted.setdefault(uuid, []).append((instance, disk))
+        """Every disk must be there, with the size that is recorded and with all its copies."""
+        everywhere = [
+            (node, instance, disk)
+            for instance in config.instances.values()
+            if not instance.forthcoming
+            for disk in config.disks_of(instance)
+            for node in nodes
+            if node.uuid in disk.nodes
+        ]
+        # The list of volumes tells more of plain disks.
+        measured = [place for place in everywhere if place[2].dev_type is not DiskTemplate.PLAIN]
+        for (node, instance, disk), found in self._ask_about(
+            config, report, measured, NodeCalls.blockdev_getdimensions
+        ):
+            where = f"{disk.iv_name} on node {node.name}"
+            if found is None:
+                text = f"{where} is missing"
+                report.error("EINSTANCEMISSINGDISK", "instance", instance.name, text)
+            elif found[0] < disk.size * 1024 * 1024:
+                text = f"{where} has {found[0] // 1048576} MiB instead of {disk.size} MiB"
+                report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
+        mirrored = [place for place in everywhere if verify_mirrors.is_looked_at(*place[1:])]
+        for (node, instance, disk), state in self._ask_about(
+            config, report, mirrored, NodeCalls.blockdev_getmirrorstatus_multi
+        ):
+            verify_mirrors.state(report, node, instance, disk, state)
+
+    def _ask_about(
+        self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]
+    ) -> Iterator[tuple[Place, T]]:
+        """What nodes say of disks; a node that does not answer is reported."""
+        wanted: dict[str, list[Place]] = {}
+        for place in places:
+            wanted.setdefault(place[0].uuid, []).append(place)
         arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
-            uuid: (
-                online[uuid],
-                ([annotate.disk(config, disk, online[uuid].group) for _i, disk in pairs],),
-            )
-            for uuid, pairs in wanted.items()
+            uuid: (here[0][0], ([annotate.disk(config, p[2], p[0].group) for p in here],))
+            for uuid, here in wanted.items()
         }
-        answers = self.ctx.rpc.each(NodeCalls.blockdev_getdimensions, arguments)
-        for uuid, answer in answers.items():
-            if answer.error is not None:
+        for uuid, answer in self.ctx.rpc.each(method, arguments).items():
+            if answer.error is None:
+                yield from zip(wanted[uuid], answer.get())
+            else:
                 text = f"disks could not be checked: {errors.text(answer.error)}"
-                report.error("ENODERPC", "node", online[uuid].name, text)
-                continue
-            for (instance, disk), found in zip(wanted[uuid], answer.get()):
-                where = f"{disk.iv_name} on node {online[uuid].name}"
-                if found is None:
-                    text = f"{where} is missing"
-                    report.error("EINSTANCEMISSINGDISK", "instance", instance.name, text)
-                elif found[0] < disk.size * 1024 * 1024:
-                    text = f"{where} has {found[0] // 1048576} MiB instead of {disk.size} MiB"
-                    report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
+                report.error("ENODERPC", "node", answer.node.name, text)
 
     # hooks -------------------------------------------------------------------------------
 

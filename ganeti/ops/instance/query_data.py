@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.config import drbd
+from ganeti.config.redaction import redact
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -112,15 +114,18 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
             None if network is None else base.to_wire(network),
         ]
 
-    def _disk(self, config: Config, item: Instance, disk: Disk) -> dict[str, Any]:
+    def _disk(
+        self, config: Config, item: Instance, disk: Disk, below: Disk | None = None
+    ) -> dict[str, Any]:
+        """A disk, or a part of the disk that it is ``below``."""
         return {
             "iv_name": disk.iv_name,
             "dev_type": str(disk.dev_type),
-            "logical_id": list(disk.logical_id),
-            "drbd_info": None,
-            "pstatus": None if self.op.static else self._status(config, item, disk),
-            "sstatus": None,
-            "children": [self._disk(config, item, child) for child in disk.children],
+            "logical_id": redact(list(disk.logical_id), ("logical_id",)),
+            "drbd_info": _ends(config, disk),
+            "pstatus": self._status(config, item, disk, item.primary_node),
+            "sstatus": self._secondary_status(config, item, disk, below),
+            "children": [self._disk(config, item, child, disk) for child in disk.children],
             "mode": str(disk.mode),
             "size": disk.size,
             "spindles": disk.spindles,
@@ -128,11 +133,23 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
             "uuid": disk.uuid,
         }
 
-    def _status(self, config: Config, item: Instance, disk: Disk) -> list[Any] | None:
-        """State of a disk on the primary node in the order of BlockDevStatus, None if unknown."""
-        if disk.dev_type in (None, DiskTemplate.DISKLESS):
+    def _secondary_status(
+        self, config: Config, item: Instance, disk: Disk, below: Disk | None
+    ) -> list[Any] | None:
+        """State of a mirrored disk, or of a part of one, on its other node."""
+        whole = below or disk
+        if whole.dev_type is not DiskTemplate.DRBD:
             return None
-        node = config.nodes[item.primary_node]
+        other = next((uuid for uuid in whole.nodes if uuid != item.primary_node), None)
+        return None if other is None else self._status(config, item, disk, other)
+
+    def _status(
+        self, config: Config, item: Instance, disk: Disk, where: str
+    ) -> list[Any] | None:
+        """State of a disk on a node in the order of BlockDevStatus, None if unknown."""
+        node = config.nodes.get(where)
+        if self.op.static or node is None or disk.dev_type in (None, DiskTemplate.DISKLESS):
+            return None
         try:
             wire = annotate.disk(config, disk, node.group)
             status = self.ctx.rpc.one(node, NodeCalls.blockdev_find, wire)
@@ -150,3 +167,18 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
             status.is_degraded,
             status.ldisk_status,
         ]
+
+
+def _ends(config: Config, disk: Disk) -> dict[str, Any] | None:
+    """Nodes, minors and port of a DRBD disk; None for others."""
+    if disk.dev_type is not DiskTemplate.DRBD or len(disk.logical_id) != drbd.PARTS:
+        return None
+    (first, first_minor), (second, second_minor) = drbd.minors(disk)
+    names = {uuid: config.nodes[uuid].name for uuid in (first, second) if uuid in config.nodes}
+    return {
+        "primary_node": names.get(first, first),
+        "primary_minor": first_minor,
+        "secondary_node": names.get(second, second),
+        "secondary_minor": second_minor,
+        "port": drbd.port(disk),
+    }

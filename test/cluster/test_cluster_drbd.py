@@ -1,0 +1,81 @@
+"""Mirrored disks seen from the commands: their state, and what verification says of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from local_cluster import Cluster
+from storage_nodes import StorageNodes
+
+NAME = "web.example.com"
+
+
+@pytest.fixture(scope="module")
+def mirrored(storage_cluster: tuple[Cluster, StorageNodes]) -> tuple[Cluster, StorageNodes]:
+    cluster, nodes = storage_cluster
+    cluster.ok(
+        "instance add -n node1:node2 -o noop -t drbd --disk 0:size=16M --no-nics", NAME, timeout=120
+    )
+    return cluster, nodes
+
+
+def verify(cluster: Cluster) -> str:
+    return cluster.gnt("cluster verify --error-codes").out
+
+
+def test_info_has_both_ends_and_not_the_secret(
+    mirrored: tuple[Cluster, StorageNodes],
+) -> None:
+    cluster, nodes = mirrored
+    out = cluster.ok("instance info", NAME).out
+    assert "nodeA: node1.example.com, minor=0" in out
+    assert "nodeB: node2.example.com, minor=0" in out
+    assert "on secondary: " in out
+    [secret] = re.findall(r'shared-secret\s+"(\w+)"', nodes.run("node1", "drbdsetup", "show", "0"))
+    assert len(secret) == 40
+    assert secret not in out
+    for job in (cluster.paths().data / "queue").glob("job-*"):
+        assert secret not in job.read_text()
+    for log in cluster.directory.glob("node*/var/log/ganeti/*.log"):
+        assert secret not in log.read_text()
+
+
+def test_a_sound_cluster_has_no_findings(mirrored: tuple[Cluster, StorageNodes]) -> None:
+    cluster, _nodes = mirrored
+    assert "ERROR" not in verify(cluster)
+
+
+def test_findings_have_their_codes(mirrored: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = mirrored
+    nodes.set_helper("node3", "/sbin/drbdadm")
+    nodes.run("node3", "drbdsetup", "new-resource", "mine")
+    nodes.run("node3", "drbdsetup", "new-minor", "mine", "7", "0")
+    nodes.run("node2", "drbdsetup", "down", "resource0")
+    out = verify(cluster)
+    assert (
+        "ERROR:ENODEDRBDHELPER:node:node3.example.com:wrong drbd usermode helper: /sbin/drbdadm"
+        " instead of /bin/true" in out
+    )
+    assert "ERROR:ENODEDRBD:node:node3.example.com:unallocated drbd minor 7 is in use" in out
+    assert "ERROR:ENODEDRBD:node:node2.example.com:drbd minor 0 of disk" in out
+    assert (
+        f"ERROR:EINSTANCEFAULTYDISK:instance:{NAME}:disk/0 on node node1.example.com is degraded;"
+        " local disk state is 'ok'" in out
+    )
+    nodes.set_helper("node3", "/bin/true")
+    nodes.run("node3", "drbdsetup", "down", "mine")
+    cluster.ok("instance activate-disks", NAME)
+    assert "ERROR" not in verify(cluster)
+
+
+def test_helper_and_parameters_are_checked(mirrored: tuple[Cluster, StorageNodes]) -> None:
+    cluster, _nodes = mirrored
+    wrong = cluster.gnt("cluster modify --drbd-usermode-helper=/bin/false")
+    assert wrong.code == 1
+    assert "has the user-mode helper /bin/true, not /bin/false" in wrong.err + wrong.out
+    odd = cluster.gnt("cluster modify -D drbd:net-custom=--shared-secret=x")
+    assert odd.code == 1
+    assert "'--shared-secret' may not be set here" in odd.err + odd.out
+    cluster.ok("cluster modify -D drbd:resync-rate=1024,protocol=A")
+    assert "resync-rate: 1024" in cluster.ok("cluster info").out
