@@ -44,7 +44,7 @@ def node(report: Report, config: Config, now: Config, item: Node, answers: Answe
         report.error("ENODEDRBD", "node", item.name, f"DRBD devices: {found}")
         return
     before, after = (drbd.minor_map(each).get(item.uuid, {}) for each in (config, now))
-    owners = {uuid: i for i in now.instances.values() for uuid in i.disks}
+    owners = {str(uuid): i for i in now.instances.values() for uuid in i.disks}
     for minor in sorted(set(before) & set(after) - set(found)):
         for uuid in after[minor]:
             owner = owners.get(uuid)
