@@ -287,10 +287,12 @@ class Disks:
         if backing_store or found.traits.mirrored:
             found.grow(amount, dry_run=dry_run)
 
-    def open(self, disks: Sequence[NodeDisk], *, exclusive: bool) -> None:
-        """Allow writing on this node; BlockDeviceError."""
+    def open(self, instance: str, disks: Sequence[NodeDisk], *, exclusive: bool) -> None:
+        """Allow writing on this node, and make the links of the instance; BlockDeviceError."""
         for disk in disks:
-            self.existing(disk).open(exclusive=exclusive)
+            found = self.existing(disk)
+            found.open(exclusive=exclusive)
+            self._link(found.path, instance, disk.index)
 
     def close(self, disks: Sequence[NodeDisk]) -> None:
         """Forbid writing on this node, and remove the links; all are tried.

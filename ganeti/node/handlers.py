@@ -218,7 +218,7 @@ class Node(NodeCalls):
         )
 
     def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
-        self._disks.open(disks, exclusive=exclusive)
+        self._disks.open(instance_name, disks, exclusive=exclusive)
 
     def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
         self._disks.close(disks)

@@ -304,7 +304,7 @@ class NodeCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
-        """Allow writing on this node."""
+        """Allow writing on this node, and make the links of the disks."""
 
     @abstractmethod
     @call(timeout=NORMAL)

@@ -67,7 +67,7 @@ class Migration:
         # Known at both ends before either does anything, so that no crash can hide it.
         rights.tell(ctx, source, instance, RightState.LEAVING, target)
         rights.tell(ctx, target, instance, RightState.ARRIVING, source)
-        migration_disks.prepare(ctx, instance, target)
+        migration_disks.prepare(ctx, instance, source, target)
         where = ctx.rpc.one(
             target,
             NodeCalls.accept_instance,

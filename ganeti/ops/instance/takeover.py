@@ -111,7 +111,9 @@ class Takeover:
             ctx.undo.callback(self._start_again)
         try:
             power.stop(ctx, instance, self._op, self._timeout)
-            instance_disks.shutdown(ctx, instance)
+            failures = instance_disks.shutdown(ctx, instance)
+            if failures:
+                raise errors.BlockDeviceError("; ".join(failures))
             rights.take_away(ctx, source, instance)
         except errors.GanetiError as err:
             self._unstoppable(err)

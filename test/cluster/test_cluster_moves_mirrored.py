@@ -1,0 +1,100 @@
+"""Instances with mirrored disks go to their secondary node; data and mirrors stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from local_cluster import Cluster, tool
+from storage_nodes import StorageNodes
+from test_cluster_moves import kill_noded, recorded, runs_on, script
+
+from ganeti import constants
+
+WEB = "web1.example.com"
+
+
+@pytest.fixture
+def web(storage_cluster: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
+    cluster, nodes = storage_cluster
+    cluster.ok(
+        "instance add -n node2:node3 -o noop -t drbd --disk 0:size=16M --no-nics", WEB
+    )
+    yield cluster, nodes
+    nodes.clear_rules()
+    for node in ("node2", "node3"):
+        script(cluster, node)
+        if cluster.pid(constants.NODED, node) is None:
+            assert tool("start-node", cluster.directory, node).code == 0
+        cluster.ok(f"node modify --offline no {node}")
+    cluster.ok("instance remove -f --ignore-failures", WEB)
+
+
+def write(nodes: StorageNodes) -> None:
+    """The guest on node2 writes something."""
+    with nodes.path("node2", "drbd0").open("r+b") as device:
+        device.write(b"precious" * 1000)
+
+
+def roles(nodes: StorageNodes) -> dict[str, tuple[str, str]]:
+    """Connection and role of the one mirror on each node."""
+    return {
+        node: next(((m.connection, m.role) for m in nodes.mirrors(node).values()), ("", ""))
+        for node in ("node2", "node3")
+    }
+
+
+def test_there_and_back(web: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = web
+    write(nodes)
+    out = cluster.ok("instance migrate -f", WEB).out
+    assert "dual-master mode" in out
+    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert roles(nodes) == {"node2": ("Connected", "Secondary"), "node3": ("Connected", "Primary")}
+    assert cluster.cells("instance list -o snodes", WEB) == [["node2.example.com"]]
+    assert nodes.path("node3", "drbd0").read_bytes()[:8] == b"precious"
+    cluster.ok("instance failover -f", WEB)
+    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert roles(nodes)["node2"] == ("Connected", "Primary")
+    cluster.ok("cluster verify")
+    wrong = cluster.gnt("instance migrate -f -n node1", WEB)
+    assert "can only go to its secondary node node3.example.com" in wrong.err
+    assert "gnt-instance replace-disks --new-secondary node1.example.com" in wrong.err
+
+
+@pytest.mark.parametrize(
+    ("node", "method"), [("node3", "accept"), ("node2", "migrate"), ("node2", "migration_status")]
+)
+def test_a_failed_migration_leaves_the_mirror_as_it_was(
+    web: tuple[Cluster, StorageNodes], node: str, method: str
+) -> None:
+    cluster, nodes = web
+    script(cluster, node, **{method: {"*": {"fail": "not today"}}})
+    ran = cluster.gnt("instance migrate -f", WEB)
+    assert "not today" in ran.err
+    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
+    assert roles(nodes) == {"node2": ("Connected", "Primary"), "node3": ("Connected", "Secondary")}
+    assert "dual-master" in ran.out + ran.err
+
+
+def test_failover_from_a_dead_node_keeps_the_data(web: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = web
+    write(nodes)
+    nodes.power_cut("node2")
+    kill_noded(cluster, "node2")
+    (cluster.paths("node2").fake_hypervisor / WEB).unlink()
+    cluster.ok("node modify --offline yes node2")
+    cluster.ok("instance failover -f", WEB)
+    assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
+    assert nodes.path("node3", "drbd0").read_bytes()[:8] == b"precious"
+    nodes.boot("node2")
+
+
+def test_a_copy_that_is_not_complete_is_not_taken(web: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = web
+    nodes.lose_disk("node3", 0)
+    ran = cluster.gnt("instance failover -f", WEB)
+    assert ran.code == 1
+    assert "is not up to date on node node3.example.com" in ran.err
+    assert "--ignore-consistency allows it" in ran.err
+    assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
