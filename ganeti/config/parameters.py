@@ -19,6 +19,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.names import DiskTemplate, NicMode
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
+from ganeti.storage.registry import TEMPLATES
 
 #: Disk templates whose disks are logical volumes.
 LVM_TEMPLATES = frozenset({"plain", "drbd"})
