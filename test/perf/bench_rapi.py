@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import bench_exporter
 import bench_query
 from bench_query import repeat
 from measure import Cluster, Figures, say
@@ -158,6 +159,11 @@ def figures(cluster: Cluster, sizes: Sequence[int] = (200, 1000)) -> Figures:
     for count in sizes:
         say(f"remote API with {count} instances")
         result[f"{count}_instances"] = one_size(cluster, count)
+    api = Api(cluster)
+    try:
+        result["exporter"] = bench_exporter.figures(cluster, api.get_bytes)
+    finally:
+        api.close()
     return result
 
 

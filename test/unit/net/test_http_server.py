@@ -470,3 +470,103 @@ def test_stop_tells_when_the_application_does_not_end(serve, dial, caplog):
     assert time.monotonic() - started < 5
     assert "left behind" in caplog.text
     release.set()
+
+
+# requests that are collected, and answers that come later
+
+
+def test_a_slow_body_holds_no_worker(serve, dial):
+    server = serve(digest_app, threads=1, collect_body=100_000)
+    slow = [dial(server.port) for _ in range(5)]
+    for sock in slow:
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab")
+    quick = dial(server.port)
+    quick.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
+    assert read_answer(quick).endswith(hashlib.sha256(b"abc").hexdigest().encode())
+    for sock in slow:
+        sock.sendall(b"cde")
+        assert read_answer(sock).endswith(hashlib.sha256(b"abcde").hexdigest().encode())
+
+
+def test_a_client_that_waits_for_a_word_before_its_body_gets_it(serve, dial):
+    sock = dial(serve(digest_app, collect_body=100_000).port)
+    sock.sendall(
+        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+    )
+    assert sock.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    sock.sendall(b"abc")
+    assert read_answer(sock).endswith(hashlib.sha256(b"abc").hexdigest().encode())
+
+
+def test_a_request_that_takes_too_long_is_cut(serve, dial):
+    server = serve(digest_app, request_limit=0.2)
+    sock = dial(server.port)
+    sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab")
+    began = time.monotonic()
+    while sock.recv(1000):
+        pass
+    assert time.monotonic() - began < 3
+
+
+def test_too_many_header_lines_are_refused(serve, dial):
+    sock = dial(serve(ok_app).port)
+    lines = b"".join(b"X-%d: y\r\n" % number for number in range(300))
+    sock.sendall(b"GET / HTTP/1.1\r\n" + lines + b"\r\n")
+    assert read_answer(sock).startswith(b"HTTP/1.1 431 ")
+
+
+def test_an_application_answers_later_and_the_connection_goes_on(serve, dial):
+    """One worker, and yet three clients wait at the same time while another is served."""
+    held = []
+
+    def app(environ, start):
+        if environ["PATH_INFO"] == "/later":
+            environ["ganeti.take_over"](held.append)
+            start("500 Dropped", [])
+            return [b"dropped"]
+        return ok_app(environ, start)
+
+    server = serve(app, threads=1)
+    waiting = [dial(server.port) for _ in range(3)]
+    for sock in waiting:
+        sock.sendall(b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
+    quick = dial(server.port)
+    quick.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert read_answer(quick).endswith(b"ok")
+    end = time.monotonic() + 5
+    while len(held) < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlater"
+    for connection in held[:2]:
+        assert connection.is_alive()
+        assert connection.send(answer) == len(answer)
+        connection.give_back()
+    held[2].close()
+    ends = [read_answer(sock) for sock in waiting]
+    assert sorted(ends) == [b"", answer, answer]
+    for sock, got in zip(waiting, ends, strict=True):
+        if got:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert read_answer(sock).endswith(b"ok")
+
+
+def test_a_client_that_leaves_while_it_waits_is_noticed(serve, dial):
+    held = []
+
+    def app(environ, start):
+        environ["ganeti.take_over"](held.append)
+        start("200 OK", [])
+        return []
+
+    sock = dial(serve(app).port)
+    sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    end = time.monotonic() + 5
+    while not held and time.monotonic() < end:
+        time.sleep(0.01)
+    assert held[0].is_alive()
+    sock.close()
+    while held[0].is_alive() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not held[0].is_alive()
+    held[0].give_back()  # closes, as the client wanted
+    assert held[0].fileno() == -1
