@@ -26,12 +26,23 @@ def is_ours(pid: int, pid_file: Path) -> bool:
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of a process, user and system; 0 when it is gone."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
+    fields = _stat(pid)
+    if not fields:
         return 0.0
-    fields = stat.rpartition(b")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def is_zombie(pid: int) -> bool:
+    """Whether a process has ended, and its parent has not taken note of that."""
+    return _stat(pid)[:1] == [b"Z"]
+
+
+def _stat(pid: int) -> list[bytes]:
+    """Fields of /proc/<pid>/stat from the state on; none when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def resident(pid: int) -> int:

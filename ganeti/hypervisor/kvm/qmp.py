@@ -28,6 +28,7 @@ from qemu.qmp import (
 )
 
 from ganeti import errors
+from ganeti.base import retry
 
 T = TypeVar("T")
 
@@ -209,6 +210,7 @@ def connect_unix(path: Path, timeout: float) -> socket.socket:
     """A connected socket, also for a path that is too long for a socket address.
 
     The kernel takes 107 bytes; a longer path is reached through a descriptor of its directory.
+    While too many others wait to be served, this waits as well.
 
     Raises:
         HypervisorError: no such socket, nobody listens, no permission, time-out.
@@ -221,13 +223,25 @@ def connect_unix(path: Path, timeout: float) -> socket.socket:
         if len(os.fsencode(address)) > _MAX_SOCKET_PATH:
             directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             address = f"/proc/self/fd/{directory}/{path.name}"
-        sock.connect(address)
+        if retry.until(lambda: _connected(sock, address), timeout=timeout, largest=0.1) is None:
+            raise TimeoutError
         sock.setblocking(False)
     except OSError as err:
         sock.close()
-        why = "time-out" if isinstance(err, TimeoutError) else err.strerror or str(err)
+        why = err.strerror or str(err)
+        if isinstance(err, TimeoutError):
+            why = f"it takes no further connection within {timeout:g} s"
         raise errors.HypervisorError(f"cannot connect to {path}: {why}") from err
     finally:
         if directory >= 0:
             os.close(directory)
     return sock
+
+
+def _connected(sock: socket.socket, address: str) -> bool | None:
+    """None when the queue of the socket is full, which no event tells the end of."""
+    try:
+        sock.connect(address)
+    except BlockingIOError:
+        return None
+    return True

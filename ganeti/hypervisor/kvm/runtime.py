@@ -249,8 +249,8 @@ class Store:
                 files.ensure_dir(directory)
                 (directory / str(index)).write_text(card.tap + "\n")
 
-    def control(self, name: str, timeout: float = QMP_TIMEOUT) -> Qmp:
-        """A connection to QEMU; blocks ``timeout`` seconds at most, as each command on it.
+    def control(self, name: str, timeout: float | None = None) -> Qmp:
+        """A connection to QEMU; blocks ``timeout`` (10) seconds at most, as each command on it.
 
         Raises:
             HypervisorError: nobody answers there.
@@ -258,7 +258,7 @@ class Store:
         # Imported here, as it is slow and most calls do not need it.
         from ganeti.hypervisor.kvm.qmp import Qmp
 
-        return Qmp.connect(self.socket(name, "qmp"), timeout)
+        return Qmp.connect(self.socket(name, "qmp"), timeout or QMP_TIMEOUT)
 
     def forget_events(self, name: str) -> None:
         """Remove the journal, and with it that the guest shut itself down."""

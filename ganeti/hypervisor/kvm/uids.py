@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.hypervisor.kvm import qemu_process
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.paths import Paths
 
@@ -108,13 +109,15 @@ def parse_pool(text: str) -> list[tuple[int, int]]:
 
 
 def _used() -> set[int]:
-    """User ids that have a process."""
+    """User ids that have a process; one that has ended and was not noticed yet does not count."""
     found = set()
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             # The process may have ended meanwhile.
             with contextlib.suppress(OSError):
-                found.add(entry.stat().st_uid)
+                uid = entry.stat().st_uid
+                if uid not in found and not qemu_process.is_zombie(int(entry.name)):
+                    found.add(uid)
     return found
 
 
