@@ -56,9 +56,12 @@ class Migration:
         try:
             self._begin()
             self._follow()
-            self._hand_over()
+            settlement, found = self._hand_over()
         except errors.GanetiError as err:
             self._give_up(err)
+            return
+        if found is not Verdict.TARGET:
+            self._lost(settlement, found, "the hypervisor of the target lost it on its arrival")
 
     def _begin(self) -> None:
         ctx, instance, source, target = self._ctx, self._instance, self._source, self._target
@@ -109,12 +112,12 @@ class Migration:
             if line is not None:
                 self._ctx.log(line)
 
-    def _hand_over(self) -> None:
+    def _hand_over(self) -> tuple[Settlement, Verdict]:
         ctx, instance = self._ctx, self._instance
         rights.tell(ctx, self._target, instance, RightState.HERE)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
-        self._settle()
+        return self._settle()
 
     def _settle(self) -> tuple[Settlement, Verdict]:
         """What remains to be done on both nodes after the end, or after a failure."""
@@ -146,6 +149,14 @@ class Migration:
         if isinstance(why, errors.JobCanceled) and found is Verdict.SOURCE:
             raise why
         try:
+            self._lost(settlement, found, text)
+        except errors.GanetiError as err:
+            raise err from why
+
+    def _lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
+        """Say where the instance is after a migration that did not bring it to the target."""
+        ctx, name = self._ctx, self._instance.name
+        try:
             settlement.restart(found)
         except errors.GanetiError as err:
             ctx.warn(f"instance {name} could not be started again: {errors.text(err)}")
@@ -153,7 +164,7 @@ class Migration:
         state = "runs on" if found is Verdict.SOURCE else "ended meanwhile and belongs to"
         raise errors.OpExecError(
             f"instance {name} was not migrated: {text}; it {state} node {where}"
-        ) from why
+        )
 
 
 class Progress:
