@@ -159,7 +159,7 @@ def test_a_hung_qemu_delays_nobody_for_long(kvm: Any, monkeypatch: Any) -> None:
             lambda: kvm.driver.migration_info(instance),
             lambda: kvm.driver.migration_status(instance),
         ):
-            with pytest.raises(errors.HypervisorError, match="did not answer|takes no further"):
+            with pytest.raises(errors.HypervisorError, match=r"did not answer|takes no further"):
                 call()
     finally:
         os.kill(pid, signal.SIGCONT)
