@@ -120,6 +120,34 @@ def test_storage_of_a_node_is_repaired(storage_cluster: Both) -> None:
     assert "no volume group 'nonevg'" in refused.err
 
 
+def test_existing_volumes_are_adopted_with_their_content(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    for name in ("old1", "old2"):
+        nodes.run("node1", "lvcreate", "-y", "-n", name, "-L", "16m", "xenvg")
+    nodes.path("node1", "xenvg/old1").write_bytes(b"precious".ljust(16 << 20, b"\0"))
+    before = nodes.checksum("node1", "xenvg", "old1")
+    add = "instance add -n node1 -o noop -t plain --no-nics"
+    for disks, reason in (
+        ("--disk 0:adopt=nothing", "there is no logical volume xenvg/nothing on node node1"),
+        ("--disk 0:adopt=old1 --disk 1:adopt=old1", "xenvg/old1 is to be adopted twice"),
+        ("--disk 0:adopt=old1 --disk 1:size=8M", "either all disks"),
+    ):
+        refused = cluster.gnt(f"{add} {disks}", "kept.example.com")
+        assert reason in refused.err
+    nodes.fail("lvrename", "  busy", node="node1", match="old2")
+    adopt = f"{add} --disk 0:adopt=old1 --disk 1:adopt=old2"
+    assert "busy" in cluster.gnt(adopt, "kept.example.com").err
+    assert set(nodes.volumes("node1")) >= {"xenvg/old1", "xenvg/old2"}
+    done = cluster.ok(adopt, "kept.example.com")
+    assert "creating instance disks" not in done.out
+    assert cluster.cells("instance list -o disk.sizes", "kept.example.com") == [["16,16"]]
+    [volume] = [name for name in nodes.volumes("node1") if name.endswith(".disk0")]
+    assert nodes.checksum("node1", *volume.split("/")) == before
+    again = cluster.gnt(f"{add} --disk 0:adopt={volume.split('/')[1]}", "thief.example.com")
+    assert "belongs to instance kept.example.com" in again.err
+    assert volume not in cluster.gnt("cluster verify").out
+
+
 def test_disks_of_a_provider(storage_cluster: Both) -> None:
     reason = loop_lvm.why_not()
     if reason:

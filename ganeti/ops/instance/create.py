@@ -22,7 +22,7 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import disks as instance_disks
-from ganeti.ops.instance import nics, plan, power, space, sync
+from ganeti.ops.instance import adoption, nics, plan, power, space, sync
 from ganeti.ops.instance.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.tags import target as tag_rules
@@ -93,7 +93,11 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             file_driver=op.file_driver,
             file_storage_dir=op.file_storage_dir,
         )
-        self.disks = plan.disks(ctx, layout, op.disks)
+        self.adopts = adoption.is_asked_for(op.disks)
+        wanted = op.disks
+        if self.adopts:
+            wanted = adoption.sized(ctx, self.node, self.template, op.disks)
+        self.disks = plan.disks(ctx, layout, wanted)
         self.nics = nics.all_new(
             ctx, op.nics, self.node.group, check_conflicts=op.conflicts_check
         )
@@ -138,7 +142,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
                 ctx, node, self.os, values, force_variant=self.op.force_variant
             )
         what = f"instance {self.name}"
-        space.check(ctx, self.disks, node.uuid, what)
+        if not self.adopts:
+            space.check(ctx, self.disks, node.uuid, what)
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
             checks.resources(ctx, node, what, memory=memory)
@@ -195,7 +200,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         self._promise()
         self._create_disks()
         self._wait_for_sync()
-        if self.os and not self.op.no_install:
+        if self.os and not self.op.no_install and not self.adopts:
             self._install()
         self._make_real()
         if self.starts:
@@ -234,8 +239,12 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         ctx = self.ctx
         if self.template is DiskTemplate.DISKLESS:
             return
-        ctx.log("* creating instance disks...")
-        instance_disks.create(ctx, self.instance, self.disks)
+        if self.adopts:
+            ctx.log("* adopting instance disks...")
+            adoption.run(ctx, self.instance, self.disks, self.op.disks)
+        else:
+            ctx.log("* creating instance disks...")
+            instance_disks.create(ctx, self.instance, self.disks)
         ctx.release(LockLevel.NODE_RES)
 
     def _wait_for_sync(self) -> None:
