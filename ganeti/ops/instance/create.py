@@ -21,8 +21,8 @@ from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.instance import adoption, nics, plan, power, space, sync
+from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.instance.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.tags import target as tag_rules
