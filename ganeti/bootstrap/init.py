@@ -9,9 +9,10 @@ from pathlib import Path
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio
 from ganeti.base.clock import SYSTEM
+from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons, defaults
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config import ssconf
+from ganeti.config import parameters, ssconf
 from ganeti.model import base
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
@@ -19,6 +20,7 @@ from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
 from ganeti.paths import Paths
 from ganeti.storage.drbd import host as host_drbd
+from ganeti.storage.lvm import report
 
 
 def init_cluster(settings: InitSettings) -> list[str]:
@@ -48,6 +50,7 @@ def init_cluster(settings: InitSettings) -> list[str]:
             now=SYSTEM.now(),
         )
         cluster = data.cluster
+        _volume_group(cluster.volume_group_name, cluster.enabled_disk_templates)
         _storage(
             where.local(cluster.file_storage_dir),
             where.local(cluster.shared_file_storage_dir),
@@ -133,6 +136,25 @@ def _certificates(
     for path, mode in ((where.hmac_key, 0o440), (where.domain_secret, 0o440)):
         files.write_atomic(path, f"{secrets.token_hex(32)}\n", mode=mode)
     return certs.digest_of_file(where.client_cert)
+
+
+def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:
+    """Refuse a volume group that this node does not have; OpPrereqError."""
+    if not name or not parameters.LVM_TEMPLATES & set(templates):
+        return
+    try:
+        found = [group.vg_name for group in report.groups()]
+    except errors.BlockDeviceError as err:
+        raise errors.OpPrereqError(
+            f"the volume groups of this node cannot be listed: {errors.text(err)}",
+            errors.ErrorCode.ENVIRON,
+        ) from err
+    if name not in found:
+        raise errors.OpPrereqError(
+            f"there is no volume group '{name}' on this node; it has"
+            f" {join_names(found) or 'none'}",
+            errors.ErrorCode.ENVIRON,
+        )
 
 
 def _storage(file_dir: str, shared_dir: str, templates: tuple[str, ...]) -> None:
