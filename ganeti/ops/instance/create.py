@@ -257,13 +257,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         mirrored = [disk for disk in self.disks if instance_disks.traits(disk).mirrored]
         if not mirrored:
             return
-        ctx.undo.callback(instance_disks.shutdown, ctx, self.instance, self.disks)
-        instance_disks.assemble(ctx, self.instance, self.disks)
-        if self.op.wait_for_sync:
-            outcome = sync.wait(ctx, self.instance, self.disks)
-        else:
-            # mirrors that never find each other are not worth an installation
-            outcome = sync.wait(ctx, self.instance, self.disks, only_begin=True)
+        # without a wait too: mirrors that never find each other are not worth an installation
+        outcome = sync.wait(
+            ctx, self.instance, self.disks, only_begin=not self.op.wait_for_sync
+        )
         self.syncing = outcome is sync.Outcome.LEFT
         if outcome is sync.Outcome.DEGRADED:
             raise errors.OpExecError(

@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.config import volumes
+from ganeti.config import drbd, volumes
+from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -73,6 +74,8 @@ def grown(disk: Disk, amount: int) -> Disk:
 def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
     """Make disks on all their nodes. What is made is removed again if the operation fails later.
 
+    Mirrored ones are active then, and their first synchronisation has begun.
+
     Raises:
         DeviceCreationError: a node could not make its part; the text says which and why.
     """
@@ -86,6 +89,25 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
                     batch = {BATCH: volumes.to_come([disk, *later], part)}
                     wire = msgspec.structs.replace(wire, dynamic_params=batch)
                 create_part(ctx, instance, part, node, name=disk.iv_name, wire=wire)
+
+
+def with_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:
+    """Disks with the TCP ports that they need; given back if the operation fails later."""
+    if not any(traits(disk).mirrored for disk in disks):
+        return list(disks)
+
+    def edit(draft: Draft) -> list[Disk]:
+        return [draft.number_disk(disk) for disk in disks]
+
+    numbered = ctx.store.change("disk-ports", ctx.author, edit)
+
+    def undo(draft: Draft) -> None:
+        for port in map(drbd.port, numbered):
+            if port is not None:
+                draft.release_port(port)
+
+    ctx.undo.callback(ctx.store.change, "disk-ports-undone", ctx.author, undo)
+    return numbered
 
 
 def create_part(
@@ -121,7 +143,11 @@ def create_part(
 
 
 def _remove_again(ctx: Context, part: Disk, node: Node, name: str) -> None:
-    for failure in remove_from(ctx, base.replace(part, children=()), [node], name=name):
+    """Undo of :func:`create_part`: of a layer that stands on others these are left alone."""
+    if part.children:
+        shutdown_on(ctx, part, node)
+        return
+    for failure in remove_from(ctx, part, [node], name=name):
         ctx.warn(failure)
 
 
@@ -197,14 +223,20 @@ def shutdown(
         for node in reversed(nodes_of(config, disk, instance.primary_node)):
             if node.offline:
                 continue
-            wire = annotate.disk(config, disk, node.group)
-            try:
-                ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
-            except errors.GanetiError as err:
-                text = f"disk {disk.iv_name} could not be deactivated: {errors.text(err)}"
-                ctx.warn(text)
-                failures.append(text)
+            failures += shutdown_on(ctx, disk, node)
     return failures
+
+
+def shutdown_on(ctx: Context, disk: Disk, node: Node) -> list[str]:
+    """Deactivate a disk on one node; gives, and shows, a text when that fails."""
+    wire = annotate.disk(ctx.config, disk, node.group)
+    try:
+        ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
+    except errors.GanetiError as err:
+        text = f"disk {disk.iv_name} could not be deactivated: {errors.text(err)}"
+        ctx.warn(text)
+        return [text]
+    return []
 
 
 @contextmanager

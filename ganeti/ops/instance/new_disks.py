@@ -177,8 +177,11 @@ def make(ctx: Context, op: OpInstanceSetParams, instance: Instance, changes: Dis
     added = changes.devices(DdmFull.ADD)
     if not added:
         return
-    by_uuid = {disk.uuid: disk for disk in changes.result}
-    added = [by_uuid.get(disk.uuid, disk) for disk in added]
+    # with the names that belong to their places in the end, and with ports
+    fresh = {disk.uuid for disk in added}
+    added = disks.with_ports(ctx, [disk for disk in changes.result if disk.uuid in fresh])
+    by_uuid = {disk.uuid: disk for disk in added}
+    changes.result = [by_uuid.get(disk.uuid, disk) for disk in changes.result]
     disks.create(ctx, instance, added)
     mirrored = [disk for disk in added if disks.traits(disk).mirrored]
     if not (instance.disks_active or mirrored):

@@ -184,31 +184,14 @@ def make(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
 
     The old disks are not active afterwards. ``conversion.new`` is complete then.
     """
-    _number(ctx, conversion)
+    if conversion.template is DiskTemplate.DRBD:
+        conversion.new = disks.with_ports(ctx, conversion.new)
     if _stays(conversion) and conversion.template is DiskTemplate.PLAIN:
         _take_off(ctx, instance, conversion)
     elif _stays(conversion):
         _put_on(ctx, instance, conversion, wait=wait)
     else:
         _copy(ctx, instance, conversion, wait=wait)
-
-
-def _number(ctx: Context, conversion: Conversion) -> None:
-    """Ports for new DRBD disks, given back on failure."""
-    if conversion.template is not DiskTemplate.DRBD:
-        return
-
-    def edit(draft: Draft) -> None:
-        conversion.new = [draft.number_disk(disk) for disk in conversion.new]
-
-    def undo(draft: Draft) -> None:
-        for disk in conversion.new:
-            port = drbd.port(disk)
-            if port is not None:
-                draft.release_port(port)
-
-    ctx.store.change("instance-convert-ports", ctx.author, edit)
-    ctx.undo.callback(ctx.store.change, "instance-convert-undone", ctx.author, undo)
 
 
 def _take_off(ctx: Context, instance: Instance, conversion: Conversion) -> None:
@@ -269,8 +252,6 @@ def _begin_sync(
     if conversion.template is not DiskTemplate.DRBD:
         disks.shutdown(ctx, instance, conversion.new)
         return
-    ctx.undo.callback(disks.shutdown, ctx, instance, conversion.new)
-    disks.assemble(ctx, instance, conversion.new)
     outcome = sync.wait(ctx, instance, conversion.new, only_begin=not wait)
     if outcome is sync.Outcome.DEGRADED:
         raise errors.OpExecError(
@@ -301,10 +282,7 @@ def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:
             data, meta = disk.children
             for uuid in disk.nodes:
                 node = ctx.config.nodes[uuid]
-                parts = [base.replace(disk, children=()), meta]
-                if uuid != primary:
-                    parts.append(data)
-                for part in parts:
+                for part in [meta] if uuid == primary else [meta, data]:
                     failures += disks.remove_from(ctx, part, [node], name=disk.iv_name)
     else:
         failures = []

@@ -13,6 +13,7 @@ from pathlib import Path
 from ganeti import constants, errors
 from ganeti.base.text import natural_sorted
 from ganeti.config import drbd
+from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode, DiskTemplate
 from ganeti.opcodes.devices import DiskParams
@@ -273,3 +274,37 @@ def _file_directory(
 def in_directory(layout: Layout, directory: str) -> Layout:
     """The layout with its files in (not below) a directory of the instance. Pure."""
     return replace(layout, instance=Path(directory).name, file_dir=str(Path(directory).parent))
+
+
+def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[str]) -> Disk:
+    """A disk on other nodes (uuids, primary first), with its names, port and secret.
+
+    Minors on nodes where a DRBD disk stays are kept, others are reserved for the job. A disk that
+    every node reaches stays as it is.
+    """
+    if not disk.nodes:
+        return disk
+    logical_id = disk.logical_id
+    if disk.dev_type is DiskTemplate.DRBD:
+        known = dict(drbd.minors(disk))
+        fresh = [uuid for uuid in nodes if uuid not in known]
+        minors = ctx.reservations.drbd_minors(fresh, lambda: ctx.config, ctx.job.job_id)
+        known.update(zip(fresh, minors))
+        _first, _second, port, _minor, _other, secret = logical_id
+        logical_id = (*nodes, port, *(known[uuid] for uuid in nodes), secret)
+    return base.replace(
+        disk,
+        nodes=tuple(nodes),
+        logical_id=logical_id,
+        children=tuple(base.replace(child, nodes=tuple(nodes)) for child in disk.children),
+    )
+
+
+def fresh_volumes(disk: Disk) -> tuple[Disk, ...]:
+    """The volumes of a DRBD disk under names that nothing has yet. Pure."""
+    name = str(uuid.uuid4())
+    index = disk.iv_name.rpartition("/")[2]
+    return tuple(
+        base.replace(child, logical_id=(child.logical_id[0], f"{name}.disk{index}_{kind}"))
+        for child, kind in zip(disk.children, ("data", "meta"))
+    )

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ganeti import errors
-from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskMode, DiskTemplate, LockLevel, NodeUuid
+from ganeti.model.names import DiskMode, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
 from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks, power, space, sync
+from ganeti.ops.instance import disks, plan, power, space, sync
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -108,27 +107,15 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
             )
         if params.size:
             disk = disks.grown(disk, params.size - disk.size)
-        return on_nodes(
+        return plan.on_nodes(
+            self.ctx,
             base.replace(
                 disk,
                 mode=disk.mode if params.mode is None else DiskMode(params.mode),
                 spindles=disk.spindles if params.spindles is None else params.spindles,
             ),
             [node.uuid for node in self.nodes],
-            self._minors(disk),
         )
-
-    def _minors(self, disk: Disk) -> list[int]:
-        """Minors on the nodes; those that a DRBD disk has on nodes where it stays are kept."""
-        if disk.dev_type is not DiskTemplate.DRBD:
-            return []
-        ctx = self.ctx
-        known = dict(drbd.minors(disk))
-        fresh = [node.uuid for node in self.nodes if node.uuid not in known]
-        found = dict(
-            zip(fresh, ctx.reservations.drbd_minors(fresh, lambda: ctx.config, ctx.job.job_id))
-        )
-        return [{**known, **found}[node.uuid] for node in self.nodes]
 
     def _leftovers(self) -> Iterator[tuple[Node, Disk]]:
         """Parts without data that are in the way; refuses when data is there.
@@ -144,7 +131,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
                     if ctx.rpc.one(node, NodeCalls.blockdev_find, wire) is None:
                         continue
                     if part in disk.children[1:]:
-                        yield node, base.replace(disk, children=(part,))
+                        yield node, part
                         continue
                     hint = (
                         "; gnt-instance replace-disks makes the lost side of a mirror again"
@@ -171,7 +158,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         ctx = self.ctx
         moved = base.replace(self.instance, primary_node=NodeUuid(self.nodes[0].uuid))
         for node, part in self.leftovers:
-            ctx.log(f"Clearing away what is left of {part.iv_name} on {node.name}")
+            ctx.log(f"Clearing away {'/'.join(map(str, part.logical_id))} on {node.name}")
             for failure in disks.remove_from(ctx, part, [node]):
                 raise errors.OpExecError(failure)
         ctx.log(f"Creating disks of instance {self.instance.name}...")
@@ -194,30 +181,9 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         if not mirrored:
             return
         ctx.release(LockLevel.NODE_RES)
-        ctx.undo.callback(disks.shutdown, ctx, instance, mirrored)
-        disks.assemble(ctx, instance, mirrored)
         outcome = sync.wait(ctx, instance, mirrored)
         if outcome is sync.Outcome.DEGRADED:
             raise errors.OpExecError(
                 f"the new disks of instance {instance.name} are degraded and are removed again"
             )
         disks.shutdown(ctx, instance, mirrored)
-
-
-def on_nodes(disk: Disk, nodes: list[str], minors: list[int]) -> Disk:
-    """A disk on other nodes (uuids, primary first), with its names and port. Pure.
-
-    A disk of all nodes stays one.
-    """
-    if not disk.nodes:
-        return disk
-    logical_id = disk.logical_id
-    if disk.dev_type is DiskTemplate.DRBD:
-        _first, _second, port, _minor, _other, secret = disk.logical_id
-        logical_id = (*nodes, port, *minors, secret)
-    return base.replace(
-        disk,
-        nodes=tuple(nodes),
-        logical_id=logical_id,
-        children=tuple(base.replace(child, nodes=tuple(nodes)) for child in disk.children),
-    )
