@@ -25,6 +25,7 @@ NODE = Program(
         "ganeti.cli.node_change",
         "ganeti.cli.node_instances",
         "ganeti.cli.node_storage",
+        "ganeti.cli.node_auto_repair",
     ),
 )
 INSTANCE = Program(
