@@ -26,7 +26,9 @@ from ganeti.model.job import JobRecord
 from ganeti.query.kinds.job import op_summary
 
 #: Events that are kept; a busy cluster makes some twenty a second.
-KEPT = 20_000
+KEPT = 10_000
+#: Characters of a log message in an event; the whole is in the job.
+LONGEST_MESSAGE = 4096
 #: Most events of one answer.
 BATCH = 1000
 #: Key of the waits for events (see :class:`~ganeti.master.waiting.Waiting`).
@@ -146,6 +148,8 @@ class Events:
             new = takewhile(lambda entry: entry[0] > seen.serial, reversed(op.log))
             for serial, time, kind, message in reversed(list(new)):
                 entry = {"op": index, "serial": serial, "time": time, "type": kind}
+                if isinstance(message, str):
+                    message = message[:LONGEST_MESSAGE]
                 self._add("job", "message", seen.objects, {**entry, "message": message})
         seen.serial = record.log_serial()
 

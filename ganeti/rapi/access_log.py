@@ -21,6 +21,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun",
 def setup(path: Path) -> None:
     """Write requests to a file from now on (mode 0600, opened anew after rotation)."""
     log.send_to_file(_LOG, path)
+    _LOG.setLevel(logging.INFO)
 
 
 def line(environ: dict[str, Any], status: str, size: int, now: float) -> str:

@@ -201,7 +201,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator)
     server = HttpServer(
         (options.address, options.port),
-        access_log.logged(_with_room(app, room)),
+        _behind_proxy(access_log.logged(_with_room(app, room)), tls),
         tls,
         threads=options.max_clients,
         max_body=MAX_BODY,
@@ -233,6 +233,21 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
 def _with_room(app: App, room: WaitingRoom) -> App:
     def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
         environ[WAITING_ROOM] = room
+        return app(environ, start)
+
+    return serve
+
+
+def _behind_proxy(app: App, tls: ReloadableContext | None) -> App:
+    """Without TLS a proxy on this machine calls; it says for whom (``X-Forwarded-For``)."""
+    if tls is not None:
+        return app
+
+    def serve(environ: dict[str, Any], start: Callable[..., Any]) -> Any:
+        # The proxy appends the address it was called from; what stands before is hearsay.
+        address = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+        if resolve.is_address(address):
+            environ["REMOTE_ADDR"] = address
         return app(environ, start)
 
     return serve

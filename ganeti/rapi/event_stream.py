@@ -22,7 +22,7 @@ from ganeti.rapi.parking import Guest, Loop, LuxiCall
 log = logging.getLogger(__name__)
 
 #: Events that are kept for readers that come back.
-KEPT = 20_000
+KEPT = 10_000
 #: Bytes a reader may be behind.
 BACKLOG = 4 * 1024 * 1024
 HEARTBEAT = 15.0
