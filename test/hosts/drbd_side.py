@@ -1,0 +1,96 @@
+"""Runs inside a machine: calls the DRBD driver with the disk that both machines share.
+
+``drbd_side.py SIDE STEPS``: steps are a JSON list of [method, arguments, changes of the disk].
+Prints a JSON list of [result, error text]; with ``DRBD_RECORD`` every command and its answer is
+appended to that file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import process
+from ganeti.model.names import DiskTemplate
+from ganeti.model.params import DISK_PARAM_DEFAULTS
+from ganeti.paths import Paths
+from ganeti.rpc.calls import encode
+from ganeti.rpc.objects import NodeDisk
+from ganeti.storage.drbd import params
+from ganeti.storage.interface import Environment
+from ganeti.storage.registry import device
+
+ADDRESSES = ("10.123.9.1", "10.123.9.2")
+MINORS = (0, 3)
+
+
+def disk(
+    side: int, size: int = 64, prefix: str = "", secret: str = "5e" * 20, **given: Any
+) -> NodeDisk:
+    children = tuple(
+        NodeDisk(
+            uuid=f"{prefix}{part}", dev_type=DiskTemplate.PLAIN, size=mib,
+            logical_id=("xenvg", f"{prefix}i1.disk0_{part}"),
+        )
+        for part, mib in (("data", size), ("meta", 128))
+    )  # fmt: skip
+    return NodeDisk(
+        uuid="d0", dev_type=DiskTemplate.DRBD, children=children, size=size,
+        logical_id=("a", "b", 11000, *MINORS, secret),
+        params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
+        dynamic_params={
+            "local-ip": ADDRESSES[side], "remote-ip": ADDRESSES[1 - side], "port": 11000,
+            "local-minor": MINORS[side], "remote-minor": MINORS[1 - side],
+        },
+    )  # fmt: skip
+
+
+def call(side: int, method: str, arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
+    env = Environment(Paths(Path("/")))
+    found: Any = device(disk(side, **changes), env)
+    parts = [device(child, env) for child in disk(side, **changes).children]
+    if method == "create_volumes":
+        return [part.create(part.disk.size) for part in parts]
+    if method == "remove_volumes":
+        return [part.remove() for part in parts]
+    if method == "grow_volume":
+        return parts[0].grow(**arguments)
+    if method in ("attach_children", "detach_children"):
+        return getattr(found, method)(disk(side, **arguments).children)
+    if method == "create":
+        return found.create(found.disk.size)
+    return encode(getattr(found, method)(**arguments))
+
+
+def record(file: str) -> None:
+    plain = process.run
+
+    def recording(argv: Any, **more: Any) -> process.Result:
+        found = plain(argv, **more)
+        entry = {
+            "argv": list(argv), "code": found.code, "stdout": found.stdout, "stderr": found.stderr,
+        }  # fmt: skip
+        with open(file, "a") as out:
+            out.write(json.dumps(entry) + "\n")
+        return found
+
+    process.run = recording
+
+
+def main() -> None:
+    if "DRBD_RECORD" in os.environ:
+        record(os.environ["DRBD_RECORD"])
+    answers = []
+    for method, arguments, changes in json.loads(sys.argv[2]):
+        try:
+            answers.append([call(int(sys.argv[1]), method, arguments, changes), None])
+        except errors.GanetiError as err:
+            answers.append([None, errors.text(err)])
+    print(json.dumps(answers))
+
+
+main()
