@@ -321,7 +321,8 @@ class FakeHypervisor(Hypervisor):
     def _read(self, name: str) -> InstanceInfo | None:
         path = self._path(name)
         try:
-            text = files.read_text(path)
+            with open(path, "rb", buffering=0) as file:
+                text = file.read()
         except FileNotFoundError:
             return None
         lines = text.split()

@@ -7,9 +7,9 @@ then the columns. A query that needs no live data takes no lock and calls no nod
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from ganeti.base.text import nearest
 from ganeti.errors import ParameterError
@@ -19,6 +19,8 @@ from ganeti.filters.patterns import Budget
 from ganeti.query.field import UNKNOWN, Context, Field, Kind, in_order, unknown
 from ganeti.query.live import NODE_CALLS, Need, Sources
 from ganeti.query.registry import KINDS
+
+T = TypeVar("T")
 
 #: Columns of one query.
 MAX_FIELDS = 1000
@@ -108,9 +110,17 @@ class Query:
         Raises OpPrereqError (unknown_entity) for a name that does not exist in a look-up, and
         ParameterError for a value that does not fit the filter.
         """
-        run = _Run(self, Context(sources, self.needs))
-        rows = run.rows(self._names, self._candidates, self._before, self._after)
+        run, rows = self._rows(sources)
         return {"fields": self.definitions, "data": run.cells(rows)}
+
+    def values(self, sources: Sources) -> list[list[Any]]:
+        """The values alone, None where one has a status other than normal; as :meth:`run`."""
+        run, rows = self._rows(sources)
+        return run.values(rows)
+
+    def _rows(self, sources: Sources) -> tuple[_Run, Sequence[Any]]:
+        run = _Run(self, Context(sources, self.needs))
+        return run, run.rows(self._names, self._candidates, self._before, self._after)
 
 
 class _Run:
@@ -145,21 +155,40 @@ class _Run:
         return rows if names is not None else self._select(after, rows)
 
     def cells(self, rows: Sequence[Any]) -> list[list[Cell]]:
+        return self._table(self._cells_of, rows)
+
+    def values(self, rows: Sequence[Any]) -> list[list[Any]]:
+        """Like :meth:`cells`, without the status."""
+        return self._table(self._values_of, rows)
+
+    def _table(
+        self, make: Callable[[str, Field[Any] | None, Sequence[Any]], list[T]], rows: Sequence[Any]
+    ) -> list[list[T]]:
         if not rows or not self._query.columns:
             return [[] for _ in rows]
-        columns = [self._cells_of(name, field, rows) for name, field in self._query.columns]
+        columns = [make(name, field, rows) for name, field in self._query.columns]
         return list(map(list, zip(*columns, strict=True)))
 
     def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[Any]) -> list[Cell]:
-        """One column; of all rows, and without live data, it is kept with the snapshot."""
         if field is None:
             return [UNKNOWN] * len(rows)
-        kept = self._ctx.tables.columns
-        key = (self._kind.name, field.name)
+        return self._kept(field, "cells", rows, lambda: list(map(self._column(name), rows)))
+
+    def _values_of(self, name: str, field: Field[Any] | None, rows: Sequence[Any]) -> list[Any]:
+        def make() -> list[Any]:
+            return [value for _status, value in self._cells_of(name, field, rows)]
+
+        return make() if field is None else self._kept(field, "values", rows, make)
+
+    def _kept(
+        self, field: Field[Any], what: str, rows: Sequence[Any], make: Callable[[], list[Any]]
+    ) -> list[Any]:
+        """A column; one of all rows and without live data is kept with the snapshot."""
         if field.needs or rows is not self._kind.snapshot_rows(self._ctx):
-            return list(map(self._column(name), rows))
+            return make()
+        kept, key = self._ctx.tables.columns, (self._kind.name, field.name, what)
         if key not in kept:
-            kept[key] = list(map(self._column(name), rows))
+            kept[key] = make()
         return kept[key]
 
     def _column(self, name: str) -> Column[Any]:

@@ -64,7 +64,7 @@ class Tables:
     def __init__(self, config: Config) -> None:
         self.config = config
         #: columns over all rows of a kind that are made of the configuration alone
-        self.columns: dict[tuple[str, str], list[Any]] = {}
+        self.columns: dict[tuple[str, str, str], list[Any]] = {}
 
     # objects in natural order ------------------------------------------------------------
 
