@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import pwd
@@ -20,6 +21,8 @@ from ganeti.base import files, process, retry
 
 #: Seconds in which a lock that nobody living holds must become free.
 PROBE_WAIT = 0.5
+#: New objects after which the collector looks at them, and how often it looks at older ones.
+COLLECT_AFTER = (100_000, 10, 20)
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _PID = re.compile("[1-9][0-9]{0,9}")
 
@@ -151,6 +154,17 @@ def become(user: str, own: Iterable[Path]) -> None:
     os.initgroups(user, entry.pw_gid)
     os.setgid(entry.pw_gid)
     os.setuid(entry.pw_uid)
+
+
+def calm_collector() -> None:
+    """Let the collector look at new objects only, and only after many; call it when ready.
+
+    Answers to large queries are made of tens of thousands of small lists, none of them in a cycle;
+    with the usual thresholds 40% of the time of such a query went into looking for some.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 class Background:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import grp
 import logging
 import os
@@ -32,8 +31,6 @@ VOTE_PATIENCE = 10.0
 AGE_AFTER = 60.0
 #: Seconds a thread may keep the interpreter to itself; short, as many wait for few cores.
 SWITCH_INTERVAL = 0.001
-#: New objects after which the collector looks at them, and how often it looks at older ones.
-COLLECT_AFTER = (100_000, 10, 20)
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -133,7 +130,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     )
     ageing.start()
     _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
-    _calm_collector()
+    daemon.calm_collector()
     background.ready()
     stop.wait()
     _LOG.info("stopping")
@@ -183,17 +180,6 @@ def _age_locks(core: Core, stop: threading.Event) -> None:
     """Let what waits for locks become more urgent, so that nothing starves."""
     while not stop.wait(AGE_AFTER / 4):
         core.locks.age(AGE_AFTER)
-
-
-def _calm_collector() -> None:
-    """Let the collector look at new objects only, and only after many of them.
-
-    Answers to large queries are made of tens of thousands of small lists, none of them in a cycle;
-    with the usual thresholds half of the time of such a query went into looking for some.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
 
 
 def _raise_limits() -> None:
