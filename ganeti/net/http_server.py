@@ -244,8 +244,13 @@ class _Connection(HTTPConnection):
                 return _Step.CLOSE
             if not self._head:
                 self._head_began = time.time()
-            self.server.collected += len(data)
-            if self._head.feed(data):
+            before = len(self._head)
+            complete = self._head.feed(data)
+            self.server.collected += len(self._head) - before
+            if self._head.wants_continue:
+                self._head.wants_continue = False
+                sock.try_send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if complete:
                 sock.unread(self._head.content())
                 self._forget_head()
                 return _Step.WORK

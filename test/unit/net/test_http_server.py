@@ -570,3 +570,19 @@ def test_a_client_that_leaves_while_it_waits_is_noticed(serve, dial):
     assert not held[0].is_alive()
     held[0].give_back()  # closes, as the client wanted
     assert held[0].fileno() == -1
+
+
+def test_slow_chunks_hold_no_worker(serve, dial):
+    def app(environ, start):
+        body = environ["wsgi.input"].read()
+        start("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+    server = serve(app, threads=1, collect_body=100_000)
+    slow = dial(server.port)
+    slow.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab")
+    quick = dial(server.port)
+    quick.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nxyz")
+    assert read_answer(quick).endswith(b"\r\n\r\nxyz")
+    slow.sendall(b"c\r\n0\r\n\r\n")
+    assert read_answer(slow).endswith(b"\r\n\r\nabc")
