@@ -94,6 +94,24 @@ def all_online(nodes: Iterable[Node], what: str) -> None:
             )
 
 
+def can_reach(ctx: Context, node: Node, other: Node) -> None:
+    """Refuse when a node does not reach another one on all its addresses; OpPrereqError."""
+    wanted = [[[other.name, other.primary_ip, other.secondary_ip]], [node.name]]
+    config = ctx.config
+    found = ctx.rpc.one(
+        node,
+        NodeCalls.node_verify,
+        {"node-net-test": wanted},
+        config.cluster.cluster_name,
+        config.cluster.hvparams,
+    ).get("node-net-test")
+    if found:
+        text = "; ".join(map(str, found.values())) if isinstance(found, dict) else str(found)
+        raise errors.OpPrereqError(
+            f"node {node.name} does not reach {other.name}: {text}", errors.ErrorCode.ENVIRON
+        )
+
+
 def shape_allowed(
     ctx: Context,
     group: str,

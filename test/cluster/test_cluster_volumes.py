@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster
+from local_cluster import Cluster, wait_for
 from storage_nodes import StorageNodes
 
 NAME = "db1.example.com"
@@ -179,3 +182,32 @@ def test_recorded_sizes_are_corrected(storage_cluster: Both) -> None:
     assert f"Disk 0 of {NAME}: size is 32 now" in ran.out
     assert cluster.cells("instance list -o disk.sizes", NAME) == [["32"]]
     assert cluster.ok("cluster repair-disk-sizes").out == ""
+
+
+def test_a_node_that_dies_in_the_middle_leaves_what_verify_names(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    adding = subprocess.Popen(
+        cluster.argv("instance", "add", "-n", "node1", "-o", "noop", "-t", "plain", "--disk",
+                     "0:size=4M", "--disk", "1:size=4M", "--no-nics", "lost.example.com"),
+        env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(lambda: len(nodes.volumes("node1")) == 1, "the first volume")
+    pid = cluster.pid("ganeti-noded", "node1")
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    _out, err = adding.communicate(timeout=60)
+    nodes.clear_rules()
+    assert adding.returncode == 1
+    assert "of lost.example.com could not be made: node node1.example.com" in err
+    subprocess.run(
+        [sys.executable, "-m", "ganeti.node.daemon"], env=cluster.env(), check=True, timeout=30
+    )
+    assert cluster.cells("instance list -o name") == [[NAME]]
+    verified = cluster.gnt("cluster verify")
+    assert verified.code == 1
+    left = nodes.volumes("node1")
+    assert left
+    for volume in left:
+        assert volume.split("/")[1] in verified.out
+        nodes.run("node1", "lvremove", "--force", "--yes", volume)
+    cluster.ok("cluster verify")

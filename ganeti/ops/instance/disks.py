@@ -77,7 +77,7 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
     Mirrored ones are active then, and their first synchronisation has begun.
 
     Raises:
-        DeviceCreationError: a node could not make its part; the text says which and why.
+        OpExecError: a node could not make its part; the text says which and why.
     """
     make_directories(ctx, instance, disks)
     for index, disk in enumerate(disks):
@@ -122,7 +122,7 @@ def create_part(
     """Make one layer of a disk (called ``name``) on one node; what it stands on is there.
 
     ``wire``: the layer as the node gets it, when it differs from what the layer alone would be.
-    Removed again, without what it stands on, if the operation fails later. DeviceCreationError.
+    Removed again, without what it stands on, if the operation fails later. OpExecError.
     """
     ctx.undo.callback(_remove_again, ctx, part, node, name)
     try:
@@ -137,7 +137,7 @@ def create_part(
             bool(ctx.config.ndparams(node).get("exclusive_storage")),
         )
     except errors.GanetiError as err:
-        raise errors.DeviceCreationError(
+        raise errors.OpExecError(
             f"{name} of {instance.name} could not be made: {errors.text(err)}"
         ) from err
 

@@ -125,6 +125,7 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
                 policy.shape(ctx.config, instance),
                 ignore=self.op.ignore_ipolicy,
             )
+        checks.can_reach(ctx, node, self.primary)
         self.source = self.primary
         nodes = (self.primary.uuid, node.uuid)
         self.moved = [plan.on_nodes(ctx, disk, nodes) for disk in self.chosen]

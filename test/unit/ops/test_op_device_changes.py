@@ -1,0 +1,93 @@
+"""Changes of a list of devices, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from ganeti import errors
+from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.enums import DdmFull
+from ganeti.ops.instance import device_changes
+from ganeti.ops.instance.device_changes import Maker
+
+
+@dataclass(frozen=True)
+class Thing:
+    uuid: str
+    name: str | None = None
+    size: int = 0
+
+
+def add(index: int, params: DiskParams) -> Thing:
+    return Thing(f"new-{index}", params.name, params.size or 0)
+
+
+def modify(index: int, thing: Thing, params: DiskParams) -> Thing:
+    return Thing(thing.uuid, params.name, thing.size)
+
+
+ABC = (Thing("u-a", "a"), Thing("u-b", "b"), Thing("u-c", "c"))
+
+
+def after(*changes: tuple[str, Any, dict[str, Any]], devices: tuple[Thing, ...] = ABC) -> list[str]:
+    wire = [DiskChange.from_wire(list(change)) for change in changes]
+    maker: Maker[Thing, DiskParams] = Maker(add, modify, add)
+    found, _steps = device_changes.apply("disk", devices, wire, maker, 4)
+    return [thing.name or thing.uuid for thing in found]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("add", -1, {"size": 1, "name": "d"})], ["a", "b", "c", "d"]),
+        ([("add", 0, {"size": 1, "name": "d"})], ["d", "a", "b", "c"]),
+        ([("add", 3, {"size": 1, "name": "d"})], ["a", "b", "c", "d"]),
+        ([("remove", -1, {})], ["a", "b"]),
+        ([("remove", 0, {}), ("remove", 0, {})], ["c"]),
+        ([("remove", "u-b", {})], ["a", "c"]),
+        ([("modify", "b", {"name": "x"}), ("remove", "x", {})], ["a", "c"]),
+        ([("modify", 1, {"name": "x"})], ["a", "x", "c"]),
+        ([("detach", "a", {}), ("attach", 1, {"name": "a"})], ["b", "a", "c"]),
+        ([("remove", 0, {}), ("add", -1, {"size": 1, "name": "d"}), ("add", 0, {"name": "e"})],
+         ["e", "b", "c", "d"]),
+    ],
+)  # fmt: skip
+def test_each_change_sees_what_the_one_before_left(changes, expected):
+    assert after(*changes) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (("remove", 3, {}), "no disk 3: the instance has 3"),
+        (("remove", "z", {}), "no disk with the name or uuid 'z'"),
+        (("add", 5, {"size": 1}), "cannot be number 5"),
+        (("add", "a", {"size": 1}), "a place by its index"),
+    ],
+)
+def test_places_that_are_not_there(change, text):
+    with pytest.raises(errors.OpPrereqError, match=text):
+        after(change)
+
+
+def test_a_name_that_two_have_is_refused():
+    with pytest.raises(errors.OpPrereqError, match="2 disks are called 'a'"):
+        after(("remove", "a", {}), devices=(Thing("1", "a"), Thing("2", "a")))
+
+
+def test_the_limit_counts_after_each_change():
+    one_more = ("add", -1, {"size": 1})
+    assert len(after(one_more)) == 4
+    with pytest.raises(errors.OpPrereqError, match="at most 4 disks"):
+        after(one_more, one_more)
+
+
+def test_what_cannot_be_attached():
+    maker: Maker[Thing, DiskParams] = Maker(add, modify)
+    for action in (DdmFull.ATTACH, DdmFull.DETACH):
+        change = DiskChange(action, -1, DiskParams())
+        with pytest.raises(errors.OpPrereqError, match="network card cannot be"):
+            device_changes.apply("network card", ABC, [change], maker, 8)
