@@ -11,13 +11,14 @@ begins when a side that is alone has written; unrelated or diverged ones end the
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
-import secrets
-from pathlib import Path
-from typing import Any
 
-from stand_in_world import ToolError, World, copy_sparse, place_link
+from stand_in_world import ToolError, World, copy_sparse, place_link, remove, write_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Generation of metadata that was just made.
 JUST_CREATED = "0000000000000004"
@@ -26,7 +27,7 @@ NONE = "0000000000000000"
 _MAGIC_AT, _MAGIC = 60, (0x8374026C).to_bytes(4, "big")
 _OURS_AT = 512
 
-Res = dict[str, Any]
+Res = dict[str, "Any"]
 
 
 class Side:
@@ -117,7 +118,7 @@ class Side:
 
 def generation() -> str:
     """A new one, as random as the kernel's."""
-    return secrets.token_hex(8).upper()
+    return os.urandom(8).hex().upper()
 
 
 # metadata -----------------------------------------------------------------------------------
@@ -132,13 +133,13 @@ def read_meta(path: str) -> dict[str, Any]:
         raise ToolError(20, f"open({path}) failed: {err.strerror}") from err
     if head[_MAGIC_AT : _MAGIC_AT + 4] != _MAGIC:
         raise ToolError(255, "No valid meta data found")
-    found: dict[str, Any] = json.loads(head[_OURS_AT:].split(b"\n")[0])
+    found: dict[str, Any] = marshal.loads(head[_OURS_AT:])
     return found
 
 
 def write_meta(path: str, values: dict[str, Any]) -> None:
     head = b"".ljust(_MAGIC_AT, b"\0") + _MAGIC
-    text = json.dumps(values).encode() + b"\n"
+    text = marshal.dumps(values)
     with open(path, "r+b") as file:
         file.write((head.ljust(_OURS_AT, b"\0") + text).ljust(4096, b"\0"))
 
@@ -300,7 +301,7 @@ def connection_word(side: Side) -> str:
 def publish(world: World, name: str) -> None:
     """Write what the kernel of a node shows: /proc/drbd, /dev/drbdN, /sys/block/drbdN/size."""
     node = world.node(name)
-    root = Path(node["root"])
+    root: str = node["root"]
     text = f"version: {node['version']} (api:1/proto:86-101)\n"
     text += "srcversion: F73C670A7EC572DB9CF3E5B \n"
     minors: dict[int, Side] = {}
@@ -314,27 +315,27 @@ def publish(world: World, name: str) -> None:
             continue
         text += _proc_entry(world, minor, minors[minor])
         _device(root, minor, minors[minor])
-    for link in root.glob("dev/drbd*"):
-        if int(link.name[4:]) not in minors:
-            link.unlink()
-            (root / "sys/block" / link.name / "size").unlink(missing_ok=True)
-    _write(root / "proc/drbd", text)
-    _write(root / "sys/module/drbd/parameters/usermode_helper", node["helper"] + "\n")
-    _write(root / "sys/module/drbd/version", node["version"] + "\n")
+    devices = os.listdir(f"{root}/dev") if os.path.isdir(f"{root}/dev") else []
+    for link in devices:
+        if link.startswith("drbd") and link[4:].isdigit() and int(link[4:]) not in minors:
+            os.unlink(f"{root}/dev/{link}")
+            remove(f"{root}/sys/block/{link}/size")
+    write_text(f"{root}/proc/drbd", text)
+    write_text(f"{root}/sys/module/drbd/parameters/usermode_helper", node["helper"] + "\n")
 
 
-def _device(root: Path, minor: int, side: Side) -> None:
+def _device(root: str, minor: int, side: Side) -> None:
     """/dev/drbdN leads to data only where the side is primary, as only there it can be opened."""
-    link = root / f"dev/drbd{minor}"
+    link = f"{root}/dev/drbd{minor}"
     partner = side.partner()
     target = "nowhere: this side is secondary"
     if side.res["role"] == "Primary" and side.state == "UpToDate":
         target = side.data
     elif side.res["role"] == "Primary" and partner is not None and partner.res["disk"]:
         target = partner.data
-    if not link.is_symlink() or os.readlink(link) != target:
+    if not os.path.islink(link) or os.readlink(link) != target:
         place_link(link, target)
-    _write(root / f"sys/block/drbd{minor}/size", f"{side.res['size'] * 2}\n")
+    write_text(f"{root}/sys/block/drbd{minor}/size", f"{side.res['size'] * 2}\n")
 
 
 def _proc_entry(world: World, minor: int, side: Side) -> str:
@@ -364,15 +365,3 @@ def _proc_entry(world: World, minor: int, side: Side) -> str:
             f" speed: {rate:,} ({rate:,}) K/sec\n"
         )
     return text
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file in one step if it differs."""
-    try:
-        if path.read_text() == text:
-            return
-    except OSError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text)
-    fresh.rename(path)

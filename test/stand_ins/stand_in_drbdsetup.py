@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
 
 from stand_in_drbd import (
     NONE,
@@ -20,6 +18,11 @@ from stand_in_drbd import (
     write_meta,
 )
 from stand_in_world import MIB, ToolError, World
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 #: Settings that are not shown because they are what the kernel has anyway.
 _DEFAULTS = {

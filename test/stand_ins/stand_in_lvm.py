@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from stand_in_world import MIB, STORE, ToolError, World, copy_sparse, place_link
+from stand_in_world import MIB, STORE, ToolError, World, copy_sparse, place_link, remove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 EXTENT = 4 * MIB
 _UNITS = {"b": 1, "s": 512, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
@@ -28,7 +28,7 @@ _LONG = {
 _SEGMENT_FIELDS = {"devices", "seg_pe_ranges", "stripes", "seg_size", "seg_start"}
 
 Options = dict[str, list[str]]
-Row = dict[str, Any]
+Row = dict[str, "Any"]
 
 
 def parse(words: list[str]) -> tuple[Options, list[str]]:
@@ -57,10 +57,12 @@ def parse(words: list[str]) -> tuple[Options, list[str]]:
 
 def size_of(text: str) -> int:
     """Bytes of ``512m`` or ``+1g``."""
-    found = re.fullmatch(r"\+?(\d+(?:\.\d+)?)([bskmgt]?)", text.lower())
-    if not found:
-        raise ToolError(3, f"  Invalid argument for --size: {text}")
-    return int(float(found[1]) * _UNITS[found[2] or "m"])
+    number = text.lower().removeprefix("+").rstrip("bskmgt")
+    unit = text.lower()[-1:] if text[-1:].isalpha() else "m"
+    try:
+        return int(float(number) * _UNITS[unit])
+    except (ValueError, KeyError):
+        raise ToolError(3, f"  Invalid argument for --size: {text}") from None
 
 
 class Lvm:
@@ -69,7 +71,7 @@ class Lvm:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.node = world.node(name)
-        self.root = Path(self.node["root"])
+        self.root: str = self.node["root"]
         self.groups: dict[str, Any] = self.node["vgs"]
 
     def run(self, tool: str, words: list[str]) -> str:
@@ -196,7 +198,7 @@ class Lvm:
         unit = options.get("units", ["m"])[0]
         table = [{name: _cell(name, row, unit, options) for name in names} for row in rows]
         if options.get("reportformat") == ["json"]:
-            return json.dumps({"report": [{key: table}]}, indent=4) + "\n"
+            return _json(key, table)
         separator = options.get("separator", [" "])[0]
         lines = [] if "noheadings" in options else [separator.join(names)]
         lines += [separator.join(row.values()) for row in table]
@@ -222,13 +224,13 @@ class Lvm:
             "tags": list(options.get("addtag", [])), "stripes": stripes, "origin": origin or None,
         }  # fmt: skip
         file = self.file(group, name)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(file), exist_ok=True)
         if origin:
-            copy_sparse(str(self.file(group, origin)), str(file))
+            copy_sparse(self.file(group, origin), file)
         else:
-            with file.open("wb") as new:
+            with open(file, "wb") as new:
                 new.truncate(count * EXTENT)
-        file.chmod(0o600)
+        os.chmod(file, 0o600)
         self._show(group, name)
         return f'  Logical volume "{name}" created.\n'
 
@@ -238,8 +240,8 @@ class Lvm:
             if self._is_open(group, name):
                 raise ToolError(5, f"  Logical volume {group}/{name} is used by another device.")
             del self.groups[group]["lvs"][name]
-            self.file(group, name).unlink(missing_ok=True)
-            self._device(group, name).unlink(missing_ok=True)
+            remove(self.file(group, name))
+            remove(self._device(group, name))
             said += f'  Logical volume "{name}" successfully removed.\n'
         return said
 
@@ -272,7 +274,7 @@ class Lvm:
             lv["extents"] += extents
             size = (old + more) * EXTENT
             file = self.file(group, name)
-            if file.stat().st_size < size:
+            if os.path.getsize(file) < size:
                 os.truncate(file, size)
         return (
             f"  Size of logical volume {group}/{name} changed from {old * 4}.00 MiB"
@@ -293,8 +295,8 @@ class Lvm:
             )
         table = self.groups[group]["lvs"]
         table[new] = table.pop(old)
-        self.file(group, old).rename(self.file(group, new))
-        self._device(group, old).unlink(missing_ok=True)
+        os.rename(self.file(group, old), self.file(group, new))
+        remove(self._device(group, old))
         self._show(group, new)
         self._rename_users(group, old, new)
         return f'  Renamed "{old}" to "{new}" in volume group "{group}"\n'
@@ -335,18 +337,18 @@ class Lvm:
 
     # parts
 
-    def file(self, group: str, name: str) -> Path:
+    def file(self, group: str, name: str) -> str:
         """Where the data of a volume is."""
-        return self.root / STORE / group / name
+        return f"{self.root}/{STORE}/{group}/{name}"
 
-    def _device(self, group: str, name: str) -> Path:
-        return self.root / "dev" / group / name
+    def _device(self, group: str, name: str) -> str:
+        return f"{self.root}/dev/{group}/{name}"
 
     def _show(self, group: str, name: str) -> None:
         if self.groups[group]["lvs"][name]["active"]:
-            place_link(self._device(group, name), str(self.file(group, name)))
+            place_link(self._device(group, name), self.file(group, name))
         else:
-            self._device(group, name).unlink(missing_ok=True)
+            remove(self._device(group, name))
 
     def _vg(self, name: str) -> dict[str, Any]:
         name = name.removeprefix("/dev/")
@@ -369,7 +371,7 @@ class Lvm:
         return [name.removeprefix("/dev/") for name in arguments] or sorted(self.groups)
 
     def _split(self, word: str) -> tuple[str, str]:
-        word = word.removeprefix(str(self.root)).removeprefix("/dev/")
+        word = word.removeprefix(self.root).removeprefix("/dev/")
         group, _, name = word.partition("/")
         return group, name
 
@@ -425,15 +427,15 @@ class Lvm:
         return [r["disk"] for r in self.node["drbd"].values() if r["disk"]]
 
     def _is_open(self, group: str, name: str) -> bool:
-        path = str(self._device(group, name))
+        path = self._device(group, name)
         return any(path in (disk["data"], disk["meta"]) for disk in self._users())
 
     def _rename_users(self, group: str, old: str, new: str) -> None:
         """A DRBD device keeps the volume that it is attached to when that is renamed."""
         for disk in self._users():
             for part in ("data", "meta"):
-                if disk[part] == str(self._device(group, old)):
-                    disk[part] = str(self._device(group, new))
+                if disk[part] == self._device(group, old):
+                    disk[part] = self._device(group, new)
 
     def _attr(self, group: str, name: str) -> str:
         vg = self.groups[group]
@@ -450,10 +452,22 @@ class Lvm:
 
 
 def _condition(text: str) -> tuple[str, str]:
-    found = re.fullmatch(r'\s*(\w+)\s*=\s*"?([^"]*)"?\s*', text)
-    if not found:
+    name, is_set, value = text.partition("=")
+    if not is_set:
         raise ToolError(3, f"  Selection syntax error: {text}")
-    return found[1], found[2]
+    return name.strip(), value.strip().strip('"')
+
+
+def _json(key: str, table: list[dict[str, str]]) -> str:
+    """The report in the form of LVM; no value has a character that needs more than this."""
+    rows = [
+        "{" + ", ".join(f'"{name}":"{value}"' for name, value in row.items()) + "}" for row in table
+    ]
+    inner = ",\n                  ".join(rows)
+    return (
+        '  {\n      "report": [\n          {\n              "'
+        f'{key}": [\n                  {inner}\n              ]\n          }}\n      ]\n  }}\n'
+    )
 
 
 def _cell(name: str, row: Row, unit: str, options: Options) -> str:

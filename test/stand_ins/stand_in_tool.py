@@ -6,23 +6,21 @@ Called as ``stand_in_tool.py TOOL STATE-DIRECTORY NODE ARGUMENT...`` by the prog
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-from pathlib import Path
 
-from stand_in_drbdsetup import Drbdsetup, drbdmeta
-from stand_in_lvm import Lvm
 from stand_in_world import ToolError, World
 
 #: Seconds between two looks of a command that waits.
 _LOOK = 0.03
+#: Parts of an event that change.
+_CHANGING = ("role:", "connection:", "disk:", "replication:", "peer-disk:")
 _BUSY = ("WFConnection", "SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT")
 
 
 def main(argv: list[str]) -> int:
     tool, directory, node, *words = argv
-    world = World(Path(directory))
+    world = World(directory)
     with world.locked():
         rule = world.rule(node, tool, words)
     if rule is not None:
@@ -47,15 +45,21 @@ def main(argv: list[str]) -> int:
 
 
 def _run(world: World, tool: str, node: str, words: list[str]) -> str:
-    if tool == "drbdsetup":
-        return Drbdsetup(world, node).run(words)
-    if tool == "drbdmeta":
+    if tool.startswith("drbd"):
+        from stand_in_drbdsetup import Drbdsetup, drbdmeta
+
+        if tool == "drbdsetup":
+            return Drbdsetup(world, node).run(words)
         return drbdmeta(world, node, words)
+    from stand_in_lvm import Lvm
+
     return Lvm(world, node).run(tool, words)
 
 
 def _follow(world: World, node: str, words: list[str]) -> int:
     """``events2``: what there is, then every change, until somebody ends us."""
+    from stand_in_drbdsetup import Drbdsetup
+
     arguments = [word for word in words[1:] if not word.startswith("--")]
     known: dict[str, str] = {}
     first = True
@@ -65,7 +69,7 @@ def _follow(world: World, node: str, words: list[str]) -> int:
             setup.run(["events2", *arguments])
             facts = setup.facts(arguments)
         for line in facts:
-            key = re.sub(r" (role|connection|disk|replication|peer-disk):.*", "", line)
+            key = " ".join(word for word in line.split() if not word.startswith(_CHANGING))
             if known.get(key) != line:
                 print("exists" if first else "change", line, flush=True)
                 known[key] = line
@@ -77,6 +81,8 @@ def _follow(world: World, node: str, words: list[str]) -> int:
 
 def _wait(world: World, node: str, words: list[str]) -> int:
     """``wait-connect`` and ``wait-sync``: exit code 5 when the time is over."""
+    from stand_in_drbdsetup import Drbdsetup
+
     busy = _BUSY[:1] if words[0] == "wait-connect" else _BUSY
     limits = [float(w.partition("=")[2]) for w in words if w.startswith("--wfc-timeout=")]
     end = time.monotonic() + limits[0] if limits and limits[0] else None

@@ -50,7 +50,7 @@ class StorageNodes:
     """The storage of some nodes: ``{name: (root, address)}``."""
 
     def __init__(self, directory: Path, nodes: dict[str, Path]) -> None:
-        self.world = World(directory)
+        self.world = World(str(directory))
         self.roots = nodes
         with self.world.locked() as world:
             for name, root in nodes.items():
@@ -101,8 +101,7 @@ class StorageNodes:
         """Of the bytes of a volume."""
         with self.world.locked() as world:
             settle(world)
-            file = Lvm(world, node).file(group, volume)
-            with file.open("rb") as data:
+            with open(Lvm(world, node).file(group, volume), "rb") as data:
                 return hashlib.file_digest(data, "sha256").hexdigest()
 
     def mirrors(self, node: str) -> dict[int, Mirror]:
