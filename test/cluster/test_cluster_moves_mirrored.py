@@ -14,20 +14,25 @@ from ganeti import constants
 WEB = "web1.example.com"
 
 
-@pytest.fixture
-def web(storage_cluster: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
-    cluster, nodes = storage_cluster
+@pytest.fixture(scope="module")
+def added(storage_cluster: tuple[Cluster, StorageNodes]) -> tuple[Cluster, StorageNodes]:
+    cluster, _nodes = storage_cluster
     cluster.ok(
-        "instance add -n node2:node3 -o noop -t drbd --disk 0:size=16M --no-nics", WEB
+        "instance add -n node2:node3 -o noop -t drbd --disk 0:size=16M --no-nics", WEB, timeout=180
     )
-    yield cluster, nodes
+    return storage_cluster
+
+
+@pytest.fixture
+def web(added: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
+    """The instance runs on node2; its mirror is whole."""
+    cluster, nodes = added
+    yield added
     nodes.clear_rules()
     for node in ("node2", "node3"):
         script(cluster, node)
         if cluster.pid(constants.NODED, node) is None:
             assert tool("start-node", cluster.directory, node).code == 0
-        cluster.ok(f"node modify --offline no {node}")
-    cluster.ok("instance remove -f --ignore-failures", WEB)
 
 
 def write(nodes: StorageNodes) -> None:
@@ -88,6 +93,10 @@ def test_failover_from_a_dead_node_keeps_the_data(web: tuple[Cluster, StorageNod
     assert (runs_on(cluster), recorded(cluster)) == (["node3"], "node3")
     assert nodes.path("node3", "drbd0").read_bytes()[:8] == b"precious"
     nodes.boot("node2")
+    assert tool("start-node", cluster.directory, "node2").code == 0
+    cluster.ok("node modify --offline no node2")
+    cluster.ok("instance activate-disks --wait-for-sync", WEB, timeout=120)
+    cluster.ok("instance migrate -f", WEB, timeout=120)
 
 
 def test_a_copy_that_is_not_complete_is_not_taken(web: tuple[Cluster, StorageNodes]) -> None:
