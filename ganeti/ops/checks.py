@@ -96,7 +96,8 @@ def all_online(nodes: Iterable[Node], what: str) -> None:
 
 def can_reach(ctx: Context, node: Node, other: Node) -> None:
     """Refuse when a node does not reach another one on all its addresses; OpPrereqError."""
-    wanted = [[[other.name, other.primary_ip, other.secondary_ip]], [node.name]]
+    addresses = [[each.name, each.primary_ip, each.secondary_ip] for each in (node, other)]
+    wanted = [addresses, [other.name]]
     config = ctx.config
     found = ctx.rpc.one(
         node,
