@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process
+from ganeti.base import files, process, retry
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import journal, migration_plan, power, qemu_process, uids
 from ganeti.hypervisor.kvm.migration_plan import Journey
@@ -142,7 +142,7 @@ class Migration:
                     qmp.command("migrate-start-postcopy")
                 left = end - time.monotonic()
                 if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
-                    return answer
+                    return _with_sums(qmp, answer)
                 events.next(left)
 
     def _of_dead(self, name: str, found: Guest | None) -> MigrationStatus:
@@ -354,17 +354,32 @@ class Migration:
         path = directory / "keys.psk"
         files.ensure_dir(directory.parent)
         files.ensure_dir(directory, 0o700)
+        group = directory / "dh-params.pem"
         files.write_atomic(
             path, f"{migration_plan.TLS_USER}:{key}\n", mode=0o600, fsync=False
         )
+        files.write_atomic(group, migration_plan.DH_PARAMETERS, mode=0o600, fsync=False)
         if runtime.user:
             uid = uids.uid_of(runtime.user)
-            for owned in (directory, path):
+            for owned in (directory, path, group):
                 os.chown(owned, uid, -1)
 
     def _drop_key(self, runtime: Runtime) -> None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._key_dir(runtime))
+
+
+def _with_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
+    """QEMU says that it is complete a moment before it knows how long that took."""
+    if answer.get("status") != "completed":
+        return answer
+    retry.until(
+        lambda: qmp.command("query-status")["status"] == "postmigrate" or None,
+        timeout=1.0,
+        largest=0.05,
+    )
+    found: dict[str, Any] = qmp.command("query-migrate")
+    return found
 
 
 def _listen(qmp: Qmp, address: str, first: int) -> str:

@@ -97,7 +97,7 @@ class Qmp:
             sock.close()
             raise
         try:
-            qmp._call(qmp._client.connect(sock), "the greeting", timeout)
+            qmp._call(qmp._connect(), "the greeting", timeout)
         except BaseException:  # an interrupt too: the connection is closed, then it goes on
             qmp.close()
             raise
@@ -132,6 +132,13 @@ class Qmp:
     async def _with_descriptor(self, fd: int, name: str, arguments: dict[str, Any] | None) -> Any:
         self._client.send_fd_scm(fd)
         return await self._client.execute(name, arguments)
+
+    async def _connect(self) -> None:
+        try:
+            await self._client.connect(self._sock)
+        except AssertionError as err:
+            # What the library makes of a QEMU that ends right after it has greeted.
+            raise EOFError from err
 
     @contextlib.contextmanager
     def events(self, *names: str) -> Iterator[Events]:
