@@ -87,9 +87,9 @@ def _name(placeholder: str) -> str:
 
 
 def _operation(route: Route) -> Document:
-    words = re.sub(r"[^A-Za-z0-9]+", " ", route.path).split()
+    words = re.sub(r"[^A-Za-z0-9]+", " ", route.path.removeprefix("/2/")).split()
     operation: Document = {
-        "operationId": "_".join([route.method.lower(), *words[words[:1] == ["2"] :]]),
+        "operationId": "_".join([route.method.lower(), *(words or ["root"])]),
         "summary": route.summary,
         "tags": [tag(route.path)],
         "parameters": _parameters(route),
