@@ -32,7 +32,10 @@ class DiskContent:
 
     def wipe(self, disk: NodeDisk, offset: int, size: int) -> None:
         """Write zeros over a part (MiB) of a disk; BlockDeviceError. See :func:`wipe`."""
-        wipe(self._disks.existing(disk).path, offset, size, self._stopping)
+        found = self._disks.existing(disk)
+        if not found.traits.mirrored:
+            found.assemble()
+        wipe(found.path, offset, size, self._stopping)
 
     def convert(self, source: NodeDisk, target: NodeDisk) -> None:
         """Copy a disk into another; BlockDeviceError. See :func:`copy`."""

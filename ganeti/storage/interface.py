@@ -37,6 +37,8 @@ class Traits:
     must_adopt: bool = False
     #: a disk may have keys that only its template knows, see ``PlanRequest.options``
     takes_options: bool = False
+    #: new space may show what somebody else had there
+    holds_old_data: bool = False
     #: only :meth:`Device.attach` finds out the device, and so ``path``
     found_by_attach: bool = False
     #: number of nodes an instance with such disks needs

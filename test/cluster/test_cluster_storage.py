@@ -148,6 +148,31 @@ def test_existing_volumes_are_adopted_with_their_content(storage_cluster: Both) 
     assert volume not in cluster.gnt("cluster verify").out
 
 
+def test_new_space_is_wiped_when_the_cluster_wants_it(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    cluster.ok("cluster modify --prealloc-wipe-disks=yes")
+    add = "instance add -n node3 -o noop -t plain --no-nics --no-install --no-start"
+    done = cluster.ok(f"{add} --disk 0:size=8M", "clean.example.com").out
+    assert "* wiping 8M of disk/0..." in done
+    [volume] = nodes.volumes("node3")
+    device = nodes.path("node3", volume)
+    device.write_bytes(b"\xff" * (8 << 20))
+    done = cluster.ok("instance grow-disk clean.example.com 0 4M").out
+    assert "* wiping 4M of disk/0..." in done
+    content = device.read_bytes()
+    assert content == b"\xff" * (8 << 20) + bytes(4 << 20)
+    # Files have no past.
+    done = cluster.ok(f"{add.replace('plain', 'file')} --disk 0:size=8M", "file.example.com").out
+    assert "wiping" not in done
+    mirrored = add.replace("plain", "drbd").replace("node3", "node3:node1")
+    done = cluster.ok(f"{mirrored} --disk 0:size=8M", "mirror.example.com").out
+    assert "* wiping 8M of disk/0..." in done
+    assert "WARNING" not in done
+    cluster.ok("cluster modify --prealloc-wipe-disks=no")
+    for name in ("clean", "file", "mirror"):
+        cluster.ok("instance remove -f", f"{name}.example.com")
+
+
 def test_disks_of_a_provider(storage_cluster: Both) -> None:
     reason = loop_lvm.why_not()
     if reason:

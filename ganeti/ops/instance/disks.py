@@ -21,6 +21,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops import annotate
+from ganeti.ops.instance import wipe
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BATCH, NodeDisk
@@ -74,10 +75,12 @@ def grown(disk: Disk, amount: int) -> Disk:
 def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
     """Make disks on all their nodes. What is made is removed again if the operation fails later.
 
-    Mirrored ones are active then, and their first synchronisation has begun.
+    Mirrored ones are active then, and their first synchronisation has begun. They are wiped if the
+    cluster wants it, which takes as long as writing them does.
 
     Raises:
-        OpExecError: a node could not make its part; the text says which and why.
+        OpExecError: a node could not make its part, or a disk could not be wiped; the text says
+            which and why.
     """
     make_directories(ctx, instance, disks)
     for index, disk in enumerate(disks):
@@ -89,6 +92,7 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
                     batch = {BATCH: volumes.to_come([disk, *later], part)}
                     wire = msgspec.structs.replace(wire, dynamic_params=batch)
                 create_part(ctx, instance, part, node, name=disk.iv_name, wire=wire)
+        wipe.whole(ctx, instance, disk)
 
 
 def with_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:

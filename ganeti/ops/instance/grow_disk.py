@@ -11,7 +11,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops import annotate, checks, locks, policy
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks, hotplug, space, sync
+from ganeti.ops.instance import disks, hotplug, space, sync, wipe
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -112,6 +112,7 @@ class InstanceGrowDisk(Operation[OpInstanceGrowDisk, None]):
                 ) from err
             grown.append(node.name)
         self._tell(self.nodes[-1], dry_run=False, backing=False)
+        wipe.part(ctx, self.instance, self.disk, self.disk.size, self.amount)
 
         def edit(draft: Draft) -> None:
             larger = disks.grown(self.disk, self.amount)

@@ -54,7 +54,7 @@ class DrbdDevice(Device):
     """
 
     traits: ClassVar[Traits] = Traits(
-        mirrored=True, space_checked_as="lvm-vg", nodes_needed=2
+        mirrored=True, space_checked_as="lvm-vg", nodes_needed=2, holds_old_data=True
     )
     params: ClassVar[type[msgspec.Struct]] = params.DrbdParams
 

@@ -54,7 +54,9 @@ class LvmDevice(Device):
     Methods block for the LVM tools, which wait for each other; see :mod:`ganeti.storage.lvm.tool`.
     """
 
-    traits: ClassVar[Traits] = Traits(space_checked_as="lvm-vg", may_adopt=True)
+    traits: ClassVar[Traits] = Traits(
+        space_checked_as="lvm-vg", may_adopt=True, holds_old_data=True
+    )
     params: ClassVar[type[msgspec.Struct]] = LvmParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:
