@@ -140,7 +140,7 @@ class Monitor:
         self._file.readline()
         self.command("qmp_capabilities")
 
-    def command(self, name: str, **arguments: Any) -> Any:
+    def command(self, name: str, /, **arguments: Any) -> Any:
         request: dict[str, Any] = {"execute": name, "arguments": arguments}
         self._sock.sendall(json.dumps(request).encode() + b"\n")
         while True:
