@@ -6,6 +6,7 @@ import base64
 import binascii
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from ganeti import errors
@@ -47,6 +48,8 @@ class Authenticator:
         self._users = Users()
         self._tokens = Tokens()
         self._watcher: inotify.DirectoryWatcher | None = None
+        #: called when users or tokens may be others than before, so that who is in is asked again
+        self.on_change: Callable[[], None] = lambda: None
         self._load_users(first=True)
         self._load_tokens()
 
@@ -95,6 +98,7 @@ class Authenticator:
             return
         self._users = Users(found.values())
         log.info("%s: %d users", path, len(found))
+        self.on_change()
 
     def _load_tokens(self) -> None:
         path = self._directory / "tokens"
@@ -104,6 +108,7 @@ class Authenticator:
             log.error("%s is not taken, the tokens stay as they are: %s", path, err)
             return
         log.info("%s: %d tokens", path, len(self._tokens))
+        self.on_change()
 
     # one request
 

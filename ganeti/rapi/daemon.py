@@ -223,6 +223,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
                                          where.pid_file(constants.RAPI)])  # fmt: skip
         room.start()
         stack.callback(room.stop)
+        authenticator.on_change = room.events.hang_up
         stack.enter_context(_watching(authenticator, tls, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.address, port)
         daemon.calm_collector()

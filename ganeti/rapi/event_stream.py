@@ -7,6 +7,7 @@ a while misses nothing. A reader that does not read is dropped and disturbs nobo
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ KEPT = 10_000
 #: Bytes a reader may be behind.
 BACKLOG = 4 * 1024 * 1024
 HEARTBEAT = 15.0
+#: Seconds after which a reader has to come again and say who it is (a token may be over).
+LONGEST = 3600.0
 #: Seconds of one LUXI wait, and before the next one when the master is away.
 _WAIT, _PAUSE = 60, 1.0
 _HEARTBEAT = b": heartbeat\n\n"
@@ -88,9 +91,16 @@ class EventStream:
         """Serve a reader until it leaves; from any thread."""
         self._loop.soon(lambda: self._add(connection, wish))
 
+    def hang_up(self) -> None:
+        """Let all readers come again and say who they are; from any thread. They miss nothing."""
+        self._loop.soon(self._hang_up)
+
     def close(self) -> None:
-        """Hang up on all readers."""
+        """Hang up on all readers, and ask for no more events."""
         self._luxi.close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         for guest in [*self._readers, *(guest for guest, _wish in self._early)]:
             guest.close()
             self._drop(guest)
@@ -154,8 +164,13 @@ class EventStream:
 
     def _beat(self) -> None:
         self._loop.later(self._heartbeat, self._beat)
+        oldest = time.monotonic() - LONGEST
         for guest in [*self._readers]:
-            self._send(guest, _HEARTBEAT)
+            if guest.since < oldest:
+                guest.close()
+                self._drop(guest)
+            else:
+                self._send(guest, _HEARTBEAT)
 
     # the master
 

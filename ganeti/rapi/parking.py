@@ -192,6 +192,7 @@ class Guest:
         self._last = False
         #: bytes that the client has taken
         self.sent = 0
+        self.since = time.monotonic()
         self.closed = False
         loop.watch(connection, self._ready)
 

@@ -116,6 +116,21 @@ def test_a_reader_comes_back_and_has_missed_nothing(
     assert len({e["id"] for e in found[1:]}) == len(found) - 1
 
 
+def test_a_revoked_token_reads_no_further(rapi: RapiDaemon, client: GanetiRapiClient) -> None:
+    token = rapi.gnt("gnt-rapi token add --permissions read watcher").out.strip()
+    wait_for(lambda: "tokens: 1 tokens" in rapi.log(), "the token is known")
+    stays = Reader(rapi, ended, kinds=["job"])
+    with rapi.client(token=token) as revoked:
+        events = revoked.Events(kinds=["instance"])
+        assert next(events)["kind"] == "start"
+        rapi.gnt("gnt-rapi token revoke watcher")
+        with pytest.raises(GanetiApiError) as refused:
+            for _event in events:
+                pass
+        assert refused.value.code == 401
+    assert ended(stays.result()[-1])
+
+
 def test_changes_of_instances_and_nodes_are_told(
     rapi: RapiDaemon, client: GanetiRapiClient
 ) -> None:
