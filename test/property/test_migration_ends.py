@@ -8,6 +8,8 @@ a guest. Whatever happens, the guest never runs twice, and the next master settl
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +43,8 @@ from ganeti.paths import Paths
 from ganeti.rpc.client import Answer
 
 WEB = "web1.example.com"
+#: Outcome of each fault at each call; s is the source, t the target.
+TABLE = Path(__file__).parents[1] / "recorded" / "migration_faults.json"
 #: More calls than any migration makes.
 ENOUGH = 60
 
@@ -63,6 +67,7 @@ class World:
             self.handlers[key] = Handlers(NodeContext(where, name))
         self.config = _config(self.names)
         self.calls = 0
+        self.made: list[str] = []
         self.fault_at = ENOUGH
         self.fault: Callable[[World, str, Callable[[], Any]], Any] = lambda _w, _n, call: call()
         self.down: set[str] = set()
@@ -91,6 +96,7 @@ class World:
         if node.uuid in self.down:
             raise errors.RpcError(f"node {node.name}: does not answer")
         self.calls += 1
+        self.made.append(f"{method.__name__} at the {'source' if node.uuid == 's' else 'target'}")
         try:
             if self.calls == self.fault_at:
                 return self.fault(self, node.uuid, lambda: call(*args))
@@ -251,6 +257,7 @@ def test_broken_off_at_every_call(
     whole.migrate()
     assert whole.running() == ["t"]
     assert whole.calls > 10
+    rows = []
     for number in range(1, whole.calls + 1):
         world = begun(tmp_path / str(number))
         world.fault_at, world.fault = number, fault
@@ -262,6 +269,7 @@ def test_broken_off_at_every_call(
         assert len(world.running()) <= 1, number
         if failed is None and fault not in DEATHS:
             assert world.running() == [world.instance.primary_node], number
+        after = world.running()
         world.new_master()
         world.clean_up()
         if fault in DEATHS and not world.running():
@@ -269,12 +277,24 @@ def test_broken_off_at_every_call(
             world.start(world.instance.primary_node)
         assert world.running() == [world.instance.primary_node], number
         assert world.unsettled() == [], number
+        rows.append([whole.made[number - 1], after, world.instance.primary_node])
         # and it can go on living
         world.new_master()
         other = {"s": "t", "t": "s"}[world.instance.primary_node]
         ctx, op = world.context(), OpInstanceMigrate(instance_name=WEB)
         Migration(ctx, world.instance, world.config.nodes[other], op, live=True).run()
         assert world.running() == [other], number
+    as_recorded(fault.__name__, rows)
+
+
+def as_recorded(fault: str, rows: list[list[Any]]) -> None:
+    """Compare with the table of outcomes: call, where it ran then, where it runs once settled."""
+    known = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    if os.environ.get("UPDATE_RECORDED"):
+        lines = {**known, fault: rows}
+        TABLE.write_text(json.dumps(lines, indent=1, sort_keys=True) + "\n")
+        return
+    assert rows == known[fault]
 
 
 def test_two_faults_in_a_row(world: World) -> None:

@@ -107,10 +107,10 @@ class Takeover:
             )
             return
         ctx.log(f"* shutting down the instance on the source node {source.name}")
-        if instance.admin_state is AdminState.UP:
-            ctx.undo.callback(self._start_again)
         try:
             power.stop(ctx, instance, self._op, self._timeout)
+            if instance.admin_state is AdminState.UP:
+                ctx.undo.callback(self._start_again)
             failures = instance_disks.shutdown(ctx, instance)
             if failures:
                 raise errors.BlockDeviceError("; ".join(failures))
@@ -123,7 +123,7 @@ class Takeover:
         if not self._ignore:
             raise errors.OpExecError(
                 f"instance {name} is not started on {self._target.name}, because it may still run"
-                f" on {source}: {errors.text(err)}. When you are sure that {source} is switched"
+                f" on {source} ({errors.text(err)}). When you are sure that {source} is switched"
                 f" off, say so with gnt-node modify --offline yes {source}, or repeat with"
                 " --ignore-consistency"
             ) from err
