@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from ganeti import errors
-from ganeti.base import patience
 from ganeti.net import resolve
 from ganeti.net.tls import (
     ReloadableContext,
@@ -474,13 +473,12 @@ def _set_options(sock: socket.socket) -> None:
 
     Without the watch, a call to a host that lost its power ends with its time-out only.
     """
-    silence = patience.scaled(SILENCE)
     options = (
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, max(1, round(silence / 3))),
-        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, round(silence / 6))),
-        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(silence * 1000)),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, round(SILENCE / 3)),
+        (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, round(SILENCE / 6)),
+        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SILENCE * 1000)),
     )
     for level, option, value in options:
         sock.setsockopt(level, option, value)

@@ -115,17 +115,18 @@ class Cluster:
         return [row.split("|") for row in ran.lines]
 
     def try_add(
-        self, name: str, template: str, node: Node, *words: str, hypervisor: str = "fake"
+        self, name: str, template: str, node: Node, *words: str, second: Node | None = None
     ) -> Ran:
-        """Add an instance without interfaces on a node; ``words`` tell its disks."""
-        line = f"instance add -t {template} -H {hypervisor} -o noop --no-nics -n {node.name}"
+        """Add an instance of the fake hypervisor on a node; ``words`` tell its disks."""
+        nodes = node.name if second is None else f"{node.name}:{second.name}"
+        line = f"instance add -t {template} -H fake -o noop --no-nics -n {nodes}"
         return self.gnt(line, *words, name)
 
     def add(
-        self, name: str, template: str, node: Node, *words: str, hypervisor: str = "fake"
+        self, name: str, template: str, node: Node, *words: str, second: Node | None = None
     ) -> None:
         """Like :meth:`try_add`; it must succeed."""
-        ran = self.try_add(name, template, node, *words, hypervisor=hypervisor)
+        ran = self.try_add(name, template, node, *words, second=second)
         if ran.code:
             raise LabError(f"{name} was not added: {ran.err}{ran.out}")
 

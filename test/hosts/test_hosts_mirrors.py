@@ -1,0 +1,167 @@
+"""Mirrored disks on real DRBD and LVM: the life of an instance, and what breaks on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from lab import mirror
+from lab.channel import wait_for
+from lab.cluster import Cluster, Node
+from lab.faults import Book
+
+WEB = "web1"
+
+
+class Pair:
+    """A running instance with one mirrored disk on the second and third node."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.left, self.right = cluster.nodes[1:3]
+
+    def primary(self) -> Node:
+        return self._node("pnode")
+
+    def secondary(self) -> Node:
+        return self._node("snodes")
+
+    def _node(self, field: str) -> Node:
+        ((name,),) = self.cluster.cells(f"instance list -o {field}", WEB)
+        return next(node for node in self.cluster.nodes if node.name == name)
+
+    def status(self) -> str:
+        ((status,),) = self.cluster.cells("instance list -o status", WEB)
+        return status
+
+    def whole(self, limit: float = 120.0) -> None:
+        """Wait until the mirror is complete; both sides hold the same then."""
+        mirror.until(self.left, limit, **mirror.WHOLE)
+        assert mirror.checksum(self.left) == mirror.checksum(self.right)
+
+    def bring_back(self, node: Node) -> None:
+        """After a power cut: boot, back into the cluster, mirror again."""
+        if not node.machine.is_on:
+            node.power_on()
+        self.cluster.ok("node modify --offline=no", node.name)
+        self.cluster.ok("instance activate-disks", WEB)
+        self.whole()
+
+
+@pytest.fixture
+def pair(cluster: Cluster) -> Iterator[Pair]:
+    made = Pair(cluster)
+    if not cluster.cells("instance list -o name"):
+        cluster.add(WEB, "drbd", made.left, "--disk", "0:size=64M", second=made.right)
+        mirror.write(made.left, "payload")
+    return made
+
+
+def test_a_mirror_is_made_grows_and_changes_sides(pair: Pair) -> None:
+    cluster = pair.cluster
+    pair.whole()
+    cluster.ok("instance grow-disk", WEB, "0", "32M")
+    size = pair.primary().sh("blockdev --getsize64 /dev/drbd0")
+    assert size == str(96 << 20)
+    pair.whole()
+    cluster.ok("instance failover -f", WEB)
+    assert (pair.primary(), pair.secondary()) == (pair.right, pair.left)
+    assert pair.status() == "running"
+    assert mirror.read(pair.right, 7) == "payload"
+    cluster.ok("cluster verify")
+
+
+def test_the_primary_loses_its_power(pair: Pair, book: Book) -> None:
+    cluster, lost, kept = pair.cluster, pair.primary(), pair.secondary()
+    with book.case("running instance on DRBD", "power cut of the primary node") as case:
+        lost.power_cut()
+        mirror.until(kept, cs="WFConnection")
+        assert cluster.gnt("node modify --offline=yes", lost.name).code == 0
+        cluster.ok("instance failover -f --ignore-consistency", WEB)
+        assert pair.status() == "running"
+        assert mirror.read(kept, 7) == "payload"
+        mirror.write(kept, "written-alone", offset=64)
+        case.outcome = "marked offline and failed over, it runs on the other half, no data lost"
+        case.recovery = "node modify --offline=no, instance activate-disks: what changed is synced"
+    pair.bring_back(lost)
+    assert mirror.read(kept, 13, offset=64) == "written-alone"
+
+
+def test_the_secondary_loses_its_power(pair: Pair, book: Book) -> None:
+    lost, kept = pair.secondary(), pair.primary()
+    with book.case("running instance on DRBD", "power cut of the secondary node") as case:
+        lost.power_cut()
+        mirror.until(kept, cs="WFConnection")
+        mirror.write(kept, "still-writes", offset=128)
+        assert pair.status() == "running"
+        case.outcome = "goes on; the mirror is degraded"
+        case.recovery = "power on, instance activate-disks: what changed is synced"
+    pair.bring_back(lost)
+    assert mirror.read(kept, 12, offset=128) == "still-writes"
+
+
+def test_the_link_is_cut(pair: Pair, book: Book) -> None:
+    away, kept = pair.secondary(), pair.primary()
+    with book.case("running instance on DRBD", "network of the secondary node cut") as case:
+        away.machine.link(up=False)
+        mirror.until(kept, cs="WFConnection")
+        mirror.write(kept, "unseen", offset=192)
+        away.machine.link(up=True)
+        pair.whole()
+        case.outcome = "goes on; the mirror is degraded"
+        case.recovery = "by itself when the network is back"
+
+
+def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
+    away, kept = pair.secondary(), pair.primary()
+    with book.case("DRBD resync", "power cut of the target in the middle") as case:
+        away.machine.link(up=False)
+        mirror.until(kept, cs="WFConnection")
+        kept.sh("dd if=/dev/urandom of=/dev/drbd0 bs=1M count=40 seek=20 oflag=direct status=none")
+        kept.sh("drbdsetup disk-options 0 --c-plan-ahead=0 --resync-rate=2048")
+        away.machine.link(up=True)
+        wait_for("a running sync", lambda: mirror.state(kept).get("cs") == "SyncSource", 60.0)
+        away.power_cut()
+        mirror.until(kept, cs="WFConnection")
+        assert mirror.state(kept)["ds"].startswith("UpToDate/")
+        case.outcome = "the source goes on; the target stays inconsistent and is not promoted"
+        case.recovery = "power on, instance activate-disks: the sync goes on"
+    pair.bring_back(away)
+
+
+def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
+    cluster, broken, other = pair.cluster, pair.primary(), pair.secondary()
+    with book.case("running instance on DRBD", "disk of the primary node fails") as case:
+        mirror.break_disk(broken)
+        mirror.write(broken, "on-other-disk", offset=256)
+        mirror.until(broken, ds="Diskless/UpToDate")
+        assert mirror.read(broken, 13, offset=256) == "on-other-disk"
+        assert cluster.gnt("cluster verify").code == 1
+        cluster.ok("instance failover -f", WEB)
+        assert pair.primary() is other
+        assert mirror.read(other, 13, offset=256) == "on-other-disk"
+        case.outcome = "goes on over the network from the other disk; verify reports it"
+        case.recovery = "instance failover, then replace the disk"
+    mirror.repair_disk(broken)
+    cluster.ok("instance activate-disks", WEB)
+    pair.whole()
+
+
+def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:
+    cluster, primary, secondary = pair.cluster, pair.primary(), pair.secondary()
+    cluster.ok("instance shutdown", WEB)
+    cluster.ok("instance modify -t plain", WEB)
+    assert secondary.volumes() == {}
+    (path,) = primary.volumes()
+    assert primary.sh(f"head -c 7 {path}") == "payload"
+    cluster.ok("instance modify -t drbd -n", secondary.name, WEB)
+    cluster.ok("instance startup", WEB)
+    pair.whole()
+    assert mirror.read(primary, 7) == "payload"
+
+
+def test_nothing_is_left_of_a_removed_mirror(pair: Pair) -> None:
+    pair.cluster.ok("instance remove -f", WEB)
+    for node in (pair.left, pair.right):
+        assert node.volumes() == {}
+        assert mirror.state(node).get("cs", "Unconfigured") == "Unconfigured"
