@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from typing import Self
 from lab.place import LabError
 
 PREFIX = "ganeti-lab-"
+_count = itertools.count()
 
 
 class Network:
@@ -18,7 +20,7 @@ class Network:
 
     def __init__(self, address: str) -> None:
         """``address`` with its length is the bridge's own."""
-        self.name = f"{PREFIX}{os.getpid()}"
+        self.name = f"{PREFIX}{os.getpid()}-{next(_count)}"
         self._taps = 0
         remove_stale()
         _ip("netns", "add", self.name)
@@ -60,7 +62,7 @@ class Network:
 def remove_stale() -> None:
     """Remove name spaces of runs that were killed."""
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
-    for name, pid in re.findall(rf"^({PREFIX}(\d+))", listed.stdout, re.M):
+    for name, pid in re.findall(rf"^({PREFIX}(\d+)\S*)", listed.stdout, re.M):
         if not os.path.exists(f"/proc/{pid}"):
             _ip("netns", "del", name)
 
