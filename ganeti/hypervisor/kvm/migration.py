@@ -264,9 +264,10 @@ class Migration:
             raise errors.HypervisorError(
                 f"instance {name} has taken over on this node and ended after that; start it anew"
             )
+        self._drop_key(found.runtime)
         if found.runtime.move == "in":
             self._note(found.runtime, move="none")
-        self._drop_key(found.runtime)
+            self._starter.settle(found.runtime)
 
     def _release(self, name: str, *, running: bool) -> None:
         """Wait until QEMU has loaded what it received, and let the guest run if it stands still."""

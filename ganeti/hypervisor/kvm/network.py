@@ -80,14 +80,19 @@ class Scripts:
 
 
 def open_cards(
-    instance: NodeInstance, params: KvmParams, scripts: Scripts, opened: list[OpenCard]
+    instance: NodeInstance,
+    params: KvmParams,
+    scripts: Scripts,
+    opened: list[OpenCard],
+    *,
+    arriving: bool = False,
 ) -> None:
     """:func:`open_card` for every card, appended to ``opened`` one by one.
 
     So after an error the caller knows what to :func:`close` and :func:`detach`.
     """
     for index, nic in enumerate(instance.nics):
-        open_card(instance, index, nic, params, scripts, opened)
+        open_card(instance, index, nic, params, scripts, opened, arriving=arriving)
 
 
 def open_card(
@@ -97,8 +102,10 @@ def open_card(
     params: KvmParams,
     scripts: Scripts,
     opened: list[OpenCard],
+    *,
+    arriving: bool = False,
 ) -> None:
-    """Make a tap and attach it.
+    """Make a tap and attach it; routed cards of a guest that arrives wait, see :func:`settle`.
 
     Raises:
         HypervisorError: no permission, no such bridge, a script failed; with what to do.
@@ -114,7 +121,21 @@ def open_card(
     card = Card(uuid=nic.uuid, tap=tap, mode=mode, link=link)
     vhost = _open_vhost(params, len(fds))
     opened.append(OpenCard(Nic(uuid=nic.uuid, mac=nic.mac, fds=fds, vhost_fds=vhost), card))
-    attach(instance, index, nic, card, scripts)
+    if not (arriving and mode == NicMode.ROUTED):
+        attach(instance, index, nic, card, scripts)
+
+
+def settle(instance: NodeInstance, cards: Sequence[Card], scripts: Scripts) -> None:
+    """Attach the routed cards of a guest that has arrived.
+
+    Not before that, as the node would draw the guest's traffic to itself.
+
+    Raises:
+        HypervisorError: a command or the script failed, with its words.
+    """
+    for index, card in enumerate(cards):
+        if card.mode == NicMode.ROUTED:
+            attach(instance, index, instance.nics[index], card, scripts)
 
 
 def change_link(

@@ -100,7 +100,9 @@ class Starter:
             with contextlib.ExitStack() as held:
                 user = held.enter_context(uids.user_of(params, self._paths))
                 held.callback(network.close, cards)
-                network.open_cards(instance, params, self.scripts, cards)
+                network.open_cards(
+                    instance, params, self.scripts, cards, arriving=arrival is not None
+                )
                 self._launch(
                     _Start(instance, disks, params, node, user, paused, arrival), cards
                 )
@@ -247,6 +249,15 @@ class Starter:
         """QEMU's last message in brackets, for an error; empty when it said nothing."""
         words = launch.last_words(qemu_log(self._paths, name)).splitlines()
         return f" ({words[-1]})" if words else ""
+
+    def settle(self, record: runtime.Runtime) -> None:
+        """Attach what waited for the arrival of a guest; HypervisorError, though it runs."""
+        try:
+            network.settle(record.instance, record.cards, self.scripts)
+        except errors.HypervisorError as err:
+            raise errors.HypervisorError(
+                f"instance {record.instance.name} runs here, but {errors.text(err)}"
+            ) from err
 
     def remove(self, name: str) -> None:
         """Remove what a guest that does not run left."""

@@ -26,7 +26,7 @@ from ganeti import errors
 from ganeti.base import process, retry
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import HypervisorName, MigrationState, RunState
-from ganeti.rpc.objects import MigrationStatus, NodeInstance
+from ganeti.rpc.objects import MigrationStatus, NodeInstance, NodeNic
 
 pytestmark = pytest.mark.qemu
 
@@ -262,6 +262,33 @@ def test_guest_with_less_privilege(pair: Pair) -> None:
     pair.move(made, disks)
     pair.check(made, "target")
     assert pair.source.left() == []
+
+
+@pytest.mark.root
+def test_a_node_routes_to_a_guest_only_when_it_has_arrived(pair: Pair) -> None:
+    if os.geteuid() or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        pytest.skip("taps can only be made by root")
+    nic = NodeNic(
+        uuid="6e9ea7f8-1c2d-4c3a-9b39-111111111111",
+        mac="aa:00:00:11:22:33",
+        ip="192.0.2.99",
+        nicparams={"mode": "routed", "link": ""},
+    )
+    made = msgspec.structs.replace(pair.instance(), nics=(nic,))
+    disks = pair.source.start(made, boot_sectors.alphabet)
+
+    def routes(rack: Rack) -> str:
+        tap = (rack.driver.store.nic_dir(made.name) / "0").read_text().strip()  # type: ignore[attr-defined]
+        return process.run(["ip", "route", "show", "dev", tap], timeout=10).stdout
+
+    assert routes(pair.source).startswith("192.0.2.99")
+    info = pair.begin(made, disks)
+    assert pair.ended(made).status is MigrationState.COMPLETED
+    assert routes(pair.target) == ""
+    pair.target.driver.finish_target(made, info, success=True)
+    assert routes(pair.target).startswith("192.0.2.99")
+    pair.source.driver.finish_source(made, success=True, live=True)
+    pair.check(made, "target")
 
 
 def test_memory_fetched_after_the_switch(pair: Pair) -> None:
