@@ -23,6 +23,7 @@ from ganeti.hypervisor.kvm import (
     network,
     pinning,
     power,
+    qemu_process,
     runtime,
     setup,
     uids,
@@ -113,6 +114,12 @@ class Starter:
         host.check_instance_name(name)
         pid = self._store.pid(name)
         if pid is None:
+            lost = qemu_process.find(self._store.pid_file(name))
+            if lost is not None:
+                raise errors.HypervisorError(
+                    f"instance {name} already runs on this node as process {lost}, although"
+                    f" {self._store.pid_file(name)} is gone; end that process first"
+                )
             return
         found = self._store.find(name)
         if found is not None and not self._store.runs(found):

@@ -105,6 +105,20 @@ def test_process_number_of_somebody_else_is_no_guest(kvm: Any) -> None:
     kvm.driver.cleanup(instance.name)
 
 
+def test_guest_whose_files_were_lost_is_not_started_twice(kvm: Any) -> None:
+    instance = kvm.instance()
+    disks = kvm.start(instance)
+    pid = kvm.driver.store.pid(instance.name)
+    for path in (kvm.paths.kvm / "pid", kvm.paths.kvm / "conf"):
+        for entry in path.iterdir():
+            entry.unlink()
+    with pytest.raises(errors.HypervisorError, match=f"as process {pid}, although"):
+        kvm.driver.start(instance, disks)
+    os.kill(pid, signal.SIGKILL)
+    assert process.wait_exit(pid, 10)
+    kvm.driver.start(instance, disks)
+
+
 def test_guest_that_shuts_itself_down(kvm: Any) -> None:
     instance = kvm.instance(user_shutdown=True)
     disks = kvm.start(instance)
