@@ -45,6 +45,8 @@ from ganeti.net.tls import Peer, ReloadableContext, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
 
+#: JSON text for a status and a sentence, when the server itself refuses a request.
+RefusalBody = Callable[[int, str], bytes]
 #: A WSGI application (PEP 3333).
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -107,7 +109,18 @@ class _Request(HTTPRequest):
             if msg.startswith("The headers"):
                 status, msg = "431 Request Header Fields Too Large", ""
                 self.close_connection = True
-        super().simple_response(status, msg)
+        write: RefusalBody | None = self.server.refusal_body
+        if write is None or int(status[:3]) < 400:
+            super().simple_response(status, msg)
+            return
+        self.close_connection = True
+        body = write(int(status[:3]), msg or status[4:])
+        head = (
+            f"{self.server.protocol} {status}\r\nContent-Length: {len(body)}\r\n"
+            "Content-Type: application/json\r\nConnection: close\r\n\r\n"
+        )
+        with contextlib.suppress(OSError):  # the client may have gone
+            self.conn.wfile.write(head.encode("ascii") + body)
 
     def ensure_headers_sent(self) -> None:
         """Nothing is sent for a connection that was taken over."""
@@ -363,6 +376,7 @@ class _Server(wsgi.Server):
         self.handshake_timeout = 10.0
         self.max_connections = 512
         self.handshakes = 0
+        self.refusal_body: RefusalBody | None = None
         self.left_behind: list[threading.Thread] = []
         self._conns: set[_Connection] = set()
         self._gate = threading.RLock()
@@ -475,6 +489,7 @@ class HttpServer:
         collect_body: int = 0,
         name: str = "http",
         server_header: str = "ganeti",
+        refusal_body: RefusalBody | None = None,
     ) -> None:
         """Prepare; nothing is opened yet.
 
@@ -491,6 +506,7 @@ class HttpServer:
                 so that slow senders hold none. Only with TLS.
             name: beginning of the names of the threads.
             server_header: what the header ``Server`` of answers says.
+            refusal_body: writes the body when the request is refused here; plain text without.
         """
         self._address = address
         self._name = name
@@ -505,6 +521,7 @@ class HttpServer:
         server.timeout = idle_timeout
         server.max_connections = max_connections
         server.server_name = server_header
+        server.refusal_body = refusal_body
         server.request_limit = request_limit
         server.collect_body = collect_body
         server.keep_alive_conn_limit = max_connections + threads + 1

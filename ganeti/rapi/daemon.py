@@ -21,7 +21,7 @@ from ganeti.luxi.client import master_name
 from ganeti.net import certs, listen, resolve
 from ganeti.net.http_server import App, HttpServer
 from ganeti.net.tls import Identity, ReloadableContext
-from ganeti.rapi import access_log
+from ganeti.rapi import access_log, failures
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator
 from ganeti.rapi.clients import Clients
@@ -213,6 +213,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         max_connections=MAX_CONNECTIONS,
         name="rapi",
         server_header=f"Ganeti {constants.RELEASE_VERSION}",
+        refusal_body=failures.body,
     )
     with contextlib.ExitStack() as stack:
         port = server.start()

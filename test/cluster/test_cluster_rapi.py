@@ -217,7 +217,11 @@ def test_bodies_that_cannot_be_used(api):
     assert "body" in api.ask("PUT /2/instances/web.example.com/modify").error
     assert "role" in api.ask("PUT /2/nodes/node2.example.com/role", "master").error
     large = send("PUT", "/2/modify", b" " * (10 * 1024 * 1024 + 1), ours)
-    assert large.status == 413
+    assert (large.status, bool(large.error)) == (413, True)
+    many = send("GET", "/version", headers={"X-Long": "a" * 70_000})
+    assert (many.status, bool(many.error)) == (431, True)
+    long = api.ask("GET /2/instances/" + "a" * 70_000)
+    assert (long.status, bool(long.error)) == (414, True)
 
 
 def test_a_misspelt_argument_does_not_do_the_real_thing(api):
