@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import nearest
-from ganeti.cli import formats, jobs, listing, output
+from ganeti.cli import formats, jobs, listing, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
 from ganeti.cli.option import value
@@ -77,6 +77,43 @@ def volumes(call: Call) -> None:
         place = fields.index("size")
         rows = [[*row[:place], int(row[place]), *row[place + 1 :]] for row in rows]
     _print(call, _VOLUMES, fields, rows)
+
+
+@NODE.command("list-drbd", one("node"), options=o.TABLE_OPTIONS)
+def list_drbd(call: Call) -> None:
+    """List the DRBD minors of a node with their instances and peers."""
+    name = selection.existing_node(call.client, call.args[0])
+    [[first, second]] = call.client.query_nodes([name], ["pinst_list", "sinst_list"])
+    instances = sorted({*(first or ()), *(second or ())})
+    found: Mapping[str, Any] = {}
+    if instances:
+        found = jobs.run_op(call, "OP_INSTANCE_QUERY_DATA", instances=instances, static=True)
+    rows = [row for item in found.values() for row in _minors(item, name)]
+    titles = ("Node", "Minor", "Instance", "Disk", "Role", "PeerNode")
+    output.print_lines(
+        output.table(
+            titles,
+            [[str(cell) for cell in row] for row in sorted(rows, key=lambda row: row[1])],
+            right=[False] * len(titles),
+            separator=call.opts.separator,
+            headers=not call.opts.no_headers,
+        )
+    )
+
+
+def _minors(instance: Mapping[str, Any], node: str) -> list[list[Any]]:
+    """Rows of the mirrored disks of an instance that have a side on a node."""
+    rows: list[list[Any]] = []
+    for disk in instance["disks"]:
+        ends = disk["drbd_info"] or {}
+        for side, other in (("primary", "secondary"), ("secondary", "primary")):
+            if ends.get(f"{side}_node") != node:
+                continue
+            role = "primary" if instance["pnode"] == node else "secondary"
+            peer = ends[f"{other}_node"]
+            minor = ends[f"{side}_minor"]
+            rows.append([node, minor, instance["name"], disk["iv_name"], role, peer])
+    return rows
 
 
 @NODE.command(

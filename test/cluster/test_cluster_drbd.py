@@ -41,6 +41,20 @@ def test_info_has_both_ends_and_not_the_secret(
         assert secret not in log.read_text()
 
 
+def test_minors_of_a_node_are_listed(mirrored: tuple[Cluster, StorageNodes]) -> None:
+    cluster, _nodes = mirrored
+    first = cluster.ok("node list-drbd --separator=|", "node1").lines
+    assert first == [
+        "Node|Minor|Instance|Disk|Role|PeerNode",
+        f"node1.example.com|0|{NAME}|disk/0|primary|node2.example.com",
+    ]
+    assert cluster.cells("node list-drbd", "node2") == [
+        ["node2.example.com", "0", NAME, "disk/0", "secondary", "node1.example.com"]
+    ]
+    assert cluster.cells("node list-drbd", "node3") == []
+    assert "nosuch" in cluster.gnt("node list-drbd", "nosuch").err
+
+
 def test_a_sound_cluster_has_no_findings(mirrored: tuple[Cluster, StorageNodes]) -> None:
     cluster, _nodes = mirrored
     assert "ERROR" not in verify(cluster)
