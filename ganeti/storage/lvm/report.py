@@ -91,7 +91,8 @@ class Physical(msgspec.Struct, frozen=True):
 
     @property
     def is_allocatable(self) -> bool:
-        return bool(self.pv_allocatable)
+        """LVM calls a missing one allocatable, too."""
+        return bool(self.pv_allocatable) and not self.is_missing
 
     @property
     def is_missing(self) -> bool:
