@@ -43,7 +43,7 @@ def lines(err: errors.GanetiError) -> list[str]:
         return [
             "Failure: the job queue is full; archive old jobs (gnt-job autoarchive) and try again"
         ]
-    if isinstance(err, errors.OpExecError):
+    if isinstance(err, _FROM_NODES):
         return ["Failure: command execution error:", *text.splitlines()]
     for kind, head in _HEADS:
         if isinstance(err, kind):
@@ -54,6 +54,16 @@ def lines(err: errors.GanetiError) -> list[str]:
         return text.splitlines()
     return [f"Unhandled Ganeti error: {text}"]
 
+
+#: An operation that could not do its work, and what nodes say of that.
+_FROM_NODES = (
+    errors.OpExecError,
+    errors.BlockDeviceError,
+    errors.FileStoragePathError,
+    errors.HypervisorError,
+    errors.RpcError,
+    errors.StorageError,
+)
 
 #: What comes before the text of an error.
 _HEADS: tuple[tuple[type[errors.GanetiError], str], ...] = (
