@@ -25,6 +25,7 @@ from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
+from ganeti.node.transfer import Transfer
 from ganeti.node.verify import Verifier
 from ganeti.rpc.calls import Json, NodeCalls
 from ganeti.rpc.objects import (
@@ -56,6 +57,7 @@ class Node(NodeCalls):
         self._master_ip = MasterIp(context, self._hooks)
         self._external = External(context)
         self._disks = Disks(context)
+        self._transfer = Transfer(context, self._disks)
         self._disk_content = DiskContent(context, self._disks)
         self._disk_states = DiskStates(self._disks)
         self._mirrors = Mirrors(context, self._disks)
@@ -236,6 +238,14 @@ class Node(NodeCalls):
 
     def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
         self._disk_content.convert(bdev_src, bdev_dest)
+
+    def disk_receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
+        return self._transfer.receive(disk, address, compress)
+
+    def disk_send(
+        self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
+    ) -> int:
+        return self._transfer.send(disk, node, place, token, compress)
 
     def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
         return self._disk_states.mirrors(disks)

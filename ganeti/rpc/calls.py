@@ -2,7 +2,7 @@
 
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
 Encoding, checking and time-outs follow from it; mypy fails when the node side lacks a method.
-Names and shapes are Ganeti's, but for ``master_*``, ``replica_*`` and ``run_right*``;
+Names and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*`` and ``disk_*``;
 sizes are MiB, times seconds.
 """
 
@@ -332,6 +332,21 @@ class NodeCalls(ABC):
     @call(timeout=SLOW)
     def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
         """Copy the content of a disk into another one that is not smaller."""
+
+    @abstractmethod
+    @call(timeout=FAST)
+    def disk_receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
+        """Wait at an address of this node for one sender of an assembled disk's content.
+
+        Gives the port, and the token that the sender must know.
+        """
+
+    @abstractmethod
+    @call(timeout=ONE_DAY)
+    def disk_send(
+        self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
+    ) -> int:
+        """Send the content of an assembled disk to a node that waits at a place; bytes sent."""
 
     @abstractmethod
     @call(timeout=NORMAL)

@@ -1,0 +1,169 @@
+"""Copy the disks of an instance to another node and let it run there.
+
+The instance stands still meanwhile. Until all disks are copied nothing changes at the source, and
+a failure removes the copies; then the target is recorded, and the old disks are removed.
+"""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, LockLevel, NodeUuid
+from ganeti.model.node import Node
+from ganeti.opcodes.instance_move import OpInstanceMove
+from ganeti.ops import annotate, locks
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.instance import disks as instance_disks
+from ganeti.ops.instance import placement, power, relocation, rights, space
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.rpc.calls import NodeCalls
+
+
+class InstanceMove(Operation[OpInstanceMove, None]):
+    """For instances whose disks are on one node only."""
+
+    def locks(self) -> Needs:
+        config = self.ctx.config
+        found = yield from locks.real_instance(
+            self.ctx, self.op.instance_name, self.op.instance_uuid
+        )
+        self.uuid, self.source_uuid = found.uuid, found.primary_node
+        self.target_uuid = config.node(self.op.target_node_uuid or self.op.target_node).uuid
+        yield Need(LockLevel.NODE, sorted({self.source_uuid, self.target_uuid}), shared=True)
+        yield Need(LockLevel.NODE_RES, sorted({self.source_uuid, self.target_uuid}))
+
+    def check(self) -> None:
+        ctx, op, config = self.ctx, self.op, self.ctx.config
+        self.instance = config.instances[self.uuid]
+        self.source, self.target = config.nodes[self.source_uuid], config.nodes[self.target_uuid]
+        name = self.instance.name
+        if self.source.uuid == self.target.uuid:
+            raise errors.OpPrereqError(
+                f"instance {name} is on node {self.target.name} already", errors.ErrorCode.INVAL
+            )
+        if placement.reach(config, self.instance) is not placement.Reach.FIXED:
+            raise errors.OpPrereqError(
+                f"the disks of instance {name} (template {config.disk_template(self.instance)})"
+                " need not be copied; use gnt-instance migrate or failover",
+                errors.ErrorCode.STATE,
+            )
+        wrong = [d.iv_name for d in config.disks_of(self.instance) if not _is_local(d)]
+        if wrong:
+            raise errors.OpPrereqError(
+                f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can; only"
+                " disks that are on one node are",
+                errors.ErrorCode.STATE,
+            )
+        power.primary(ctx, self.instance)
+        relocation.check_target(
+            ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy
+        )
+        self.disks = [
+            base.replace(disk, nodes=(NodeUuid(self.target_uuid),))
+            for disk in config.disks_of(self.instance)
+        ]
+        space.check(ctx, self.disks, self.target_uuid, f"instance {name}")
+        if self.instance.admin_state is AdminState.UP:
+            memory = config.beparams(self.instance)["maxmem"]
+            relocation.check_memory(ctx, self.instance, self.target, memory)
+
+    def hooks(self) -> Hooks:
+        config = self.ctx.config
+        env = hook_env.instance_env(config, config.instances[self.uuid])
+        env.update(
+            TARGET_NODE=config.nodes[self.target_uuid].name,
+            SHUTDOWN_TIMEOUT=self.op.shutdown_timeout,
+        )
+        nodes = [config.cluster.master_node, self.source_uuid, self.target_uuid]
+        return Hooks("instance-move", "INSTANCE", env, nodes, nodes)
+
+    def run(self) -> None:
+        ctx = self.ctx
+        before = self.instance
+        self._stop()
+        arrived = relocation.as_if_on(before, self.target)
+        ctx.log(f"* creating the disks on node {self.target.name}")
+        instance_disks.create(ctx, arrived, self.disks)
+        self._copy(arrived)
+        rights.take_away(ctx, self.source, before)
+        moved = relocation.record(ctx, "instance-move", before, self.target)
+        # From here on the instance belongs to the target; nothing is taken back.
+        ctx.undo.pop_all()
+        self._remove_old()
+        if before.admin_state is AdminState.UP:
+            ctx.log(f"* starting the instance on node {self.target.name}")
+            power.start(ctx, moved, self.op)
+
+    def _stop(self) -> None:
+        ctx, instance = self.ctx, self.instance
+        ctx.log(f"* shutting down the instance on node {self.source.name}")
+        power.stop(ctx, instance, self.op, self.op.shutdown_timeout)
+        if instance.admin_state is AdminState.UP:
+            ctx.undo.callback(self._start_again)
+        instance_disks.shutdown(ctx, instance)
+
+    def _start_again(self) -> None:
+        try:
+            power.start(self.ctx, self.instance, self.op)
+        except errors.GanetiError as err:
+            self.ctx.warn(f"{self.instance.name} was not started again: {errors.text(err)}")
+
+    def _copy(self, arrived: Instance) -> None:
+        """Copy all disks, one after the other; both ends are deactivated afterwards.
+
+        Raises: whatever the nodes say.
+        """
+        ctx, old = self.ctx, self.ctx.config.disks_of(self.instance)
+        ends = ((self.source, self.instance, old), (self.target, arrived, self.disks))
+        try:
+            for node, instance, disks in ends:
+                self._activate(node, instance, disks)
+            for before, after in zip(old, self.disks):
+                ctx.log(f"* copying {before.iv_name} ({before.size} MiB)")
+                port, token = ctx.rpc.one(
+                    self.target,
+                    NodeCalls.disk_receive,
+                    annotate.disk(ctx.config, after, self.target.group),
+                    self.target.secondary_ip,
+                    self.op.compress,
+                )
+                ctx.rpc.one(
+                    self.source,
+                    NodeCalls.disk_send,
+                    annotate.disk(ctx.config, before, self.source.group),
+                    self.target.name,
+                    (self.target.secondary_ip, port),
+                    token,
+                    self.op.compress,
+                )
+        finally:
+            for node, _instance, disks in ends:
+                self._deactivate(node, disks)
+
+    def _activate(self, node: Node, instance: Instance, disks: list[Disk]) -> None:
+        wire = annotate.instance(self.ctx.config, instance, disks=disks)
+        for index, item in enumerate(wire.disks_info):
+            self.ctx.rpc.one(node, NodeCalls.blockdev_assemble, item, wire, True, index)
+
+    def _deactivate(self, node: Node, disks: list[Disk]) -> None:
+        for disk in disks:
+            try:
+                wire = annotate.disk(self.ctx.config, disk, node.group)
+                self.ctx.rpc.one(node, NodeCalls.blockdev_shutdown, wire)
+            except errors.GanetiError as err:
+                self.ctx.warn(f"{disk.iv_name} stays active on {node.name}: {errors.text(err)}")
+
+    def _remove_old(self) -> None:
+        ctx = self.ctx
+        ctx.log(f"* removing the disks on node {self.source.name}")
+        for disk in self.disks:
+            for failure in instance_disks.remove_from(ctx, disk, [self.source]):
+                ctx.warn(failure)
+
+
+def _is_local(disk: Disk) -> bool:
+    traits = instance_disks.traits(disk)
+    return not (traits.shared or traits.mirrored)
