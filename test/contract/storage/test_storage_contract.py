@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import loop_lvm
 import loop_provider
@@ -67,10 +68,13 @@ class Bench:
         )
 
     def device(self, index: int = 0, instance: str = "web1.example.com", size: int = 8) -> Device:
+        return self.at(self.plan(index, instance), index, size)
+
+    def at(self, logical_id: tuple[Any, ...], index: int = 0, size: int = 8) -> Device:
         disk = NodeDisk(
             uuid=UUID,
             dev_type=DiskTemplate(self.template),
-            logical_id=self.plan(index, instance),
+            logical_id=logical_id,
             iv_name=f"disk/{index}",
             size=size,
         )
@@ -289,6 +293,31 @@ def test_renaming_never_replaces_a_disk(bench: Bench) -> None:
     assert device.path != other.path
     assert space.device_size(device.path) == 4 * MIB
     assert space.device_size(other.path) == 8 * MIB
+
+
+def test_a_snapshot_keeps_the_content_of_its_moment(bench: Bench) -> None:
+    device = bench.device()
+    if not isinstance(device, Snapshotting):
+        pytest.skip("has no snapshots")
+    device.create(8, info="originstname+web1.example.com")
+    device.assemble()
+    _write(device, b"before")
+    frozen = bench.at(device.snapshot("frozen", 8))
+    try:
+        _write(device, b"after!")
+        frozen.assemble()
+        with open(frozen.path, "rb") as stream:
+            assert stream.read(6) == b"before"
+    finally:
+        frozen.remove()
+    assert device.attach() is True
+
+
+def _write(device: Device, content: bytes) -> None:
+    with open(device.path, "r+b") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def test_planning_is_pure_and_tells_disks_apart(bench: Bench) -> None:
