@@ -25,8 +25,9 @@ _OF_ESTIMATE = 0.25
 SETTLE = 15.0
 #: Seconds without any progress after which the wait ends.
 STALLED = 900.0
-#: Failed calls in a row after which the wait ends.
-_FAILED_CALLS = 5
+#: Failed calls in a row after which the wait ends, and seconds between them: a node daemon may be
+#: restarted meanwhile.
+_FAILED_CALLS, _RETRY = 6, 5.0
 #: Value of ``BlockDevStatus.ldisk_status`` for data that is not good.
 FAULTY = 2
 #: Percent, or else seconds, between two lines about the same disk.
@@ -154,7 +155,7 @@ class _Watch:
                     return Outcome.LEFT
                 if self._is_broken(state) or self._is_stalled(state):
                     return Outcome.DEGRADED
-            if self._ctx.job.cancel_asked.wait(SHORTEST if state is None else pause(state)):
+            if self._ctx.job.cancel_asked.wait(_RETRY if state is None else pause(state)):
                 return Outcome.LEFT
             if self._ctx.job.stop_requested():
                 self._ctx.warn("the master daemon is being stopped; the disks go on syncing")

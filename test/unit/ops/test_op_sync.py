@@ -125,6 +125,8 @@ def test_only_the_beginning(watch):
 
 def test_a_node_may_be_silent_for_a_while(watch):
     silent = errors.RpcError("node node1: no answer")
-    assert watch([silent, silent, FINE])[0] is sync.Outcome.SYNCED
+    outcome, _said, time = watch([silent, silent, FINE])
+    assert outcome is sync.Outcome.SYNCED
+    assert time == 10
     with pytest.raises(errors.OpExecError, match="cannot be watched any more"):
         watch([silent])
