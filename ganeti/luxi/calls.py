@@ -62,6 +62,8 @@ _LOCK = ("lock", "bool")
 _UUID = ("uuid", "str")
 _OPS = ("ops", "[OpCode]")
 _JOB = ("job", "int")
+#: whom a trusted daemon speaks for
+_USER = Argument("user", "str", optional=True)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
@@ -87,13 +89,13 @@ METHODS: Mapping[str, Method] = {
               result="{events: [object], last: str, lost: bool}"),
         _change("ReplaceFilter", ("uuid", "str|null"), ("priority", "uint"),
                 ("predicates", "[FilterPredicate]"), ("action", "FilterAction"),
-                ("reason", "ReasonTrail"), result="str"),
-        _change("DeleteFilter", _UUID, result="null"),
+                ("reason", "ReasonTrail"), _USER, result="str"),
+        _change("DeleteFilter", _UUID, _USER, result="null"),
         _read("ExplainJob", _JOB, result="object"),
         _read("QueryHistory", ("filter", "object|null"), result="object"),
         _read("QueryConfigDiff", ("t1", "number"), ("t2", "number"), result="object"),
         _change("SubmitJob", _OPS, Argument("key", "str|null", optional=True),
-                Argument("user", "str", optional=True), result="int"),
+                _USER, result="int"),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
         _change("SubmitManyJobs", ("jobs", "[[OpCode]]"), result="[[bool, int|str]]"),
         _change("PickupJob", _JOB, result="null"),

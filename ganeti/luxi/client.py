@@ -418,15 +418,17 @@ class Client:
         predicates: Sequence[Any],
         action: Any,
         reason: Sequence[Any],
+        *,
+        user: str | None = None,
     ) -> str:
-        """Insert or replace a filter rule; its uuid."""
-        return str(
-            self.call("ReplaceFilter", uuid, priority, list(predicates), action, list(reason))
-        )
+        """Insert or replace a filter rule; its uuid. ``user`` as in :meth:`submit_job`."""
+        more = [] if user is None else [user]
+        rule = (priority, list(predicates), action, list(reason))
+        return str(self.call("ReplaceFilter", uuid, *rule, *more))
 
-    def delete_filter(self, uuid: str) -> None:
-        """Delete a filter rule; fails when there is none."""
-        self.call("DeleteFilter", uuid)
+    def delete_filter(self, uuid: str, *, user: str | None = None) -> None:
+        """Delete a filter rule; fails when there is none. ``user`` as in :meth:`submit_job`."""
+        self.call("DeleteFilter", uuid, *([] if user is None else [user]))
 
 
 def master_name(where: paths.Paths) -> str | None:

@@ -207,13 +207,14 @@ class Service:
     # job filters -------------------------------------------------------------------------
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:
-        core = self._core
+        core, user = self._core, _submitter(peer, args.get("user")).shown
         return job_filters.replace_rule(
-            core.store, core.clock, _user_name(peer.uid), args, last_job=core.queue.last_id
+            core.store, core.clock, user, args, last_job=core.queue.last_id
         )
 
     def _delete_filter(self, args: Args, peer: Credentials) -> None:
-        job_filters.delete_rule(self._core.store, _user_name(peer.uid), args["uuid"])
+        user = _submitter(peer, args.get("user")).shown
+        job_filters.delete_rule(self._core.store, user, args["uuid"])
 
     # waiting -----------------------------------------------------------------------------
 

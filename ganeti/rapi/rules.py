@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import Call, Route
-from ganeti.rapi.writes import handler_name
+from ganeti.rapi.writes import handler_name, user_of
 
 _DEFAULTS: dict[str, Any] = {
     "priority": 0, "predicates": [], "action": "CONTINUE", "reason": [],
@@ -30,13 +30,12 @@ def _replace(call: Call) -> str:
         raise failures.bad_request("parameter priority: expected an integer")
     source = f"gnt:library:rlib2:{handler_name(call.route.path)}"
     trail = [*values["reason"], [source, call.identity.name, time.time_ns()]]
-    return call.luxi.replace_filter(
-        call.path.get("uuid"), values["priority"], values["predicates"], values["action"], trail
-    )
+    rule = (values["priority"], values["predicates"], values["action"], trail)
+    return call.luxi.replace_filter(call.path.get("uuid"), *rule, user=user_of(call))
 
 
 def _delete(call: Call) -> None:
-    call.luxi.delete_filter(call.path["uuid"])
+    call.luxi.delete_filter(call.path["uuid"], user=user_of(call))
 
 
 ROUTES = (

@@ -71,9 +71,14 @@ def submit(call: Call, ops: list[Values]) -> int:
     ops = [{**op, "reason": trail} for op in ops]
     for op in ops:
         wire.decode(registry.find(op["OP_ID"]), op)
-    name = call.identity.name or "anonymous"
-    key = None if call.key is None else f"rapi:{name}:{call.key}"
-    return call.luxi.submit_job(ops, key, user=f"rapi:{name}")
+    user = user_of(call)
+    key = None if call.key is None else f"{user}:{call.key}"
+    return call.luxi.submit_job(ops, key, user=user)
+
+
+def user_of(call: Call) -> str:
+    """Who asks, as the master records it."""
+    return f"rapi:{call.identity.name or 'anonymous'}"
 
 
 def reason_trail(call: Call) -> list[list[Any]]:

@@ -160,6 +160,7 @@ def test_filters_are_added_changed_and_removed(api):
     assert api.get(f"/2/filters/{uuid}")["priority"] == 4
     assert set(api.get("/2/filters?bulk=1")[0]) == set(CONTRACT["field_lists"]["filters"])
     assert api.ask(f"DELETE /2/filters/{uuid}").value is None
+    assert "rapi:alice" in api.cluster.ok("cluster history --limit 1").out
     assert api.ask(f"GET /2/filters/{uuid}").status == 404
     assert api.ask(f"DELETE /2/filters/{uuid}").status == 404
     assert "priority" in api.ask("POST /2/filters", {"priority": "x"}).error
