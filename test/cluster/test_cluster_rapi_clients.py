@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, wait_for
@@ -259,10 +260,16 @@ def test_requests_around_a_restart_of_the_master(api):
         api.done("PUT /2/tags?tag=up")
 
 
+def _is_stopped(thread: Path) -> bool:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def test_the_master_dies_in_the_middle_of_a_request(api):
     pid = api.cluster.pid(constants.MASTERD)
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
+    threads = Path(f"/proc/{pid}/task")
+    wait_for(lambda: all(_is_stopped(thread) for thread in threads.iterdir()), "the master stops")
     answers = []
     asked = threading.Thread(target=lambda: answers.append(api.ask("PUT /2/tags?tag=middle")))
     asked.start()
