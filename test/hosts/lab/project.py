@@ -16,7 +16,7 @@ from pathlib import Path
 from lab.machine import Machine
 from lab.place import REPOSITORY, LabError
 
-PARTS = ("ganeti", "daemons", "os", "tools", "test/contract")
+PARTS = ("ganeti", "daemons", "os", "tools", "test/contract", "test/support")
 VENV = Path(sys.prefix)
 
 
