@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,25 +14,6 @@ from recording_master import Ran, RecordingMaster, Run
 from ganeti.cli import program, programs
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def _descriptors() -> set[str]:
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            target = os.readlink(f"/proc/self/fd/{name}")
-            if target.startswith(("socket:", "pipe:", "anon_inode:")):
-                found.add(target)
-    return found
-
-
-@pytest.fixture(autouse=True)
-def no_leaks() -> Iterator[None]:
-    """Fail a test that leaves a thread, socket or pipe behind."""
-    threads, before = set(threading.enumerate()), _descriptors()
-    yield
-    assert set(threading.enumerate()) <= threads
-    assert _descriptors() <= before
 
 
 @pytest.fixture

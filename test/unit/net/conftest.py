@@ -1,12 +1,8 @@
-"""Certificates, servers and a watch on leaks for the tests of ganeti.net."""
+"""Certificates, servers for the tests of ganeti.net."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,28 +14,6 @@ from ganeti.net import certs
 from ganeti.net.http_client import Client
 from ganeti.net.http_server import App, HttpServer
 from ganeti.net.tls import Identity, ReloadableContext, TLSSocket
-
-
-def _descriptors() -> dict[str, str]:
-    found = {}
-    for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):
-            found[name] = os.readlink(f"/proc/self/fd/{name}")
-    return {name: target for name, target in found.items() if not target.endswith("/fd")}
-
-
-@pytest.fixture(autouse=True)
-def no_leaks() -> Iterator[None]:
-    """Fail a test that leaves a thread or a descriptor behind."""
-    threads = set(threading.enumerate())
-    before = _descriptors()
-    yield
-    end = time.monotonic() + 5
-    while left := set(threading.enumerate()) - threads:
-        left.pop().join(max(0.0, end - time.monotonic()))
-        assert time.monotonic() < end, f"threads left: {set(threading.enumerate()) - threads}"
-    opened = {k: v for k, v in _descriptors().items() if before.get(k) != v}
-    assert not opened, f"descriptors left: {opened}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A watch on leaks for the tests of ganeti.base."""
+"""A watch on leaks for all unit tests."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ def _descriptors() -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def no_leaks() -> Iterator[None]:
     """Fail a test that leaves a thread or a descriptor behind."""
-    threads = set(threading.enumerate())
-    before = _descriptors()
+    threads, before = set(threading.enumerate()), _descriptors()
     yield
     for thread in set(threading.enumerate()) - threads:
         thread.join(5)
-        assert not thread.is_alive(), f"thread left: {thread}"
+        assert not thread.is_alive(), f"thread left: {thread.name}"
     opened = {k: v for k, v in _descriptors().items() if before.get(k) != v}
     assert not opened, f"descriptors left: {opened}"
