@@ -1,4 +1,4 @@
-"""Mirrored disks on real DRBD and LVM: the life of an instance, and what breaks on the way."""
+"""Instances on mirrored disks, through the commands and daemons: their life, and what breaks."""
 
 from __future__ import annotations
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lab import project
+from lab import initramfs, project
 from lab.channel import Ran
+from lab.kernel import kernel
 from lab.machine import Machine, Spec, boot, check_host
 from lab.network import Network
 from lab.place import REPOSITORY, LabError, run_directory
@@ -18,7 +20,7 @@ CLUSTER = f"cluster.{DOMAIN}"
 SUBNET = "10.123.7"
 VG = "xenvg"
 LAYERS = ("storage", "node", "qemu")
-MODULES = ("dm_mod", "drbd", "tun", "kvm-amd")
+MODULES = ("dm_mod", "drbd", "tun", "kvm-amd", "kvm-intel")
 #: Python in an emulated machine is this much slower; see ganeti/base/patience.py.
 TIME_FACTOR = "3"
 _SSHD = (
@@ -151,6 +153,15 @@ class Cluster:
         return [*words, "-B", "minmem=64,maxmem=64", CLUSTER]
 
 
+def tiny(directory: Path) -> dict[Path, Path]:
+    """Kernel and initramfs of the tiny instance (see ``init.instance``), below ``/opt/tiny``."""
+    made, target = kernel(), directory / "tiny"
+    target.mkdir()
+    shutil.copy(made.image, target / "vmlinux")
+    shutil.copy(initramfs.of_instance(made), target / "initrd")
+    return {target: Path("/opt/tiny")}
+
+
 def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
     names = [f"node{n}.{DOMAIN}" for n in range(1, count + 1)]
     hosts = "".join(
@@ -174,7 +185,7 @@ def running(count: int = 3) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(run_directory())
         network = stack.enter_context(Network(f"{SUBNET}.254/24"))
-        shares = project.shares(directory)
+        shares = {**project.shares(directory), **tiny(directory)}
         machines = [Machine(spec, directory, network) for spec in specs(count, shares)]
         for machine in machines:
             stack.callback(machine.power_off, 5.0)

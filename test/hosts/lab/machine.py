@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from lab import initramfs
+from lab.accel import accelerator
 from lab.channel import Channel, Monitor, Ran
 from lab.kernel import kernel
 from lab.network import Network
@@ -53,9 +54,7 @@ class Spec:
 class Machine:
     """Started by :meth:`power_on`; ``run`` and ``sh`` work inside once that returned."""
 
-    def __init__(
-        self, spec: Spec, directory: Path, network: Network | None = None, accel: str = "tcg"
-    ) -> None:
+    def __init__(self, spec: Spec, directory: Path, network: Network | None = None) -> None:
         self.spec = spec
         self.directory = directory / spec.name
         self.share = self.directory / "share"
@@ -64,7 +63,6 @@ class Machine:
         (self.share / "hosts").write_text(spec.hosts, encoding="ascii")
         self._network = network
         self._tap = network.tap() if network is not None else ""
-        self._accel = accel
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._disks = [self._disk(f"disk{n}", size) for n, size in enumerate(spec.disks)]
@@ -191,8 +189,9 @@ class Machine:
 
     def _options(self) -> list[str]:
         made, spec, at = kernel(), self.spec, self.directory
-        cpu = "host" if self._accel == "kvm" else "max,la57=off"
-        options = ["-name", spec.name, "-machine", "q35", "-accel", self._accel, "-cpu", cpu]
+        accel = accelerator()
+        cpu = "host" if accel == "kvm" else "max,la57=off"
+        options = ["-name", spec.name, "-machine", "q35", "-accel", accel, "-cpu", cpu]
         options += ["-m", str(spec.memory), "-smp", str(spec.cpus), "-nodefaults"]
         options += ["-no-user-config", "-display", "none", "-no-reboot"]
         options += ["-chardev", f"file,id=console,path={at}/console.log"]
