@@ -24,9 +24,10 @@ from ganeti.base.copies import Round
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.node.term import position_text
-from ganeti.rpc.calls import NodeCalls, encode_content
+from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import ReplicaUpdate
+from ganeti.rpc.wire import encode_content
 
 _LOG = logging.getLogger(__name__)
 

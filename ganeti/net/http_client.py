@@ -26,13 +26,8 @@ from types import TracebackType
 
 from ganeti import errors
 from ganeti.net import resolve
-from ganeti.net.tls import (
-    ReloadableContext,
-    TLSError,
-    TLSSocket,
-    check_host,
-    check_peer_name,
-)
+from ganeti.net.peers import check_host, check_peer_name
+from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket
 
 #: Seconds until TCP and TLS must be established.
 CONNECT_TIMEOUT = 5.0

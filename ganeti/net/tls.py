@@ -360,58 +360,6 @@ def _is_common_name(attribute: Any) -> bool:
     return bool(attribute.oid.dotted_string == _COMMON_NAME)
 
 
-def peer_certificate_digest(sock: TLSSocket) -> str:
-    """SHA1 of the other side's certificate as ``AB:CD:..``; empty when it has none."""
-    peer = sock.peer()
-    return peer.digest if peer else ""
-
-
-def peer_common_name(sock: TLSSocket) -> str:
-    """Common name of the other side's certificate; empty when it has none."""
-    peer = sock.peer()
-    return peer.common_name if peer else ""
-
-
-def check_peer_name(sock: TLSSocket, expected: str) -> None:
-    """Make sure that the certificate of the other side carries this common name.
-
-    Raises:
-        TLSError: it carries another one, or there is none.
-    """
-    found = peer_common_name(sock)
-    if found != expected:
-        raise TLSError(f"the certificate is for {found or 'nobody'!r}, expected {expected!r}")
-
-
-def check_host(sock: TLSSocket, host: str) -> None:
-    """Make sure that the certificate of the other side is for this name or address.
-
-    Only the alternative names count; a star stands for one whole first label (RFC 9525).
-
-    Raises:
-        TLSError: it is for others.
-    """
-    names = sock.certificate_names()
-    wanted = _packed_address(host)
-    if wanted is not None:
-        good = wanted in [_packed_address(name) for name in names]
-    else:
-        asked = host.rstrip(".").lower()
-        forms = {asked, f"*.{asked.partition('.')[2]}"}
-        good = not forms.isdisjoint(name.lower() for name in names)
-    if not good:
-        raise TLSError(
-            f"the certificate is refused: it is for {', '.join(names) or 'nobody'}, not for {host}"
-        )
-
-
-def _packed_address(text: str) -> bytes | None:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with contextlib.suppress(OSError):
-            return socket.inet_pton(family, text)
-    return None
-
-
 class ReloadableContext:
     """A TLS context that is replaced as a whole when its certificate files were renewed.
 

@@ -16,7 +16,7 @@ from ganeti.base import retry
 from ganeti.model import ssconf_keys
 from ganeti.node import distributed
 from ganeti.node.context import NodeContext
-from ganeti.rpc.calls import decode_content
+from ganeti.rpc.wire import decode_content
 
 log = logging.getLogger(__name__)
 

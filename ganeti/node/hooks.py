@@ -18,7 +18,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import process
 from ganeti.node.context import NodeContext
-from ganeti.rpc.calls import NORMAL
+from ganeti.rpc.timing import NORMAL
 
 log = logging.getLogger(__name__)
 

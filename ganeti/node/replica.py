@@ -26,8 +26,8 @@ from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.node import term
 from ganeti.node.context import NodeContext
 from ganeti.node.term import Term
-from ganeti.rpc.calls import decode_content
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.wire import decode_content
 
 _LOG = logging.getLogger(__name__)
 _QUEUE_FILE = re.compile(r"job-[1-9][0-9]{0,17}|serial|keys/[0-9a-f]{64}")

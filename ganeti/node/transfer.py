@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, Protocol
 
 from ganeti import errors
-from ganeti.net.tls import Identity, TLSSocket, check_peer_name
+from ganeti.net.peers import check_peer_name
+from ganeti.net.tls import Identity, TLSSocket
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.objects import NodeDisk

@@ -23,7 +23,8 @@ from ganeti.node.guest_os import GuestOs
 from ganeti.node.instances import Instances
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
-from ganeti.rpc.calls import Json, encode
+from ganeti.rpc.calls import Json
+from ganeti.rpc.wire import encode
 from ganeti.storage import file_paths
 from ganeti.storage.drbd import host
 

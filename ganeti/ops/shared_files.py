@@ -16,7 +16,8 @@ from ganeti import errors
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.paths import Paths
-from ganeti.rpc.calls import NodeCalls, encode_content
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.wire import encode_content
 
 
 def for_all(paths: Paths) -> list[Path]:

@@ -1,28 +1,19 @@
 """Every call that a node daemon answers: one abstract method each.
 
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
-Encoding, checking and time-outs follow from it; mypy fails when the node side lacks a method.
-Names and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*`` and ``disk_*``;
-sizes are MiB, times seconds.
+Encoding, checking (``rpc/wire.py``) and time-outs follow from it; mypy fails when the node side
+lacks a method. Names and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``
+and ``disk_*``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
 
-import base64
-import inspect
-import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, TypeVar, cast, get_type_hints
+from abc import abstractmethod
+from typing import Any
 
-import msgspec
-
-from ganeti import errors
 from ganeti.model.names import HotplugAction, HotplugTarget
+from ganeti.rpc.disk_calls import DiskCalls
 from ganeti.rpc.objects import (
-    BlockDevStatus,
     Console,
     ExtStorageInfo,
     InstanceInfo,
@@ -35,67 +26,12 @@ from ganeti.rpc.objects import (
     ReplicaUpdate,
     RunRight,
 )
-
-#: Time-out classes in seconds.
-REPLICA = 30.0
-URGENT = 60.0
-FAST = 300.0
-NORMAL = 900.0
-SLOW = 3600.0
-ONE_DAY = 86400.0
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-#: Below this many bytes a text travels uncompressed.
-COMPRESS_FROM = 512
+from ganeti.rpc.timing import FAST, NORMAL, ONE_DAY, REPLICA, SLOW, URGENT, call
 
 Json = dict[str, Any]
 
 
-def encode_content(data: str) -> list[Any]:
-    """A file's content for the wire: ``[0, text]`` or ``[1, base64 of zlib]``."""
-    raw = data.encode("utf-8")
-    if len(raw) < COMPRESS_FROM:
-        return [0, data]
-    return [1, base64.b64encode(zlib.compress(raw, 3)).decode("ascii")]
-
-
-def decode_content(value: list[Any]) -> str:
-    """Inverse of :func:`encode_content`; ParseError for anything else."""
-    try:
-        kind, text = value
-        if kind == 0:
-            return str(text)
-        if kind == 1:
-            return zlib.decompress(base64.b64decode(text)).decode("utf-8")
-    except (ValueError, TypeError, zlib.error) as err:
-        raise errors.ParseError(f"encoded content cannot be read: {err}") from err
-    raise errors.ParseError(f"encoded content has the unknown kind {kind!r}")
-
-
-def call(*, timeout: float) -> Callable[[F], F]:
-    """Mark an abstract method as a node call that may take ``timeout`` seconds."""
-
-    def mark(function: F) -> F:
-        function.__rpc_timeout__ = timeout  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
-@dataclass(frozen=True)
-class CallSpec:
-    """A node call as data."""
-
-    name: str
-    timeout: float
-    #: type of the argument list as a whole
-    args: Any
-    result: Any
-    doc: str
-
-
-class NodeCalls(ABC):
+class NodeCalls(DiskCalls):
     """What the master may ask of a node. Implementations raise GanetiError to refuse."""
 
     # node --------------------------------------------------------------------------------
@@ -246,172 +182,6 @@ class NodeCalls(ABC):
     @call(timeout=NORMAL)
     def hooks_runner(self, hpath: str, phase: str, env: dict[str, str]) -> list[list[Any]]:
         """Run the hooks ``<hpath>-<phase>.d``: ``[script, code, output]`` for each."""
-
-    # disks -------------------------------------------------------------------------------
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_create(
-        self,
-        bdev: NodeDisk,
-        size: int,
-        owner: str,
-        on_primary: bool,
-        info: str,
-        exclusive_storage: bool,
-    ) -> list[Any] | None:
-        """Make a disk; refuses when it exists."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_remove(self, bdev: NodeDisk) -> None:
-        """Destroy a disk; no error when it is gone."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_assemble(
-        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, idx: int
-    ) -> tuple[str, str, str | None]:
-        """Make a disk usable: device path, link below ``instance-disks``, address or None."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_shutdown(self, disk: NodeDisk) -> None:
-        """Undo :meth:`blockdev_assemble`."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_find(self, disk: NodeDisk) -> BlockDevStatus | None:
-        """State of a disk, None when it is not there."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_getdimensions(self, disks: list[NodeDisk]) -> list[tuple[int, int | None] | None]:
-        """Size in bytes and spindles of disks, None for one that is not there."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_rename(self, devlist: list[tuple[NodeDisk, list[Any]]]) -> None:
-        """Give disks new logical ids."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_grow(
-        self, cf_bdev: NodeDisk, amount: int, dryrun: bool, backingstore: bool, es_flag: bool
-    ) -> None:
-        """Add ``amount`` MiB to a disk."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
-        """Allow writing on this node, and make the links of the disks."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
-        """Forbid writing on this node, and remove the links of the disks."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_snapshot(
-        self, cf_bdev: NodeDisk, snap_name: str | None, snap_size: int | None
-    ) -> list[Any]:
-        """Freeze the content of a disk; the logical id of the copy."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_setinfo(self, disk: NodeDisk, info: str) -> None:
-        """Note a text beside the data of a disk, where it has a place for it."""
-
-    @abstractmethod
-    @call(timeout=SLOW)
-    def blockdev_wipe(self, bdev: NodeDisk, offset: int, size: int) -> None:
-        """Write zeros over ``size`` MiB of a disk from ``offset`` MiB on."""
-
-    @abstractmethod
-    @call(timeout=SLOW)
-    def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
-        """Copy the content of a disk into another one that is not smaller."""
-
-    @abstractmethod
-    @call(timeout=FAST)
-    def disk_receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
-        """Wait at an address of this node for one sender of an assembled disk's content.
-
-        Gives the port, and the token that the sender must know.
-        """
-
-    @abstractmethod
-    @call(timeout=ONE_DAY)
-    def disk_send(
-        self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
-    ) -> int:
-        """Send the content of an assembled disk to a node that waits at a place; bytes sent."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
-        """State of disks together with what they are built on."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_getmirrorstatus_multi(
-        self, node_disks: list[NodeDisk]
-    ) -> list[tuple[bool, BlockDevStatus | str]]:
-        """State of disks, with a text in place of one that cannot be asked."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_pause_resume_sync(
-        self, disks: list[NodeDisk], pause: bool
-    ) -> list[tuple[bool, str | None]]:
-        """Hold up or go on with synchronising mirrored disks; success and text for each."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_addchildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
-        """Give a mirrored disk without volumes new ones, which its other side then fills."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def blockdev_removechildren(self, bdev: NodeDisk, ndevs: list[NodeDisk]) -> None:
-        """Let a mirrored disk go on without its volumes."""
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def drbd_attach_net(self, disks: list[NodeDisk], multimaster: bool) -> None:
-        """Connect DRBD disks to the other node and wait until they are; call both nodes at once.
-
-        With ``multimaster`` both nodes may be primary then, as a live migration needs.
-        """
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def drbd_disconnect_net(self, disks: list[NodeDisk]) -> None:
-        """Let DRBD disks work without the other node."""
-
-    @abstractmethod
-    @call(timeout=SLOW)
-    def drbd_wait_sync(self, disks: list[NodeDisk]) -> tuple[bool, float]:
-        """Whether all DRBD disks are in sync, and percent of the one furthest behind.
-
-        Waits until they are connected, not until they are in sync: ask again.
-        """
-
-    @abstractmethod
-    @call(timeout=NORMAL)
-    def drbd_needs_activation(self, disks: list[NodeDisk]) -> list[str]:
-        """Uuids of DRBD disks that are not active, without data, or not connected for good."""
-
-    @abstractmethod
-    @call(timeout=URGENT)
-    def drbd_helper(self) -> str:
-        """The user-mode helper of the node's DRBD module."""
-
-    @abstractmethod
-    @call(timeout=URGENT)
-    def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
-        """MiB of block devices below ``/dev``; what is none is left out."""
 
     # storage units -----------------------------------------------------------------------
 
@@ -656,47 +426,3 @@ class NodeCalls(ABC):
         self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool
     ) -> bool:
         """Check that an OS and its parameters can be used; False when not there and optional."""
-
-
-@cache
-def specs() -> dict[str, CallSpec]:
-    """All node calls by name."""
-    return {
-        name: _spec(name, function)
-        for name, function in vars(NodeCalls).items()
-        if hasattr(function, "__rpc_timeout__")
-    }
-
-
-def _spec(name: str, function: Any) -> CallSpec:
-    hints = get_type_hints(function)
-    result = hints.pop("return")
-    order = [key for key in inspect.signature(function).parameters if key != "self"]
-    types = tuple(hints[key] for key in order)
-    args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
-    return CallSpec(
-        name, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
-    )
-
-
-def encode(value: Any) -> Any:
-    """Plain JSON value of arguments or a result."""
-    return msgspec.to_builtins(value)
-
-
-def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
-    """Checked arguments; ParameterError names call and argument."""
-    try:
-        return cast(tuple[Any, ...], msgspec.convert(value, spec.args, strict=True))
-    except msgspec.ValidationError as err:
-        raise errors.ParameterError(f"call {spec.name}: {err}") from err
-
-
-def decode_result(spec: CallSpec, value: Any) -> Any:
-    """Checked result; RemoteError when the node answered something else."""
-    if spec.result is type(None):
-        return None
-    try:
-        return msgspec.convert(value, spec.result, strict=True)
-    except msgspec.ValidationError as err:
-        raise errors.RemoteError(f"call {spec.name}: unexpected answer: {err}") from err

@@ -19,9 +19,10 @@ from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import CONNECT_TIMEOUT, Call, Client, Response
 from ganeti.net.tls import ReloadableContext
-from ganeti.rpc import calls, objects
-from ganeti.rpc.calls import CallSpec, NodeCalls
+from ganeti.rpc import objects, wire
+from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds
+from ganeti.rpc.wire import CallSpec
 
 #: HTTP status with which a node refuses the calls of a master that was replaced.
 DEPOSED = 409
@@ -178,7 +179,7 @@ class NodeRpc:
 
 
 def _spec(method: Callable[..., Any]) -> CallSpec:
-    return calls.specs()[method.__name__]
+    return wire.specs()[method.__name__]
 
 
 def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any], node: Node | None = None) -> bytes:
@@ -187,7 +188,7 @@ def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any], node: Node | None = 
         raise errors.ProgrammerError("node calls take positional arguments only")
     if node is not None:
         args = objects.localised(args, node.uuid)
-    return jsonio.dumps_bytes(calls.encode(list(args)))
+    return jsonio.dumps_bytes(wire.encode(list(args)))
 
 
 def _answer(
@@ -211,7 +212,7 @@ def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
     except (ValueError, TypeError, errors.ParseError) as err:
         raise errors.RemoteError(f"answered something that is no result: {err}") from err
     if ok:
-        return calls.decode_result(spec, payload)
+        return wire.decode_result(spec, payload)
     error = errors.decode(payload)
     raise error if error is not None else errors.RpcError(str(payload))
 

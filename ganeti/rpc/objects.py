@@ -254,7 +254,7 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     sequence: int = 0
     base: int = 0
     serial: int = 0
-    #: ``config.data`` as :func:`~ganeti.rpc.calls.encode_content` makes it
+    #: ``config.data`` as :func:`~ganeti.rpc.wire.encode_content` makes it
     checkpoint: list[Any] | None = None
     records: list[str] = []
     #: queue file -> content

@@ -20,7 +20,8 @@ from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.log import CONTEXT
-from ganeti.rpc.calls import CallSpec, NodeCalls, decode_args, encode, specs
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.wire import CallSpec, decode_args, encode, specs
 
 log = logging.getLogger(__name__)
 

@@ -18,8 +18,8 @@ from ganeti.base import process
 from ganeti.model.names import DiskTemplate
 from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.paths import Paths
-from ganeti.rpc.calls import encode
 from ganeti.rpc.objects import NodeDisk
+from ganeti.rpc.wire import encode
 from ganeti.storage.drbd import params
 from ganeti.storage.interface import Environment
 from ganeti.storage.registry import device

@@ -21,9 +21,9 @@ from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
 from ganeti.paths import Paths
-from ganeti.rpc.calls import encode_content
 from ganeti.rpc.client import Answer
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
+from ganeti.rpc.wire import encode_content
 
 
 def line(serial: int, what: str) -> str:

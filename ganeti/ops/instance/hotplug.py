@@ -10,7 +10,7 @@ from ganeti.model.nic import Nic
 from ganeti.ops import annotate
 from ganeti.ops.instance import power
 from ganeti.ops.operation import Context
-from ganeti.rpc import calls
+from ganeti.rpc import wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import NodeDisk, NodeNic
 
@@ -59,7 +59,7 @@ def _change(
         annotate.instance(ctx.config, instance),
         action,
         kind,
-        calls.encode(device),
+        wire.encode(device),
         None,
         index,
     )

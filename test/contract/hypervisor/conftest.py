@@ -193,3 +193,19 @@ def kvm(tmp_path: Path) -> Iterator[Rack]:
     made = make_rack(HypervisorName.KVM, tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Any]:
+    if QEMU is None:
+        pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    racks = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        racks.append(make_rack(HypervisorName.KVM, tmp_path / name))
+    from kvm_pair import Pair  # which needs the rack above
+
+    made = Pair(*racks)
+    yield made
+    for rack in racks:
+        rack.close()

@@ -1,167 +1,27 @@
-"""Guests of kvm that move between two nodes, and what is left when something breaks off.
-
-The guest says the alphabet, each letter once. So what both nodes heard of it, one after the other,
-shows whether it ever ran twice, lost memory or was begun anew.
-"""
+"""Guests of kvm that move between two nodes, and what is left when something breaks off."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import random
-import signal
 import socket
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import boot_sectors
 import msgspec
 import pytest
-from conftest import QEMU, Rack, make_rack
+from conftest import Rack
+from kvm_pair import Pair, free_port
 
 from ganeti import errors
-from ganeti.base import process, retry
-from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import HypervisorName, MigrationState, RunState
-from ganeti.rpc.objects import MigrationStatus, NodeInstance, NodeNic
+from ganeti.base import process
+from ganeti.model.names import MigrationState
+from ganeti.rpc.objects import NodeNic
 
 pytestmark = pytest.mark.qemu
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-@dataclass
-class Pair:
-    """Two nodes that reach the same disks."""
-
-    source: Rack
-    target: Rack
-
-    def instance(self, **hvparams: Any) -> NodeInstance:
-        chosen = {
-            "migration_port": free_port(),
-            "migration_bandwidth": 1000,
-            "migration_downtime": 300,
-            **hvparams,
-        }
-        made = self.source.instance(**chosen)
-        self.target.instances.append(made)
-        return made
-
-    def start(
-        self, *, memory: int = 16, guest: Any = boot_sectors.alphabet, **hvparams: Any
-    ) -> tuple[NodeInstance, list[AttachedDisk]]:
-        made = self.instance(**hvparams)
-        made = replace_memory(made, memory)
-        return made, self.source.start(made, guest)
-
-    def begin(
-        self,
-        made: NodeInstance,
-        disks: list[AttachedDisk],
-        *,
-        live: bool = True,
-        via: Any = None,
-    ) -> dict[str, Any]:
-        """As far as that the guest is being sent."""
-        self.source.driver.check_migratable(made)
-        info: dict[str, Any] = self.source.driver.migration_info(made)
-        where = self.target.driver.accept(made, disks, info, "127.0.0.1")
-        self.source.driver.migrate(made, via(where) if via else where, live=live)
-        return info
-
-    def ended(self, made: NodeInstance) -> MigrationStatus:
-        for _ in range(30):
-            found: MigrationStatus = self.source.driver.migration_status(made)
-            if found.status is not MigrationState.ACTIVE:
-                return found
-        raise AssertionError(f"the migration does not end: {found}")
-
-    def settle(self, made: NodeInstance, info: dict[str, Any]) -> str:
-        """Decide as the master does; the node that has the guest then."""
-        source, target = self.source.driver, self.target.driver
-        if self.ended(made).status is MigrationState.COMPLETED:
-            with contextlib.suppress(errors.HypervisorError):
-                target.finish_target(made, info, success=True)
-                source.finish_source(made, success=True, live=True)
-                return "target"
-        try:
-            target.finish_target(made, info, success=False)
-        except errors.HypervisorError as err:
-            if "taken over" not in str(err):
-                raise
-            source.finish_source(made, success=True, live=True)
-            return "target"
-        source.finish_source(made, success=False, live=True)
-        return "source"
-
-    def move(self, made: NodeInstance, disks: list[AttachedDisk], **how: Any) -> MigrationStatus:
-        info = self.begin(made, disks, **how)
-        found = self.ended(made)
-        assert found.status is MigrationState.COMPLETED, found
-        self.target.driver.finish_target(made, info, success=True)
-        self.source.driver.finish_source(made, success=True, live=True)
-        return found
-
-    def said(self, made: NodeInstance) -> str:
-        texts = [rack.serial_log(made) for rack in (self.source, self.target)]
-        hello = f"{boot_sectors.HELLO}\n"
-        assert "".join(texts).count(hello) == 1
-        return "".join(texts).partition(hello)[2]
-
-    def wait_letters(self, rack: Rack, made: NodeInstance, more: int = 10) -> None:
-        before = len(rack.serial_log(made))
-
-        def grown() -> bool | None:
-            return len(rack.serial_log(made)) >= before + more or None
-
-        assert retry.until(grown, timeout=30, largest=0.02), "the guest does not go on"
-
-    def check(self, made: NodeInstance, where: str, *, begun: bool = True) -> None:
-        """Exactly one guest runs, and it is the one that was started (``begun`` at the source)."""
-        rack, other = (
-            (self.target, self.source) if where == "target" else (self.source, self.target)
-        )
-        self.wait_letters(rack, made)
-        info = rack.fresh().info(made.name)
-        assert info is not None
-        assert info.state == RunState.RUNNING
-        assert other.fresh().info(made.name) is None
-        quiet = other.serial_log(made)
-        if begun:
-            said = self.said(made)
-            assert said == (LETTERS * (len(said) // 26 + 1))[: len(said)]
-        self.wait_letters(rack, made, 5)
-        assert other.serial_log(made) == quiet
-
-
-def replace_memory(made: NodeInstance, memory: int) -> NodeInstance:
-    return msgspec.structs.replace(
-        made, beparams={"maxmem": memory, "minmem": memory, "vcpus": 1}
-    )
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[Pair]:
-    if QEMU is None:
-        pytest.skip("no QEMU on this machine: install qemu-system-x86")
-    racks = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        racks.append(replace(make_rack(HypervisorName.KVM, tmp_path / name)))
-    made = Pair(*racks)
-    yield made
-    for rack in racks:
-        rack.close()
 
 
 # that work
@@ -307,17 +167,6 @@ def test_memory_fetched_after_the_switch(pair: Pair) -> None:
 
 
 # that are given up, or break off
-
-
-def slow(pair: Pair, **hvparams: Any) -> tuple[NodeInstance, list[AttachedDisk]]:
-    """A guest that writes faster than it is sent."""
-    return pair.start(
-        memory=64,
-        guest=lambda path: boot_sectors.alphabet(path, 48),
-        migration_bandwidth=4,
-        migration_downtime=1,
-        **hvparams,
-    )
 
 
 def test_progress_and_end_by_the_administrator(pair: Pair) -> None:
@@ -554,74 +403,3 @@ def test_a_stopped_target_cannot_take_over_while_it_is_judged(pair: Pair) -> Non
             return
         pair.source.driver.finish_source(made, success=False, live=True)
         pair.check(made, "source")
-
-
-# that are refused
-
-
-def test_somebody_else_cannot_send_or_receive(pair: Pair) -> None:
-    made, disks = pair.start()
-    info = pair.source.driver.migration_info(made)
-    where = pair.target.driver.accept(made, disks, {**info, "key": "00" * 32}, "127.0.0.1")
-    pair.source.driver.migrate(made, where, live=True)
-    assert pair.ended(made).status is MigrationState.FAILED
-    assert pair.settle(made, info) == "source"
-    pair.check(made, "source")
-
-
-def test_the_key_is_nowhere_to_be_seen(pair: Pair) -> None:
-    made, disks = pair.start()
-    info = pair.begin(made, disks, live=False)
-    for rack in (pair.source, pair.target):
-        pid = rack.driver.store.pid(made.name)
-        assert info["key"] not in Path(f"/proc/{pid}/cmdline").read_text()
-        assert info["key"] not in rack.driver.store.runtime_file(made.name).read_text()
-        path = rack.paths.kvm / "key" / made.name / "keys.psk"
-        assert path.stat().st_mode & 0o077 == 0
-    assert pair.settle(made, info) == "target"
-
-
-def test_what_cannot_be_received(pair: Pair) -> None:
-    made, disks = pair.start()
-    info = pair.source.driver.migration_info(made)
-    accept = pair.target.driver.accept
-    with pytest.raises(errors.HypervisorError, match="other disks"):
-        accept(made, [], info, "127.0.0.1")
-    with pytest.raises(errors.HypervisorError, match="same version"):
-        accept(made, disks, {"version": 2}, "127.0.0.1")
-    other = pair.source.instance("other.example.com")
-    with pytest.raises(errors.HypervisorError, match=r"not of other\.example\.com"):
-        accept(other, disks, info, "127.0.0.1")
-    with pytest.raises(errors.HypervisorError, match=r"'pc-i440fx-99' is unknown"):
-        accept(made, disks, {**info, "machine": "pc-i440fx-99"}, "127.0.0.1")
-    with pytest.raises(errors.HypervisorError, match=r"192\.0\.2\.1|assign"):
-        accept(made, disks, info, "192.0.2.1")
-    with pytest.raises(errors.HypervisorError, match="taken over"):
-        pair.source.driver.accept(made, disks, info, "127.0.0.1")
-    assert pair.target.left() == []
-    with pytest.raises(errors.HypervisorError, match="no address"):
-        pair.source.driver.migrate(made, "no such host", live=True)
-    pair.check(made, "source")
-
-
-def test_leftovers_of_a_move_are_told_apart_from_a_guest(pair: Pair) -> None:
-    made, disks = slow(pair)
-    pair.begin(made, disks)
-    with pytest.raises(errors.HypervisorError, match="gnt-instance migrate --cleanup"):
-        pair.target.driver.start(made, disks)
-    pair.target.driver.stop(made.name, force=True)
-    pair.target.driver.cleanup(made.name)
-    assert pair.target.left() == []
-    assert pair.settle(made, {}) == "source"
-
-
-def test_qemu_that_hangs_is_told_of_in_time(pair: Pair, monkeypatch: Any) -> None:
-    monkeypatch.setattr("ganeti.hypervisor.kvm.runtime.QMP_TIMEOUT", 0.5)
-    made, _disks = pair.start()
-    pid = pair.source.driver.store.pid(made.name)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with pytest.raises(errors.HypervisorError, match="did not answer"):
-            pair.source.driver.store.control(made.name, 0.5).close()
-    finally:
-        os.kill(pid, signal.SIGCONT)

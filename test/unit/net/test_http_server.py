@@ -17,7 +17,8 @@ from ganeti import errors
 from ganeti.base import retry
 from ganeti.net.http_client import Call, CallError, Client
 from ganeti.net.http_server import HttpServer
-from ganeti.net.tls import Identity, peer_certificate_digest
+from ganeti.net.peers import peer_certificate_digest
+from ganeti.net.tls import Identity
 
 StartResponse = Callable[..., Any]
 

@@ -20,7 +20,7 @@ from ganeti.node import files as node_files
 from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node
 from ganeti.paths import Paths
-from ganeti.rpc.calls import encode_content
+from ganeti.rpc.wire import encode_content
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 MY_GROUP = grp.getgrgid(os.getegid()).gr_name

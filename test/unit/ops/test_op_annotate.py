@@ -9,8 +9,8 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.names import DiskTemplate
 from ganeti.ops import annotate
-from ganeti.rpc.calls import encode
 from ganeti.rpc.objects import localised
+from ganeti.rpc.wire import encode
 
 
 def drbd_config() -> tuple[Config, Disk]:

@@ -11,9 +11,10 @@ import pytest
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.rpc.calls import NodeCalls, specs
+from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BlockDevStatus
 from ganeti.rpc.server import RpcApp
+from ganeti.rpc.wire import specs
 
 SECRET = "correct horse battery staple"
 

@@ -1,0 +1,26 @@
+"""How long node calls may take, and the mark that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+#: Time-out classes in seconds.
+REPLICA = 30.0
+URGENT = 60.0
+FAST = 300.0
+NORMAL = 900.0
+SLOW = 3600.0
+ONE_DAY = 86400.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def call(*, timeout: float) -> Callable[[F], F]:
+    """Mark an abstract method as a node call that may take ``timeout`` seconds."""
+
+    def mark(function: F) -> F:
+        function.__rpc_timeout__ = timeout  # type: ignore[attr-defined]
+        return function
+
+    return mark

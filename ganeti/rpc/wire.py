@@ -1,0 +1,99 @@
+"""Node calls on the wire: how arguments, results and contents of files travel as JSON.
+
+Everything is derived from the signatures in ``rpc/calls.py``; all functions are pure.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast, get_type_hints
+
+import msgspec
+
+from ganeti import errors
+from ganeti.rpc.calls import NodeCalls
+
+#: Below this many bytes a text travels uncompressed.
+COMPRESS_FROM = 512
+
+
+def encode_content(data: str) -> list[Any]:
+    """A file's content for the wire: ``[0, text]`` or ``[1, base64 of zlib]``."""
+    raw = data.encode("utf-8")
+    if len(raw) < COMPRESS_FROM:
+        return [0, data]
+    return [1, base64.b64encode(zlib.compress(raw, 3)).decode("ascii")]
+
+
+def decode_content(value: list[Any]) -> str:
+    """Inverse of :func:`encode_content`; ParseError for anything else."""
+    try:
+        kind, text = value
+        if kind == 0:
+            return str(text)
+        if kind == 1:
+            return zlib.decompress(base64.b64decode(text)).decode("utf-8")
+    except (ValueError, TypeError, zlib.error) as err:
+        raise errors.ParseError(f"encoded content cannot be read: {err}") from err
+    raise errors.ParseError(f"encoded content has the unknown kind {kind!r}")
+
+
+@dataclass(frozen=True)
+class CallSpec:
+    """A node call as data."""
+
+    name: str
+    timeout: float
+    #: type of the argument list as a whole
+    args: Any
+    result: Any
+    doc: str
+
+
+@cache
+def specs() -> dict[str, CallSpec]:
+    """All node calls by name."""
+    return {
+        name: _spec(name, function)
+        for part in reversed(NodeCalls.__mro__)
+        for name, function in vars(part).items()
+        if hasattr(function, "__rpc_timeout__")
+    }
+
+
+def _spec(name: str, function: Any) -> CallSpec:
+    hints = get_type_hints(function)
+    result = hints.pop("return")
+    order = [key for key in inspect.signature(function).parameters if key != "self"]
+    types = tuple(hints[key] for key in order)
+    args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
+    return CallSpec(
+        name, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
+    )
+
+
+def encode(value: Any) -> Any:
+    """Plain JSON value of arguments or a result."""
+    return msgspec.to_builtins(value)
+
+
+def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
+    """Checked arguments; ParameterError names call and argument."""
+    try:
+        return cast(tuple[Any, ...], msgspec.convert(value, spec.args, strict=True))
+    except msgspec.ValidationError as err:
+        raise errors.ParameterError(f"call {spec.name}: {err}") from err
+
+
+def decode_result(spec: CallSpec, value: Any) -> Any:
+    """Checked result; RemoteError when the node answered something else."""
+    if spec.result is type(None):
+        return None
+    try:
+        return msgspec.convert(value, spec.result, strict=True)
+    except msgspec.ValidationError as err:
+        raise errors.RemoteError(f"call {spec.name}: unexpected answer: {err}") from err
