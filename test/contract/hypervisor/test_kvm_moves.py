@@ -14,7 +14,7 @@ import boot_sectors
 import msgspec
 import pytest
 from conftest import Rack
-from kvm_pair import Pair, free_port
+from kvm_pair import Pair, free_port, slow
 
 from ganeti import errors
 from ganeti.base import process
