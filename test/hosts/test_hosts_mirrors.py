@@ -130,20 +130,30 @@ def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
 
 
 def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
-    cluster, broken, other = pair.cluster, pair.primary(), pair.secondary()
+    cluster, broken = pair.cluster, pair.primary()
     with book.case("running instance on DRBD", "disk of the primary node fails") as case:
         mirror.break_disk(broken)
         mirror.write(broken, "on-other-disk", offset=256)
         mirror.until(broken, ds="Diskless/UpToDate")
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         assert cluster.gnt("cluster verify").code == 1
-        cluster.ok("instance failover -f", WEB)
-        assert pair.primary() is other
-        assert mirror.read(other, 13, offset=256) == "on-other-disk"
+        cluster.ok("instance replace-disks -p", WEB)
+        pair.whole()
+        assert pair.status() == "running"
+        assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         case.outcome = "goes on over the network from the other disk; verify reports it"
-        case.recovery = "instance failover, then replace the disk"
-    mirror.repair_disk(broken)
-    cluster.ok("instance activate-disks", WEB)
+        case.recovery = "instance replace-disks -p, while it runs"
+
+
+def test_another_node_becomes_the_secondary(pair: Pair) -> None:
+    cluster, old, new = pair.cluster, pair.secondary(), pair.cluster.nodes[0]
+    cluster.ok("instance replace-disks -n", new.name, WEB)
+    assert pair.secondary() is new
+    assert old.volumes() == {}
+    primary = pair.primary()
+    mirror.until(primary, **mirror.WHOLE)
+    assert mirror.checksum(primary) == mirror.checksum(new)
+    cluster.ok("instance replace-disks -n", old.name, WEB)
     pair.whole()
 
 

@@ -53,13 +53,23 @@ class Book:
         made.seconds = time.monotonic() - begin
         self._cases.append(made)
 
-    def text(self) -> str:
-        rows = sorted(self._cases, key=lambda case: (case.operation, case.fault))
-        return _HEAD + "".join(case.row for case in rows)
+    def text(self, known: str = "") -> str:
+        """The table; rows of an older one stay where no new case tells of the same."""
+        rows = {key_of(row): row for row in known.splitlines(keepends=True) if row[:2] == "| "}
+        rows.update((key_of(case.row), case.row) for case in self._cases)
+        for row in _HEAD.splitlines(keepends=True):
+            rows.pop(key_of(row), None)
+        return _HEAD + "".join(row for _, row in sorted(rows.items()))
 
     def close(self) -> None:
         """Write the table to the cache; with UPDATE_RECORDED=1 also into the documentation."""
         if self._cases:
             (cache() / "faults.md").write_text(self.text(), encoding="utf-8")
             if os.environ.get("UPDATE_RECORDED"):
-                TARGET.write_text(self.text(), encoding="utf-8")
+                known = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
+                TARGET.write_text(self.text(known), encoding="utf-8")
+
+
+def key_of(row: str) -> tuple[str, ...]:
+    """Operation and fault."""
+    return tuple(row.split(" | ")[:2])

@@ -56,18 +56,7 @@ def break_disk(node: Node) -> None:
     node.sh("""
         name=$(dmsetup ls | grep _data | cut -f1)
         size=$(blockdev --getsz /dev/mapper/$name)
-        dmsetup table $name > /tmp/healthy
         dmsetup suspend --nolockfs --noflush $name
         echo "0 $size error" | dmsetup load $name
-        dmsetup resume $name
-    """)
-
-
-def repair_disk(node: Node) -> None:
-    """Undo :func:`break_disk`."""
-    node.sh("""
-        name=$(dmsetup ls | grep _data | cut -f1)
-        dmsetup suspend --nolockfs --noflush $name
-        dmsetup load $name < /tmp/healthy
         dmsetup resume $name
     """)
