@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ganeti import errors
-from ganeti.base.text import nearest
+from ganeti.hypervisor import typed_params
 
 DEFAULT_KVM_PATH = "/usr/bin/kvm"
 
@@ -248,11 +247,4 @@ def load(values: Mapping[str, Any]) -> KvmParams:
     Raises:
         HypervisorError: unknown name, or a value of the wrong type.
     """
-    known = [field.name for field in msgspec.structs.fields(KvmParams)]
-    for key in values:
-        if key not in known:
-            raise errors.HypervisorError(f"unknown kvm parameter '{key}'{nearest(key, known)}")
-    try:
-        return msgspec.convert(values, KvmParams)
-    except msgspec.ValidationError as err:
-        raise errors.HypervisorError(f"kvm parameter: {err}") from err
+    return typed_params.load(KvmParams, values, "kvm")

@@ -20,7 +20,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, retry
-from ganeti.hypervisor import host
+from ganeti.hypervisor import host, typed_params
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     HvParams,
@@ -36,7 +36,6 @@ from ganeti.hypervisor.xen.params import (
     HvmParams,
     PvmParams,
     XenParams,
-    load,
 )
 from ganeti.model.names import RunState
 from ganeti.paths import Paths
@@ -288,7 +287,7 @@ class XenPvmHypervisor(XenHypervisor):
     params: ClassVar[type[msgspec.Struct]] = PvmParams
 
     def _load(self, values: HvParams) -> PvmParams:
-        return load(PvmParams, values)
+        return typed_params.load(PvmParams, values, "xen")
 
     def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
         return domain_config.pvm(instance, disks, self._load(instance.hvparams))
@@ -316,7 +315,7 @@ class XenHvmHypervisor(XenHypervisor):
     _fallback: ClassVar[tuple[str, ...]] = ("-F",)
 
     def _load(self, values: HvParams) -> HvmParams:
-        return load(HvmParams, values)
+        return typed_params.load(HvmParams, values, "xen")
 
     def _text(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> str:
         params = self._load(instance.hvparams)

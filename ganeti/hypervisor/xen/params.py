@@ -5,14 +5,10 @@ Names and defaults are an interface. ``guest_type`` is an addition of this imple
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
-
-from ganeti import errors
-from ganeti.base.text import nearest
 
 _Reboot = Annotated[
     Literal["reboot", "exit"], Meta(description="What a reboot by the guest does")
@@ -126,20 +122,3 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 XenParams = PvmParams | HvmParams
-P = TypeVar("P", PvmParams, HvmParams)
-
-
-def load(kind: type[P], values: Mapping[str, Any]) -> P:
-    """Typed parameters; missing ones get the builtin value.
-
-    Raises:
-        HypervisorError: unknown name, or a value of the wrong type.
-    """
-    known = [field.name for field in msgspec.structs.fields(kind)]
-    for key in values:
-        if key not in known:
-            raise errors.HypervisorError(f"unknown xen parameter '{key}'{nearest(key, known)}")
-    try:
-        return msgspec.convert(values, kind)
-    except msgspec.ValidationError as err:
-        raise errors.HypervisorError(f"xen parameter: {err}") from err

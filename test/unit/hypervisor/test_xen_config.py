@@ -11,8 +11,9 @@ import pytest
 
 from ganeti import errors
 from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.hypervisor.typed_params import load
 from ganeti.hypervisor.xen import domain_config
-from ganeti.hypervisor.xen.params import HvmParams, PvmParams, load
+from ganeti.hypervisor.xen.params import HvmParams, PvmParams
 from ganeti.model.names import DiskMode
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
@@ -63,10 +64,10 @@ def test_parameters_are_the_documented_ones(name: str, kind: type[msgspec.Struct
     assert {key: found[key] for key in table} == {k: row["default"] for k, row in table.items()}
     for key, row in table.items():
         for value in row.get("values", []):
-            load(kind, {key: value})  # type: ignore[type-var]
+            load(kind, {key: value}, "xen")
         if "values" in row:
             with pytest.raises(errors.HypervisorError, match=key):
-                load(kind, {key: "something else"})  # type: ignore[type-var]
+                load(kind, {key: "something else"}, "xen")
 
 
 def test_a_paravirtual_guest() -> None:
