@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from local_cluster import Cluster, wait_for
 
+from ganeti.luxi.client import Client
+
 NAME = "victim.example.com"
 
 
@@ -128,18 +130,17 @@ def test_master_dies_during_a_creation(cluster: Cluster, held: Path) -> None:
 
 def test_queued_jobs_survive_the_master(cluster: Cluster, held: Path) -> None:
     adding = begin(cluster)
-    waiting = cluster.gnt("instance shutdown --submit", NAME)
-    assert waiting.code in (0, 1)
-    ids = [
-        cluster.ok("debug delay --submit", "0.001").err.split()[-1] for _ in range(3)
-    ]
+    blocker = int(cluster.cells("job list --running -o id")[0][0])
+    delay = {"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "depends": [[blocker, []]]}
+    with Client(cluster.paths().luxi_socket) as client:
+        ids = [client.submit_job([delay]) for _ in range(3)]
     cluster.kill_master()
     adding.kill()
     adding.communicate()
     assert cluster.start_master().code == 0
     held.touch()
     for number in ids:
-        cluster.ok("job wait", number)
+        cluster.ok("job wait", str(number))
     cluster.ok("instance remove -f", NAME)
 
 
