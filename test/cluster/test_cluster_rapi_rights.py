@@ -144,6 +144,7 @@ def test_a_broken_file_changes_nothing_and_no_request_is_lost(rapi: RapiDaemon) 
             # Replaced as a whole, as gnt-rapi and editors do; the next one comes at once.
             new = path.with_name("users.new")
             new.write_text(f"{good}late{number} pw read\n")
+            new.chmod(stat.S_IMODE(path.stat().st_mode))
             new.rename(path)
             assert client.GetInfo()["name"] == "cluster.example.com"
         wait_for(

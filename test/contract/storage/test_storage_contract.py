@@ -140,6 +140,16 @@ ELSEWHERE = {
 STAND_INS = ("gluster", "rbd")
 
 
+def able(ability: type[Any]) -> list[str]:
+    """Templates whose disks can do something that not all can."""
+    return [name for name in sorted(BENCHES) if issubclass(registry.TEMPLATES.get(name), ability)]
+
+
+#: Ask for these by ``@RENAMABLE``: the test runs for those templates only.
+RENAMABLE = pytest.mark.parametrize("bench", able(Renamable), indirect=True)
+SNAPSHOTTING = pytest.mark.parametrize("bench", able(Snapshotting), indirect=True)
+
+
 @pytest.fixture(params=sorted(BENCHES))
 def bench(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -263,10 +273,10 @@ def test_two_disks_do_not_disturb_each_other(bench: Bench) -> None:
     second.remove()
 
 
+@RENAMABLE
 def test_renaming_keeps_the_content(bench: Bench) -> None:
     device = bench.device()
-    if not isinstance(device, Renamable):
-        pytest.skip("cannot be renamed")
+    assert isinstance(device, Renamable)
     device.create(4)
     with open(device.path, "r+b") as stream:
         stream.write(b"kept")
@@ -282,10 +292,10 @@ def test_renaming_keeps_the_content(bench: Bench) -> None:
     bench.device().rename(new_id)
 
 
+@RENAMABLE
 def test_renaming_never_replaces_a_disk(bench: Bench) -> None:
     device, other = bench.device(0), bench.device(1)
-    if not isinstance(device, Renamable):
-        pytest.skip("cannot be renamed")
+    assert isinstance(device, Renamable)
     device.create(4)
     other.create(8)
     with pytest.raises(errors.BlockDeviceError, match="exists"):
@@ -295,10 +305,10 @@ def test_renaming_never_replaces_a_disk(bench: Bench) -> None:
     assert space.device_size(other.path) == 8 * MIB
 
 
+@SNAPSHOTTING
 def test_a_snapshot_keeps_the_content_of_its_moment(bench: Bench) -> None:
     device = bench.device()
-    if not isinstance(device, Snapshotting):
-        pytest.skip("has no snapshots")
+    assert isinstance(device, Snapshotting)
     device.create(8, info="originstname+web1.example.com")
     device.assemble()
     _write(device, b"before")

@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.guest_os import environment
 from ganeti.guest_os.definition import OsDefinition
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.model.names import DiskMode, DiskTemplate
-from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+from ganeti.model.names import DiskMode
+from ganeti.rpc.objects import NodeInstance, NodeNic
 
 MakeInstance = Callable[..., NodeInstance]
 MakeDisk = Callable[..., AttachedDisk]
@@ -164,11 +164,3 @@ def test_what_no_environment_can_hold(params: dict[str, str]) -> None:
     with pytest.raises(errors.OpPrereqError) as caught:
         environment.common(TINY, params)
     assert "hidden" not in str(caught.value)
-
-
-def test_a_disk_of_a_template_without_driver(make_instance: MakeInstance) -> None:
-    disk = NodeDisk(
-        uuid="u", dev_type=DiskTemplate.GLUSTER, logical_id=("gluster", "x"), size=4
-    )
-    with pytest.raises(errors.ParameterError):
-        environment.of_instance(TINY, make_instance(), [AttachedDisk(disk, "/x")])
