@@ -61,6 +61,7 @@ def _one_candidate(cluster: Cluster) -> Iterator[None]:
         yield
     finally:
         _set_pool(cluster, 10)
+        time.sleep(2.0)  # the other candidates get everything first
 
 
 def _set_pool(cluster: Cluster, size: int) -> None:

@@ -33,6 +33,7 @@ def waiting_jobs(cluster: Cluster, counts: tuple[int, ...] = (0, 1000, 10_000)) 
             jobs = cluster.client.submit_many_jobs([[_touch()] for _ in range(500)])
             queued += [int(item.job_id or 0) for item in jobs]
         say(f"{len(queued)} jobs wait")
+        _let_files_follow(cluster)
         figures[str(count)] = spread([_start_time(cluster) for _ in range(200)])
     if queued:
         grown = cluster.resident_mb()["ganeti-masterd"] - rest
@@ -42,6 +43,13 @@ def waiting_jobs(cluster: Cluster, counts: tuple[int, ...] = (0, 1000, 10_000)) 
         cluster.client.cancel_job(number)
     cluster.client.auto_archive_jobs(-1, 60)
     return figures
+
+
+def _let_files_follow(cluster: Cluster) -> None:
+    """Wait until the files of the jobs have followed their journal: what is measured is rest."""
+    journal = paths.Paths(cluster.root).queue / "journal"
+    while journal.stat().st_size:
+        time.sleep(0.1)
 
 
 def _touch() -> dict[str, Any]:
