@@ -70,6 +70,19 @@ def test_stop_after_a_crash(tmp_path: Path) -> None:
         cluster.destroy()
 
 
+def test_what_the_user_started_in_the_same_shell_goes_on(tmp_path: Path) -> None:
+    """The environment of a cluster is also that of an editor that was opened after the eval."""
+    cluster = Cluster(tmp_path / "c", 1)
+    editor = subprocess.Popen(["sleep", "600"], env=cluster.env())
+    try:
+        assert tool("destroy", cluster.directory).code == 0
+        assert editor.poll() is None
+    finally:
+        editor.kill()
+        editor.wait()
+        cluster.destroy()
+
+
 def test_start_is_quick(tmp_path: Path) -> None:
     begin = time.monotonic()
     cluster = Cluster(tmp_path / "c", 3)
