@@ -52,7 +52,8 @@ def qemus(cluster: Cluster) -> dict[str, int]:
     found = {}
     for node in ("node1", "node2"):
         path = cluster.paths(node).kvm / "pid" / NAME
-        with contextlib.suppress(FileNotFoundError):
+        # QEMU makes the file before it writes its number.
+        with contextlib.suppress(FileNotFoundError, ValueError):
             pid = int(path.read_text())
             if process.is_alive(pid):
                 found[node] = pid
