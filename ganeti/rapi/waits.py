@@ -226,8 +226,9 @@ ROUTES = (
     Route("GET", "/2/jobs/{job_id}/wait",
           "Wait for the end of a job, or with a body for a change of some of its fields", _wait,
           access=("write",), query=(_TIMEOUT,), body=lambda: _QUESTION, waits=END_CAP,
-          answer={"oneOf": [schemas.record(_JOB), {"type": "object", "properties": {
-              "job_info": {"type": "array"}, "log_entries": {"type": "array"}}}]},
+          answer={"oneOf": [schemas.record(_JOB), {
+              "type": "object", "required": ["job_info", "log_entries"], "properties": {
+                  "job_info": {"type": "array"}, "log_entries": {"type": "array"}}}]},
           statuses=(404,)),
     Route("GET", "/2/events", "Follow what happens, as Server-Sent Events (text/event-stream)",
           _events, access=("read", "write"),
