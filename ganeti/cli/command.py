@@ -39,7 +39,7 @@ class Args:
     strict: bool = False
 
     @property
-    def placeholder(self) -> str:
+    def metavar(self) -> str:
         name = "|".join(self.choices) if self.choices else f"<{self.kind}>"
         if self.most is None:
             name += "..."
@@ -108,7 +108,7 @@ class Command:
 
     @property
     def arguments_text(self) -> str:
-        return self.usage or " ".join(arg.placeholder for arg in self.args)
+        return self.usage or " ".join(arg.metavar for arg in self.args)
 
     def problem(self, given: Sequence[str]) -> str | None:
         """Why these arguments cannot be taken, or None."""

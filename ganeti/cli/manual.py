@@ -50,7 +50,7 @@ def _options(options: Iterable[Option]) -> Iterator[str]:
     for group in GROUPS:
         for option in sorted((o for o in found if o.group == group), key=lambda o: o.flags):
             flags = ", ".join(f"\\fB{_text(flag)}\\fR" for flag in option.flags)
-            value = f" \\fI{_text(option.placeholder)}\\fR" if option.takes_value else ""
+            value = f" \\fI{_text(option.value_name)}\\fR" if option.takes_value else ""
             yield from (".TP", flags + value, _text(option.help))
 
 

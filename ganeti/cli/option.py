@@ -71,7 +71,7 @@ class Option:
         return bool(self.kind)
 
     @property
-    def placeholder(self) -> str:
+    def value_name(self) -> str:
         """What stands for the value in the help."""
         if self.metavar or not self.kind:
             return self.metavar

@@ -70,12 +70,12 @@ def _argparse(option: Option) -> dict[str, Any]:
         help_text += "; may be given several times"
     result: dict[str, Any] = {"help": _plain(help_text), "dest": option.dest or "ignored"}
     if option.takes_value:
-        return result | {"metavar": option.placeholder}
+        return result | {"metavar": option.value_name}
     return result | {"action": "store_true"}
 
 
 def _plain(text: str) -> str:
-    """Text in which argparse finds no placeholders."""
+    """Text in which argparse replaces nothing."""
     return text.replace("%", "%%")
 
 

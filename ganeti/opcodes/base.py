@@ -27,7 +27,7 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
 
     #: Parameter shown in the summary of a job.
     summary_field: ClassVar[str | None] = None
-    #: REST requests that submit one job with this opcode: ``METHOD /2/path``. A placeholder in
+    #: REST requests that submit one job with this opcode: ``METHOD /2/path``. A name in
     #: braces is the parameter that the path fills in.
     rest: ClassVar[tuple[str, ...]] = ()
     #: Whether nothing else may run at the same time (global lock held exclusively).

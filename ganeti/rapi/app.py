@@ -90,7 +90,7 @@ class _Api:
         reader = None if route.reads else conditional.target(route, self._methods)
 
         def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-            call = self._understand(route, req, dict(zip(route.placeholders, path.values(),
+            call = self._understand(route, req, dict(zip(route.variables, path.values(),
                                                          strict=True)))  # fmt: skip
             match = req.get_header("If-Match")
             if match is not None and not route.reads:
@@ -200,7 +200,7 @@ class _Every:
 def _template(shape: str, route: Route) -> str:
     """Falcon's spelling of a path."""
     parts = shape.split("/")
-    names = iter(route.placeholders)
+    names = iter(route.variables)
     for index, part in enumerate(parts):
         if part.startswith("{"):
             kind = "digits" if next(names) in NUMBERS else "segment"

@@ -71,7 +71,7 @@ def check_match(call: Call, reader: Route | None, header: str) -> None:
 
 
 def _matches(call: Call, reader: Route, header: str) -> bool:
-    values = dict(zip(reader.placeholders, call.path.values(), strict=False))
+    values = dict(zip(reader.variables, call.path.values(), strict=False))
     asked = dataclasses.replace(call, route=reader, path=values, query={}, body=None)
     current = _current(asked, reader)
     if current is None:

@@ -82,8 +82,8 @@ def path_of(route: Route) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: "{" + _name(found[1]) + "}", route.path)
 
 
-def _name(placeholder: str) -> str:
-    return {"instances": "instance_name", "nodes": "node_name"}.get(placeholder, placeholder)
+def _name(variable: str) -> str:
+    return {"instances": "instance_name", "nodes": "node_name"}.get(variable, variable)
 
 
 def _operation(route: Route) -> Document:
@@ -118,7 +118,7 @@ def tag(path: str) -> str:
 
 
 def _parameters(route: Route) -> list[Document]:
-    found = [_placeholder(name) for name in route.placeholders]
+    found = [_path_argument(name) for name in route.variables]
     found += [_argument(arg) for arg in route.query]
     if route.reads:
         found += [] if route.waits else [_IF_NONE_MATCH]
@@ -135,7 +135,7 @@ def names_in_body(route: Route) -> dict[str, str]:
     return {new: old for old, new in renamed.items()}
 
 
-def _placeholder(name: str) -> Document:
+def _path_argument(name: str) -> Document:
     schema = {"type": "integer", "minimum": 0} if name in NUMBERS else {
         "type": "string", "pattern": r"^[A-Za-z0-9_.\-]+$"
     }  # fmt: skip

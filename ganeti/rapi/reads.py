@@ -28,7 +28,7 @@ class Collection:
     key: str
     fields: tuple[str, ...]
     identifier: str = "name"
-    placeholder: str = "name"
+    variable: str = "name"
     of_all: Any = ()
     #: whether the query takes a last argument about locks
     locks: bool = True
@@ -83,7 +83,7 @@ class Collection:
         return [
             Route("GET", self.path, f"List {self.noun}s", self.list_all,
                   query=(BULK, *lock), answer=schemas.listing(names, item)),
-            Route("GET", f"{self.path}/{{{self.placeholder}}}", f"Show one {self.noun}", self.one,
+            Route("GET", f"{self.path}/{{{self.variable}}}", f"Show one {self.noun}", self.one,
                   query=lock, answer=single, statuses=(404,),
                   version=self.current_version if self._versioned else None),
         ]  # fmt: skip
@@ -99,7 +99,7 @@ INSTANCES = Collection(
         "custom_hvparams", "custom_beparams", "custom_nicparams", "custom_osparams", "ctime",
         "mtime", "uuid", "serial_no", "tags",
     ),
-    placeholder="instance_name",
+    variable="instance_name",
     changes={"beparams": with_key("memory", "maxmem")},
 )  # fmt: skip
 NODES = Collection(
@@ -110,7 +110,7 @@ NODES = Collection(
         "csockets", "pip", "sip", "role", "pinst_list", "sinst_list", "master_capable",
         "vm_capable", "ndparams", "group.uuid", "ctime", "mtime", "uuid", "serial_no", "tags",
     ),
-    placeholder="node_name",
+    variable="node_name",
     aliases={"sip": "secondary_ip"},
 )  # fmt: skip
 GROUPS = Collection(
@@ -120,7 +120,7 @@ GROUPS = Collection(
         "diskparams", "custom_diskparams", "ndparams", "custom_ndparams", "ctime", "mtime",
         "uuid", "serial_no", "tags",
     ),
-    placeholder="group_name",
+    variable="group_name",
 )  # fmt: skip
 NETWORKS = Collection(
     "/2/networks", "network", "QueryNetworks", "name",
@@ -129,12 +129,12 @@ NETWORKS = Collection(
         "reserved_count", "map", "group_list", "inst_list", "external_reservations", "ctime",
         "mtime", "uuid", "serial_no", "tags",
     ),
-    placeholder="network_name",
+    variable="network_name",
 )  # fmt: skip
 FILTERS = Collection(
     "/2/filters", "filter", "QueryFilters", "uuid",
     ("watermark", "priority", "predicates", "action", "reason_trail", "uuid"),
-    identifier="uuid", placeholder="uuid", of_all=None, locks=False,
+    identifier="uuid", variable="uuid", of_all=None, locks=False,
 )  # fmt: skip
 
 COLLECTIONS = (INSTANCES, NODES, GROUPS, NETWORKS, FILTERS)

@@ -13,8 +13,8 @@ from ganeti.opcodes.base import OpCode
 from ganeti.rapi import failures
 from ganeti.rapi.identity import Identity
 
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
-#: Placeholders that stand for a number; all others for a name or a uuid.
+VARIABLE = re.compile(r"\{(\w+)\}")
+#: Variables that stand for a number; all others for a name or a uuid.
 NUMBERS = frozenset({"disk", "job_id"})
 
 
@@ -74,7 +74,7 @@ class Call:
     """One request that was understood, on its way to the handler of its route."""
 
     route: Route
-    #: what the placeholders of the path stand for
+    #: what the variables of the path stand for
     path: Mapping[str, str]
     #: the query arguments that were given, by their names on the wire
     query: Mapping[str, Any]
@@ -92,7 +92,7 @@ class Call:
         return bool(self.query.get(name, False))
 
     def name(self) -> str:
-        """What the only or last placeholder of the path stands for."""
+        """What the only or last variable of the path stands for."""
         return list(self.path.values())[-1]
 
 
@@ -139,9 +139,9 @@ class Route:
     waits: float = 0.0
 
     @property
-    def placeholders(self) -> list[str]:
+    def variables(self) -> list[str]:
         """Names in the path, in their order."""
-        return PLACEHOLDER.findall(self.path)
+        return VARIABLE.findall(self.path)
 
     @property
     def reads(self) -> bool:

@@ -47,7 +47,7 @@ ROUTES: tuple[Route, ...] = (
 
 
 def shape(path: str) -> str:
-    """A path with its placeholders by number, whatever they are called."""
+    """A path with its variables by number, whatever they are called."""
     return "/".join(
         f"{{p{index}}}" if part.startswith("{") else part
         for index, part in enumerate(path.split("/"))

@@ -43,7 +43,7 @@ def test_an_unset_nullable_parameter_is_null(op_id: str) -> None:
 
 
 @pytest.mark.parametrize("op_id", sorted(OPCODES))
-def test_placeholders_of_rest_paths_are_parameters(op_id: str) -> None:
+def test_names_in_rest_paths_are_parameters(op_id: str) -> None:
     cls = OPCODES[op_id]
     for request in cls.rest:
         method, path = request.split(" ")

@@ -87,4 +87,4 @@ def test_no_path_has_two_meanings():
     for shape, methods in TABLE.items():
         for route in methods.values():
             assert re.fullmatch(r"/[\w./{}-]*", shape), shape
-            assert len(route.placeholders) == len(set(route.placeholders))
+            assert len(route.variables) == len(set(route.variables))
