@@ -138,8 +138,7 @@ def locks(call: Call) -> int:
         if code or not call.opts.interval:
             return code
         print(flush=True)
-        # The interval is what the user asked for; nothing tells when locks change.
-        time.sleep(max(1, call.opts.interval))
+        time.sleep(max(1, call.opts.interval))  # what the user asked for; no event tells of locks
 
 
 def _mode(mode: Any) -> str:

@@ -503,7 +503,7 @@ class GanetiRapiClient(ObjectsClient):
                 raise
         job = self.GetJobStatus(job_id)
         if job["status"] not in JOB_STATUS_FINALIZED:
-            time.sleep(min(seconds, period))
+            time.sleep(min(seconds, period))  # who may not write may not wait at the server
         return job
 
     def WaitForJobChange(

@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,11 +129,3 @@ class Cluster:
 
     def destroy(self) -> None:
         tool("destroy", self.directory)
-
-
-def wait_for(condition: Callable[[], object], what: str, timeout: float = 20) -> None:
-    """Wait until something that no event tells is true."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {timeout} s"
-        time.sleep(0.02)

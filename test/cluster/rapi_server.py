@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
+from waiting import wait_for
 
 JSON = {"Content-Type": "application/json"}
 USERS = {"alice": "write", "reader": "read", "nobody": ""}

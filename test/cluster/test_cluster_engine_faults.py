@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from local_cluster import TOOL, Cluster, wait_for
+from local_cluster import TOOL, Cluster
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base.file_journal import FileJournal

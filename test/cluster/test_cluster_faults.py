@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
+from waiting import wait_for
 
 from ganeti.luxi.client import Client
 

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
+from waiting import wait_for
 
 
 def test_life_of_an_instance(cluster: Cluster) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, tool, wait_for
+from local_cluster import Cluster, tool
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process

@@ -11,8 +11,9 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, tool, wait_for
+from local_cluster import Cluster, tool
 from test_cluster_moves import kill_noded, recorded
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process

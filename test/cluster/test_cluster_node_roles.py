@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, tool, wait_for
+from local_cluster import Cluster, tool
+from waiting import wait_for
 
 CANDIDATE_FILES = ("ca.key", "config.data")
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
 from rapi_daemon import RapiDaemon, basic, descriptors, threads
+from waiting import wait_for
 
 from ganeti.rapi.client import (
     CertificateError,
@@ -191,10 +192,11 @@ def test_many_clients_wait_for_a_job_and_hold_nothing(
             status = mine.Wait(job)["status"]
             got.append((status, time.monotonic()))
 
+    before = descriptors(rapi.pid())
     waiters = [threading.Thread(target=wait, daemon=True) for _ in range(60)]
     for waiter in waiters:
         waiter.start()
-    time.sleep(0.5)
+    wait_for(lambda: descriptors(rapi.pid()) >= before + 60, "all clients are connected")
     began = time.monotonic()
     assert client.GetVersion() == 2
     assert time.monotonic() - began < 1

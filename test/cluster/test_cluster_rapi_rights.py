@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
 from rapi_daemon import RapiDaemon
+from waiting import wait_for
 
 from ganeti.rapi.identity import permission_of
 from ganeti.rapi.routes import ROUTES

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
 from storage_nodes import StorageNodes
+from waiting import wait_for
 
 NAME = "db1.example.com"
 Both = tuple[Cluster, StorageNodes]

@@ -18,7 +18,8 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import Cluster, wait_for
+from local_cluster import Cluster
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.bootstrap import daemons

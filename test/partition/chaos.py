@@ -11,6 +11,7 @@ from pathlib import Path
 
 import clients
 from net_cluster import NetCluster, NetNode, Ran
+from waiting import wait_for
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
@@ -59,7 +60,7 @@ class Schedule:
         try:
             for _ in range(self.random.randint(5, 8)):
                 self._step()
-                time.sleep(self.random.choice((0.2, 0.5, 1.0, 2.0)))
+                time.sleep(self.random.choice((0.2, 0.5, 1.0, 2.0)))  # the schedule's own time
                 self._check_terms()
             self._calm_down()
             for writer in writers:
@@ -167,7 +168,7 @@ class Schedule:
     def _failover(self) -> None:
         node = self.random.choice(list(self.cluster.nodes.values()))
         self._later(f"failover to {node.short}", lambda: failover(node))
-        time.sleep(self.random.choice((0.0, 1.0, 5.0)))
+        time.sleep(self.random.choice((0.0, 1.0, 5.0)))  # the failover gets so far
 
     def _start_old_master(self) -> None:
         old = [n for n in self.cluster.nodes.values() if n.reigns() and not n.pid("ganeti-masterd")]
@@ -213,7 +214,7 @@ class Schedule:
                     return node
             if not self._masters():
                 said += self._make_master()
-            time.sleep(0.5)
+            time.sleep(0.5)  # a master may come by itself, and no event tells
         raise AssertionError("nobody can be the master: " + "\n".join(said[-8:]))
 
     def _make_master(self) -> list[str]:
@@ -253,10 +254,10 @@ class Schedule:
         self.book.acks = known
         found = self.book.two_masters()
         assert not found, found[:3]
-        wait(lambda: self._masters() == [self.master], lambda: f"masters: {self._masters()}")
+        _wait(lambda: self._masters() == [self.master], lambda: f"masters: {self._masters()}")
         self._check_terms()
-        wait(lambda: not self._unfinished(), lambda: f"unfinished: {self._unfinished()}")
-        wait(lambda: not self._differences(), lambda: f"copies differ: {self._differences()}")
+        _wait(lambda: not self._unfinished(), lambda: f"unfinished: {self._unfinished()}")
+        _wait(lambda: not self._differences(), lambda: f"copies differ: {self._differences()}")
         self._check_acknowledged()
         verify = self.master.gnt("job list --running")
         assert verify.code == 0, verify.err
@@ -327,9 +328,5 @@ def _brief(ran: Ran) -> str:
     return f"exit code {ran.code}" + (f", {last[-1][:240]}" if last else "")
 
 
-def wait(condition: Callable[[], bool], what: Callable[[], str], timeout: float = CALM) -> None:
-    """Wait for something that no event tells."""
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, f"not within {timeout:g} s: {what()}"
-        time.sleep(0.1)
+def _wait(condition: Callable[[], bool], what: Callable[[], str]) -> None:
+    wait_for(condition, what, CALM, pause=0.1)

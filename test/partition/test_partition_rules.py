@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from ganeti import constants, errors
 from ganeti.base import files, journal
@@ -57,12 +57,12 @@ def replica(context: NodeContext) -> Replica:
 
 
 HOLD = (
-    "import sys, time\n"
+    "import signal, sys\n"
     "from pathlib import Path\n"
     "from ganeti.base.daemon import PidFile\n"
     "PidFile(Path(sys.argv[1])).acquire()\n"
     "print('held', flush=True)\n"
-    "time.sleep(60)\n"
+    "signal.pause()\n"
 )
 
 
@@ -190,10 +190,10 @@ def test_what_was_taken_back_is_not_sent_later(
     """A change that failed must not come true on a copy when its node can be reached again."""
     wire.whole.clear()
     channel.put(lambda pending: pending.add_lines(10, [line(11, "refused")]), 2)
-    until(lambda: bool(channel.trouble))
+    wait_for(lambda: channel.trouble, "the channel has trouble")
     channel.take_back()
     wire.whole.set()
-    until(lambda: not channel.trouble and channel.flushed(0))
+    wait_for(lambda: not channel.trouble and channel.flushed(0), "the channel is well again")
     assert replica.view("").config_serial == 10
     channel.put(lambda pending: pending.add_lines(10, [line(11, "made")]), 3)
     assert channel.flushed(5)
@@ -206,14 +206,8 @@ def test_an_idle_channel_notices_a_new_master(
     monkeypatch.setattr("ganeti.master.replication.HEARTBEAT", 0.1)
     channel.renew_config()  # so that it looks at the new time
     replica.claim(2, "node3.example.com", "")
-    until(lambda: "node3.example.com has become the master" in channel.trouble)
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_for(lambda: channel.trouble, "the channel has trouble")
+    assert "node3.example.com has become the master" in channel.trouble
 
 
 # votes -------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def memory_with_jobs(cluster: Cluster, count: int = 50) -> Figures:
     cluster.run([{"OP_ID": "OP_CLUSTER_SET_PARAMS", "max_running_jobs": count}])
     jobs = cluster.client.submit_many_jobs([[delay(3.0)] for _ in range(count)])
     numbers = [int(item.job_id or 0) for item in jobs]
-    time.sleep(1.0)
+    time.sleep(1.0)  # the middle of what runs: its memory is measured
     rows = cluster.client.query_jobs(numbers, ["status"])
     figures = cluster.resident_mb()
     for number in numbers:

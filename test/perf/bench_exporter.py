@@ -45,7 +45,7 @@ def _polls(get: Callable[[str], None], polls: int) -> Figures:
             get(path)
             each[path].append(time.perf_counter() - started)
         whole.append(time.perf_counter() - begin)
-        time.sleep(max(0.0, PERIOD - whole[-1]))
+        time.sleep(max(0.0, PERIOD - whole[-1]))  # a poll each period is the load
     requests = [seconds for times in each.values() for seconds in times]
     return {"poll": spread(whole), "request": spread(requests),
             **{path: spread(times) for path, times in each.items()}}  # fmt: skip
@@ -57,7 +57,7 @@ def _beside_running(
     """The jobs run all the time and do nothing else."""
     seconds = polls * PERIOD + 5
     made = cluster.client.submit_many_jobs([[delay(seconds)] for _ in range(jobs)])
-    time.sleep(2)
+    time.sleep(2)  # as many as may run have begun; no event tells how many that are
     statuses = [row[0] for row in cluster.client.query_jobs(
         [item.job_id for item in made if item.job_id is not None], ["status"])]  # fmt: skip
     found = _polls(get, polls)

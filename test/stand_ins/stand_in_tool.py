@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
     with world.locked():
         rule = world.rule(node, tool, words)
     if rule is not None:
-        time.sleep(rule["delay"])
+        time.sleep(rule["delay"])  # what the rule asks for: a slow tool
         if rule["fail"] is not None:
             print(rule["fail"], file=sys.stderr)
             return int(rule["code"])
@@ -76,7 +76,7 @@ def _follow(world: World, node: str, words: list[str]) -> int:
         if first:
             print("exists -", flush=True)
         first = False
-        time.sleep(_LOOK)
+        time.sleep(_LOOK)  # other processes change the world, and no event tells
 
 
 def _wait(world: World, node: str, words: list[str]) -> int:
@@ -93,7 +93,7 @@ def _wait(world: World, node: str, words: list[str]) -> int:
             return 0
         if end is not None and time.monotonic() > end:
             return 5
-        time.sleep(_LOOK)
+        time.sleep(_LOOK)  # other processes change the world, and no event tells
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def find_port() -> str:
         for name in Path("/sys/class/virtio-ports").glob("*/name"):
             if name.read_text().strip() == NAME:
                 return f"/dev/{name.parent.name}"
-        time.sleep(0.1)
+        time.sleep(0.1)  # the kernel is finding devices; nothing here hears udev
     raise SystemExit(f"agent: there is no virtio port {NAME}")
 
 
@@ -79,7 +79,7 @@ def main() -> None:
     while True:
         data = port.read()
         if not data:  # nobody has the host's end open
-            time.sleep(0.05)
+            time.sleep(0.05)  # a port without a reader is always ready: select() would spin
             continue
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:

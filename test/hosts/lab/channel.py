@@ -38,7 +38,7 @@ def wait_for(
     while not (value := condition()):
         if time.monotonic() > end:
             raise LabError(f"{what}: not within {limit:g} s")
-        time.sleep(pause)
+        time.sleep(pause)  # the condition is one that no event tells
     return value
 
 

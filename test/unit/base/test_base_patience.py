@@ -55,5 +55,5 @@ def answer_late(listener: socket.socket, seconds: float) -> None:
     link, _ = listener.accept()
     with link:
         link.recv(65536)
-        time.sleep(seconds)
+        time.sleep(seconds)  # what is tested: a late answer
         link.sendall(b'{"success": true, "result": ["cluster.example.com"]}\3')

@@ -129,11 +129,11 @@ def test_checked_failures_carry_the_command_and_its_last_words() -> None:
 def test_a_time_out_kills_the_whole_process_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = (
-        "import os, subprocess, sys, time\n"
+        "import os, signal, subprocess, sys\n"
         "child = subprocess.Popen(['/bin/sleep', '60'])\n"
         f"open({str(pids)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         "print('begun', flush=True)\n"
-        "time.sleep(60)\n"
+        "signal.pause()\n"
     )
     result = process.run(python(code), timeout=1.0)
     assert result.timed_out
@@ -146,9 +146,9 @@ def test_a_time_out_kills_the_whole_process_group(tmp_path: Path) -> None:
 
 def test_a_time_out_kills_what_ignores_other_signals() -> None:
     code = (
-        "import signal, time\n"
+        "import signal\n"
         "for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\n"
-        "time.sleep(60)\n"
+        "signal.pause()\n"
     )
     started = time.monotonic()
     assert process.run(python(code), timeout=0.5).timed_out

@@ -230,7 +230,7 @@ def test_an_answer_that_drips_in_is_limited_in_all(script, client):
         read_request(sock)
         for byte in OK:
             sock.sendall(bytes([byte]))
-            time.sleep(0.02)
+            time.sleep(0.02)  # what is tested: bytes that drip in
 
     server = script(drip)
     started = time.monotonic()

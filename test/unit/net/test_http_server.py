@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import queue
+import select
 import socket
 import ssl
 import threading
@@ -518,11 +520,11 @@ def test_too_many_header_lines_are_refused(serve, dial):
 
 def test_an_application_answers_later_and_the_connection_goes_on(serve, dial):
     """One worker, and yet three clients wait at the same time while another is served."""
-    held = []
+    taken = queue.SimpleQueue()
 
     def app(environ, start):
         if environ["PATH_INFO"] == "/later":
-            environ["ganeti.take_over"](held.append)
+            environ["ganeti.take_over"](taken.put)
             start("500 Dropped", [])
             return [b"dropped"]
         return ok_app(environ, start)
@@ -534,9 +536,7 @@ def test_an_application_answers_later_and_the_connection_goes_on(serve, dial):
     quick = dial(server.port)
     quick.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     assert read_answer(quick).endswith(b"ok")
-    end = time.monotonic() + 5
-    while len(held) < 3 and time.monotonic() < end:
-        time.sleep(0.01)
+    held = [taken.get(timeout=5) for _ in waiting]
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nlater"
     for connection in held[:2]:
         assert connection.is_alive()
@@ -552,25 +552,22 @@ def test_an_application_answers_later_and_the_connection_goes_on(serve, dial):
 
 
 def test_a_client_that_leaves_while_it_waits_is_noticed(serve, dial):
-    held = []
+    taken = queue.SimpleQueue()
 
     def app(environ, start):
-        environ["ganeti.take_over"](held.append)
+        environ["ganeti.take_over"](taken.put)
         start("200 OK", [])
         return []
 
     sock = dial(serve(app).port)
     sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    end = time.monotonic() + 5
-    while not held and time.monotonic() < end:
-        time.sleep(0.01)
-    assert held[0].is_alive()
+    held = taken.get(timeout=5)
+    assert held.is_alive()
     sock.close()
-    while held[0].is_alive() and time.monotonic() < end:
-        time.sleep(0.01)
-    assert not held[0].is_alive()
-    held[0].give_back()  # closes, as the client wanted
-    assert held[0].fileno() == -1
+    assert select.select([held], [], [], 5)[0], "nothing tells that the client left"
+    assert not held.is_alive()
+    held.give_back()  # closes, as the client wanted
+    assert held.fileno() == -1
 
 
 def test_slow_chunks_hold_no_worker(serve, dial):

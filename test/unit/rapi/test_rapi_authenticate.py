@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+from waiting import wait_for
 
 from ganeti import errors
 from ganeti.rapi import passwords, tokens
@@ -21,13 +22,6 @@ def directory(tmp_path):
     where = tmp_path / "rapi"
     where.mkdir()
     return where
-
-
-def wait_until(condition):
-    end = time.monotonic() + 5
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_basic_bearer_and_a_token_as_password(directory, basic, clock):
@@ -128,31 +122,31 @@ def test_changed_files_are_followed_and_broken_ones_are_not_taken(directory, bas
     ask.start()
     try:
         path.write_text("anna one read\n")
-        wait_until(lambda: "1 users" in caplog.text)
+        wait_for(lambda: "1 users" in caplog.text, "1 users")
         assert ask(basic("anna", "one"), HERE).permissions == {"read"}
         caplog.clear()
         path.write_text("anna two write\nbert {what}x read\n")
-        wait_until(lambda: "is not taken" in caplog.text)
+        wait_for(lambda: "is not taken" in caplog.text, "is not taken")
         assert "line 2: user 'bert'" in caplog.text
         assert ask(basic("anna", "one"), HERE).permissions == {"read"}
         caplog.clear()
         path.write_bytes(b"anna \xff\xfe\n")
-        wait_until(lambda: "cannot be read" in caplog.text)
+        wait_for(lambda: "cannot be read" in caplog.text, "cannot be read")
         new = directory / "new"
         new.write_text("anna three write\n")
         new.rename(path)
-        wait_until(lambda: "1 users" in caplog.text)
+        wait_for(lambda: "1 users" in caplog.text, "1 users")
         assert ask(basic("anna", "three"), HERE).permissions == {"write"}
         caplog.clear()
         path.unlink()
-        wait_until(lambda: "0 users" in caplog.text)
+        wait_for(lambda: "0 users" in caplog.text, "0 users")
         with pytest.raises(errors.AuthenticationError):
             ask(basic("anna", "three"), HERE)
         token = tokens.add(directory / "tokens", "ci", ["read"], now=time.time())
-        wait_until(lambda: "1 tokens" in caplog.text)
+        wait_for(lambda: "1 tokens" in caplog.text, "1 tokens")
         assert ask(f"Bearer {token}", HERE).name == "token:ci"
         tokens.revoke(directory / "tokens", ["ci"])
-        wait_until(lambda: "0 tokens" in caplog.text)
+        wait_for(lambda: "0 tokens" in caplog.text, "0 tokens")
         with pytest.raises(errors.AuthenticationError):
             ask(f"Bearer {token}", HERE)
     finally:

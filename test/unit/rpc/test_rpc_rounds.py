@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
+from waiting import wait_for
 
 from ganeti import errors
 from ganeti.rpc import rounds
@@ -71,20 +71,13 @@ def waiting(shared: Rounds, key: str = "key") -> bool:
     return latest is not None and not latest.begun
 
 
-def until(condition) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 @pytest.mark.usefixtures("patient")
 def test_those_who_come_during_a_round_share_the_next_one() -> None:
     shared, work = Rounds(), Work()
     first = Asker(shared, work)
     work.await_round(1)
     late = [Asker(shared, work) for _ in range(5)]
-    until(lambda: waiting(shared))
+    wait_for(lambda: waiting(shared), "a round is announced", pause=0.001)
     assert work.began == 1
     work.end(1)
     assert first.finish() == 1
@@ -126,7 +119,7 @@ def test_an_error_is_everybodys_and_the_next_round_is_new() -> None:
     first = Asker(shared, work)
     work.await_round(1)
     second = Asker(shared, work)
-    until(lambda: waiting(shared))
+    wait_for(lambda: waiting(shared), "a round is announced", pause=0.001)
     work.end(2)
     assert first.finish() == "round 1"
     assert second.finish() == "round 2"
