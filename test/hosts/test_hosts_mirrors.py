@@ -108,6 +108,7 @@ def test_the_link_is_cut(pair: Pair, book: Book) -> None:
         mirror.write(kept, "unseen", offset=192)
         away.machine.link(up=True)
         pair.whole()
+        assert mirror.read(kept, 6, offset=192) == "unseen"
         case.outcome = "goes on; the mirror is degraded"
         case.recovery = "by itself when the network is back"
 

@@ -126,6 +126,8 @@ def test_unknown_names_are_no_error_to_stop_and_clean_up(rack: Any) -> None:
     rack.driver.stop("nobody", timeout=1)
     rack.driver.stop("nobody", force=True)
     rack.driver.cleanup("nobody")
+    assert rack.driver.list_names() == []
+    assert rack.left() == []
 
 
 @pytest.mark.parametrize("name", ["../config.data", "", ".hidden", "a/b"])

@@ -292,6 +292,7 @@ def test_other_ways_to_attach_disks(kvm: Any) -> None:
     for disk_type in ("ide", "scsi"):
         instance = kvm.instance(disk_type, disk_type=disk_type)
         kvm.start(instance)
+        assert kvm.driver.info(instance.name).state == RunState.RUNNING
         kvm.driver.stop(instance.name, force=True)
 
 
@@ -410,6 +411,7 @@ def test_card_without_bridge_or_privilege(kvm: Any) -> None:
     )
     instance = kvm.instance(nics=(nic,))
     kvm.start(instance)
+    assert kvm.driver.info(instance.name).state == RunState.RUNNING
 
 
 def test_missing_bridge_says_how_to_make_it(kvm: Any) -> None:
@@ -506,6 +508,7 @@ def test_probe_is_bounded_and_remembered(kvm: Any, tmp_path: Path, caplog: Any) 
 def test_chosen_accelerator_boots_a_guest(kvm: Any) -> None:
     instance = kvm.instance(accelerator="auto")
     kvm.start(instance)
+    assert kvm.driver.info(instance.name).state == RunState.RUNNING
 
 
 def test_node_without_the_device_uses_software(kvm: Any, tmp_path: Path) -> None:

@@ -146,6 +146,11 @@ def able(ability: type[Any]) -> list[str]:
 
 
 #: Ask for these by ``@RENAMABLE``: the test runs for those templates only.
+GROWABLE = pytest.mark.parametrize(
+    "bench",
+    [name for name in sorted(BENCHES) if registry.TEMPLATES.get(name).traits.growable],
+    indirect=True,
+)
 RENAMABLE = pytest.mark.parametrize("bench", able(Renamable), indirect=True)
 SNAPSHOTTING = pytest.mark.parametrize("bench", able(Snapshotting), indirect=True)
 
@@ -201,8 +206,10 @@ def test_steps_done_twice_change_nothing(bench: Bench) -> None:
     for step in (device.assemble, device.open, device.close, device.shutdown):
         step()
         step()
+        assert device.attach() is True
     device.remove()
     device.remove()
+    assert device.attach() is False
 
 
 def test_a_disk_is_never_made_over_another(bench: Bench) -> None:
@@ -240,10 +247,9 @@ def test_a_size_that_makes_no_sense_is_refused(bench: Bench, size: int) -> None:
         bench.device().create(size)
 
 
+@GROWABLE
 def test_growing_keeps_the_content(bench: Bench) -> None:
     device = bench.device(size=4)
-    if not device.traits.growable:
-        pytest.skip("cannot grow")
     device.create(4)
     device.assemble()
     with open(device.path, "r+b") as stream:

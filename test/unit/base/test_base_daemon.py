@@ -315,6 +315,9 @@ def test_systemd_is_told(
         assert sock.recv(100) == b"READY=1"
 
 
-def test_a_deaf_systemd_disturbs_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deaf_systemd_disturbs_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "missing"))
     daemon.Background().ready()
+    assert capfd.readouterr() == ("", "")

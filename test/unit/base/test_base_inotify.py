@@ -26,6 +26,9 @@ class Watch:
     def seen(self) -> str:
         return self._calls.get(timeout=10)
 
+    def nothing_more(self) -> bool:
+        return self._calls.empty()
+
     def until(self, name: str) -> list[str]:
         """Names up to this one."""
         names = [self.seen()]
@@ -138,8 +141,11 @@ def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
 
 def test_stopping_ends_all_and_can_be_repeated(tmp_path: Path) -> None:
     for start in (True, False):
-        watcher = DirectoryWatcher(tmp_path, print)
+        one = Watch(tmp_path)
         if start:
-            watcher.start()
-        watcher.stop()
-        watcher.stop()
+            one.watcher.start()
+        one.watcher.stop()
+        one.watcher.stop()
+        (tmp_path / "later").touch()
+        assert f"inotify-{tmp_path.name}" not in [thread.name for thread in threading.enumerate()]
+        assert one.nothing_more()

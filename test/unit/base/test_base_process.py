@@ -218,3 +218,5 @@ def test_killing_a_group_that_is_gone_is_no_error() -> None:
     child = subprocess.Popen(["/bin/true"], start_new_session=True)
     child.wait()
     process.kill_group(child.pid)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)

@@ -140,16 +140,25 @@ def test_what_is_no_mac_prefix_is_refused(prefix: str) -> None:
         assert made(mac_prefix=prefix).cluster.mac_prefix == "aa:00:00"
 
 
-def test_choices_that_make_no_sense_are_refused_in_words() -> None:
-    refused("minmem 512 is larger than maxmem 256", beparams={"minmem": 512, "maxmem": "256M"})
-    refused("unknown backend parameter 'cpus'", beparams={"cpus": 1})
-    refused("unknown NIC parameter 'bridge'", nicparams={"bridge": "br0"})
-    refused("unknown node parameter 'port'", ndparams={"port": 1})
-    refused("unknown disk template 'floppy'", enabled_disk_templates=["floppy"])
-    refused("unknown disk template 'floppy' in disk", diskparams={"floppy": {}})
-    refused("unknown parameter 'rate' of disk template drbd", diskparams={"drbd": {"rate": 1}})
-    refused(r"stripes.* of .*plain: ", diskparams={"plain": {"stripes": "many"}})
-    refused("multicast", mac_prefix="01:00:5e")
-    refused("unknown hypervisor 'vmware'", enabled_hypervisors=["vmware"])
-    refused("unknown hypervisor 'vmware'", hvparams={"vmware": {}})
-    refused("unknown hypervisor fake parameter 'x'", hvparams={"fake": {"x": 1}})
+@pytest.mark.parametrize(
+    ("words", "choices"),
+    [
+        ("minmem 512 is larger than maxmem 256", {"beparams": {"minmem": 512, "maxmem": "256M"}}),
+        ("unknown backend parameter 'cpus'", {"beparams": {"cpus": 1}}),
+        ("unknown NIC parameter 'bridge'", {"nicparams": {"bridge": "br0"}}),
+        ("unknown node parameter 'port'", {"ndparams": {"port": 1}}),
+        ("unknown disk template 'floppy'", {"enabled_disk_templates": ["floppy"]}),
+        ("unknown disk template 'floppy' in disk", {"diskparams": {"floppy": {}}}),
+        ("unknown parameter 'rate' of disk template drbd", {"diskparams": {"drbd": {"rate": 1}}}),
+        (r"stripes.* of .*plain: ", {"diskparams": {"plain": {"stripes": "many"}}}),
+        ("multicast", {"mac_prefix": "01:00:5e"}),
+        ("unknown hypervisor 'vmware'", {"enabled_hypervisors": ["vmware"]}),
+        ("unknown hypervisor 'vmware'", {"hvparams": {"vmware": {}}}),
+        ("unknown hypervisor fake parameter 'x'", {"hvparams": {"fake": {"x": 1}}}),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused_in_words(
+    words: str, choices: dict[str, Any]
+) -> None:
+    with pytest.raises(errors.GanetiError, match=words):
+        made(**choices)

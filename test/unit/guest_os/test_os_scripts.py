@@ -236,7 +236,8 @@ def test_an_os_that_need_not_be_there(paths: Paths, make_os: MakeOs) -> None:
 
 
 def test_old_definitions_are_not_asked(paths: Paths, make_os: MakeOs) -> None:
-    path = make_os(verify="exit 1")
+    path = make_os(verify=f"touch {paths.run}/asked; exit 1")
     (path / "ganeti_api_version").write_text("15\n")
     found = definition.load("tiny", paths.os_search_path)
     scripts.verify(found, {"anything": "goes"}, timeout=30)
+    assert not (paths.run / "asked").exists()

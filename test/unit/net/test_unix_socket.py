@@ -164,10 +164,13 @@ def busy(tmp_path) -> Iterator[tuple[Path, socket.socket]]:
 
 def test_a_busy_daemon_is_waited_for(busy):
     path, sock = busy
-    timer = threading.Timer(0.1, lambda: sock.accept()[0].close())
+    accepted = []
+    timer = threading.Timer(0.1, lambda: accepted.append(sock.accept()[0]))
     timer.start()
-    FramedClient(path, connect_timeout=5).close()
-    timer.join()
+    with FramedClient(path, connect_timeout=5) as client:
+        timer.join()
+        assert client.is_idle()
+    accepted[0].close()
 
 
 def test_a_daemon_that_is_busy_for_too_long_is_a_timeout(busy):

@@ -112,6 +112,7 @@ def test_the_same_right_may_be_said_twice(node: Node) -> None:
     gone = right(instance(), RightState.GONE)
     node.run_right_set(gone, "fake")
     node.run_right_set(gone, "fake")
+    assert node.run_rights([gone.uuid]) == [gone]
 
 
 def test_a_damaged_record_refuses_and_says_what_to_do(node: Node, paths: Paths) -> None:
