@@ -1,0 +1,74 @@
+"""Keys that are no more, and those that nobody knows: our objects have no place for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ganeti.config.upgrade import shape
+from ganeti.config.upgrade.report import Report
+from ganeti.config.upgrade.shape import Raw
+from ganeti.model.cluster import Cluster
+from ganeti.model.config import CONTAINERS, ConfigData
+from ganeti.model.disk import Disk
+from ganeti.model.nic import Nic
+
+_RUNNING = "it is only known while something runs"
+#: Kind of object -> key -> why it is no more.
+_GONE: Mapping[type[Any], Mapping[str, str]] = {
+    Cluster: {
+        "default_hypervisor": "the first enabled hypervisor is the default",
+        "default_bridge": "nicparams tell the link",
+        "enabled_storage_types": "enabled_disk_templates tell it",
+    },
+    CONTAINERS["nodes"]: {"hv_state": _RUNNING, "disk_state": _RUNNING},
+    CONTAINERS["nodegroups"]: {"hv_state": _RUNNING, "disk_state": _RUNNING},
+    CONTAINERS["networks"]: {
+        "network_type": "nothing depends on it",
+        "family": "the address tells it",
+        "size": "the address tells it",
+    },
+    CONTAINERS["instances"]: {"disks_info": _RUNNING},
+    Disk: {
+        "physical_id": "it is worked out when the disk is used",
+        "dynamic_params": _RUNNING,
+        "hvinfo": _RUNNING,
+        "pci": _RUNNING,
+    },
+    Nic: {"bridge": "nicparams tell it", "netinfo": _RUNNING, "hvinfo": _RUNNING, "pci": _RUNNING},
+}
+
+
+def upgrade(raw: Raw, report: Report) -> None:
+    """Leave out all keys that our objects do not have."""
+    _object(ConfigData, raw, "", report)
+    _object(Cluster, raw["cluster"], "cluster", report)
+    for container, cls in CONTAINERS.items():
+        for key, obj in raw[container].items():
+            path = f"{container}/{shape.label(obj, key)}"
+            _object(cls, obj, path, report)
+            for index, nic in enumerate(obj["nics"] if container == "instances" else ()):
+                _object(Nic, nic, f"{path}/nics/{index}", report)
+            if container == "disks":
+                _children(obj, path, report)
+
+
+def _children(disk: Raw, path: str, report: Report) -> None:
+    for index, child in enumerate(disk.get("children", [])):
+        where = f"{path}/children/{index}"
+        _object(Disk, child, where, report)
+        _children(child, where, report)
+
+
+def _object(cls: type[msgspec.Struct], obj: Raw, path: str, report: Report) -> None:
+    known = {info.name for info in shape.fields(cls)}
+    gone = _GONE.get(cls, {})
+    for key in [key for key in obj if key not in known]:
+        del obj[key]
+        where = f"{path}/{key}".lstrip("/")
+        if key in gone:
+            report.dropped(where, gone[key])
+        else:
+            report.strange(where)

@@ -1,0 +1,132 @@
+"""The outer form of a configuration: objects where objects belong, lists where lists belong.
+
+What comes after may then go through it without looking. Single values are checked in the end,
+when typed objects are made.
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Union
+
+import msgspec
+
+from ganeti import errors
+from ganeti.config.upgrade.report import Report
+from ganeti.model.base import ConfigObject
+from ganeti.model.cluster import Cluster
+from ganeti.model.config import CONTAINERS, ConfigData
+from ganeti.model.disk import Disk
+from ganeti.model.nic import Nic
+
+Raw = dict[str, Any]
+
+
+@cache
+def fields(cls: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The keys of a class; remembered, as there are many objects of few classes."""
+    return msgspec.structs.fields(cls)
+
+
+def check(raw: Raw, report: Report) -> None:
+    """Make sure of the form; containers that are missing are made, keys with null left out.
+
+    Raises:
+        ConfigurationError: something is not of the form that it must have; names the path.
+    """
+    if not isinstance(raw.get("cluster"), dict):
+        raise errors.ConfigurationError("the configuration has no cluster")
+    _object(ConfigData, raw, "", report)
+    for name in CONTAINERS:
+        if name not in raw:
+            raw[name] = {}
+            report.added(name, {})
+    _object(Cluster, raw["cluster"], "cluster", report)
+    for name, cls in CONTAINERS.items():
+        for key, value in raw[name].items():
+            path = f"{name}/{key}"
+            _object(cls, _mapping(value, path), path, report)
+    for key, instance in raw["instances"].items():
+        for index, nic in enumerate(instance.get("nics", [])):
+            path = f"instances/{key}/nics/{index}"
+            _object(Nic, _mapping(nic, path), path, report)
+        for index, disk in enumerate(instance.get("disks", [])):
+            if not isinstance(disk, str):
+                _disk(disk, f"instances/{key}/disks/{index}", report)
+    for key, disk in raw["disks"].items():
+        _disk(disk, f"disks/{key}", report)
+
+
+def _disk(disk: Any, path: str, report: Report) -> None:
+    _object(Disk, _mapping(disk, path), path, report)
+    for index, child in enumerate(disk.get("children", [])):
+        _disk(child, f"{path}/children/{index}", report)
+
+
+def _object(cls: type[ConfigObject], value: Raw, path: str, report: Report) -> None:
+    for info in fields(cls):
+        if info.name not in value:
+            continue
+        where = f"{path}/{info.name}".lstrip("/")
+        if value[info.name] is None:
+            # An older way to write that a key has no value.
+            del value[info.name]
+            report.dropped(where, "it was null")
+            continue
+        _form(_plain(info.type), value[info.name], where)
+
+
+def _form(wanted: Any, value: Any, path: str) -> None:
+    origin = typing.get_origin(wanted)
+    if origin is dict:
+        inner = _plain(typing.get_args(wanted)[1])
+        for key, item in _mapping(value, path).items():
+            _form(inner, item, f"{path}/{key}")
+    elif origin is tuple:
+        if not isinstance(value, list):
+            raise _wrong(path, "a list", value)
+        if typing.get_args(wanted)[0] is str:
+            for index, item in enumerate(value):
+                _form(str, item, f"{path}/{index}")
+    elif isinstance(wanted, type) and issubclass(wanted, str) and not isinstance(value, str):
+        raise _wrong(path, "a text", value)
+
+
+def _plain(wanted: Any) -> Any:
+    """``X`` of ``X | None``, and the type below a name for it."""
+    wanted = getattr(wanted, "__supertype__", wanted)
+    if typing.get_origin(wanted) in (Union, types.UnionType):
+        rest = [part for part in typing.get_args(wanted) if part is not type(None)]
+        return rest[0] if len(rest) == 1 else Any
+    return wanted
+
+
+def _mapping(value: Any, path: str) -> Raw:
+    if not isinstance(value, dict):
+        raise _wrong(path, "an object", value)
+    return value
+
+
+def _wrong(path: str, wanted: str, value: Any) -> errors.ConfigurationError:
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    found = kinds.get(type(value), "null" if value is None else "a number")
+    return errors.ConfigurationError(f"{path} must be {wanted}, but is {found}")
+
+
+def label(obj: Mapping[str, Any], key: str) -> str:
+    """What people call an object: its name, else its key in the container."""
+    name = obj.get("name")
+    return name if isinstance(name, str) and name else key
+
+
+def disks(raw: Raw) -> Iterator[tuple[str, Raw]]:
+    """All disks with their paths: those inside instances and those at the top, not their parts."""
+    for key, instance in raw["instances"].items():
+        for index, disk in enumerate(instance.get("disks", [])):
+            if isinstance(disk, dict):
+                yield f"instances/{label(instance, key)}/disks/{index}", disk
+    for key, disk in raw["disks"].items():
+        yield f"disks/{label(disk, key)}", disk

@@ -1,0 +1,57 @@
+"""Version numbers of ``config.data``: 1000000 * major + 10000 * minor + revision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import constants, errors
+
+#: Oldest version that can be brought up.
+OLDEST = 2_070_000
+#: Versions that can be made of ours, the newest first.
+TARGETS = (3_010_000, 3_000_000, 2_130_000)
+
+
+def text(version: int) -> str:
+    """``3.0`` for 3000000; with the revision if there is one."""
+    major, rest = divmod(version, 1_000_000)
+    minor, revision = divmod(rest, 10_000)
+    return f"{major}.{minor}.{revision}" if revision else f"{major}.{minor}"
+
+
+def of_config(raw: Any) -> int:
+    """The version of the content of a ``config.data`` that can be upgraded, or is ours.
+
+    Raises:
+        ConfigurationError: it is no configuration, or one that is too old or too new.
+    """
+    version = raw.get("version") if isinstance(raw, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise errors.ConfigurationError(
+            "this is no cluster configuration: it is no JSON object with a number 'version'"
+        )
+    if not 1_000_000 <= version < 100_000_000:
+        raise errors.ConfigurationError(f"version {version} is no version of a configuration")
+    if version // 10_000 > constants.CONFIG_VERSION // 10_000:
+        raise errors.ConfigurationError(
+            f"the configuration is of version {text(version)}, which is newer than this software"
+            f" ({text(constants.CONFIG_VERSION)}): use the software of that version"
+        )
+    if version < OLDEST:
+        raise errors.ConfigurationError(
+            f"the configuration is of version {text(version)}; upgrades begin at"
+            f" {text(OLDEST)}: go there first with the software it is from"
+        )
+    return version
+
+
+def target(wanted: str) -> int:
+    """The number of a version to go back to, from its text; OpPrereqError for another one."""
+    for version in TARGETS:
+        if text(version) == wanted:
+            return version
+    raise errors.OpPrereqError(
+        f"there is no way back to version '{wanted}'; there is one to"
+        f" {', '.join(text(version) for version in TARGETS)}",
+        errors.ErrorCode.INVAL,
+    )
