@@ -4,7 +4,8 @@ The I/O thread never blocks: it reads what is there, cuts it into messages, hand
 the pool and sends what is to be sent. Requests that take less than waking another thread would
 (``at_once`` tells) it answers itself. A client that is slow, silent or talks nonsense costs a
 descriptor and a buffer, nothing else. A handler answers when it likes, from any thread, so a
-client that waits for a job holds no thread.
+client that waits for a job holds no thread. A client may end its sending side after the last
+request (``printf ... | socat - UNIX-CONNECT:...``) and still gets all answers.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import heapq
 import logging
 import os
+import select
 import selectors
 import socket
 import threading
@@ -116,6 +118,8 @@ class _Connection:
         self.lock = threading.Lock()
         self.out = bytearray()
         self.stalled_since: float | None = None
+        #: the client sends no more; it may still read
+        self.ended = False
         self.closing = False
         self.closed = False
 
@@ -152,6 +156,8 @@ class LuxiServer:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="luxi")
         self._selector = selectors.DefaultSelector()
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        #: tells of clients that sent no more and then left; their input is always "ready"
+        self._leaving = select.epoll()
         self._actions: deque[Callable[[], None]] = deque()
         self._connections: set[_Connection] = set()
         self._deadlines: list[tuple[float, int, Reply]] = []
@@ -172,6 +178,7 @@ class LuxiServer:
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake_r, selectors.EVENT_READ, self._awake)
+        self._selector.register(self._leaving, selectors.EVENT_READ, self._left)
         self._thread.start()
 
     def stop(self) -> None:
@@ -185,6 +192,7 @@ class LuxiServer:
     def _free(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._selector.close()
+        self._leaving.close()
         os.close(self._wake_r)
         os.close(self._wake_w)
 
@@ -272,9 +280,10 @@ class LuxiServer:
         except BlockingIOError:
             return
         except OSError:
-            data = b""
-        if not data:
             self._close(connection)
+            return
+        if not data:
+            self._end_input(connection)
             return
         try:
             connection.queue.extend(connection.reader.feed(data))
@@ -285,6 +294,43 @@ class LuxiServer:
             self._refuse(connection, errors.RequestError("too many requests without waiting"))
             return
         self._next(connection)
+
+    def _end_input(self, connection: _Connection) -> None:
+        """The client sends no more: answer what it has sent, unless it leaves altogether."""
+        connection.ended = True
+        self._hang_up_if_answered(connection)
+        if not connection.closed:
+            self._leaving.register(connection.sock, 0)  # that it leaves is told in any case
+            self._watch(connection, write=bool(connection.out))
+
+    def _left(self) -> None:
+        gone = {fd for fd, _events in self._leaving.poll(0)}
+        for connection in [c for c in self._connections if c.sock.fileno() in gone]:
+            self._close(connection)
+
+    def _hang_up_if_answered(self, connection: _Connection) -> None:
+        """Hang up if the client sends no more and has all its answers."""
+        if connection.closed or not connection.ended:
+            return
+        if connection.busy or connection.queue or connection.out:
+            return
+        if connection.reader.partial and not connection.closing:
+            text = "the last request is cut off: each ends with the byte 0x03"
+            self._refuse(connection, errors.RequestError(text))
+        else:
+            self._close(connection)
+
+    def _watch(self, connection: _Connection, *, write: bool) -> None:
+        """Hear of more input, as long as there can be any, and of room for output if asked for."""
+        events = 0 if connection.ended else selectors.EVENT_READ
+        events |= selectors.EVENT_WRITE if write else 0
+        known = connection.sock in self._selector.get_map()
+        if events and known:
+            self._selector.modify(connection.sock, events, connection)
+        elif events:
+            self._selector.register(connection.sock, events, connection)
+        elif known:
+            self._selector.unregister(connection.sock)
 
     def _refuse(self, connection: _Connection, err: errors.RequestError) -> None:
         """Answer that the input makes no sense, then hang up."""
@@ -335,14 +381,19 @@ class LuxiServer:
         if connection.closing:
             self._close(connection)
             return
-        self._selector.modify(connection.sock, selectors.EVENT_READ, connection)
+        self._watch(connection, write=False)
+        self._hang_up_if_answered(connection)
 
     def _close(self, connection: _Connection) -> None:
         if connection.closed:
             return
         connection.closed = True
         self._connections.discard(connection)
-        self._selector.unregister(connection.sock)
+        if connection.sock in self._selector.get_map():
+            self._selector.unregister(connection.sock)
+        if connection.ended:
+            with contextlib.suppress(FileNotFoundError):  # it had its answers when it ended
+                self._leaving.unregister(connection.sock)
         with connection.lock:
             connection.sock.close()
         if connection.busy is not None:
@@ -399,9 +450,9 @@ class LuxiServer:
         if reply is not None and connection.busy is reply:
             connection.busy = None
         if rest:
-            both = selectors.EVENT_READ | selectors.EVENT_WRITE
-            self._selector.modify(connection.sock, both, connection)
+            self._watch(connection, write=True)
         elif connection.closing:
             self._close(connection)
             return
         self._next(connection)
+        self._hang_up_if_answered(connection)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import select
 import socket
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 from raw_luxi import Raw, echo
@@ -268,6 +270,82 @@ def test_the_handler_hears_that_its_client_left(serve, dial):
     assert arrived.wait(20)
     client.close()
     assert abandoned.wait(20)
+
+
+# clients that end their sending side after the last request ----------------------------------
+
+
+def test_all_that_was_asked_before_the_end_of_input_is_answered(serve, dial):
+    """Also what takes long, in turn, and when the client is slow to read it."""
+    ended = threading.Event()
+
+    def later(method, args, peer, reply):
+        assert ended.wait(20)
+        reply.ok([args["name"], "x" * 3_000_000])
+
+    serve(later)
+    client = dial()
+    for name in ("one", "two"):
+        client.ask("QueryTags", "node", name)
+    client.sock.shutdown(socket.SHUT_WR)
+    ended.set()
+    replies = [client.answer()["result"] for _ in range(2)]
+    assert replies == [["one", "x" * 3_000_000], ["two", "x" * 3_000_000]]
+    assert client.hung_up()
+
+
+def test_a_client_that_asked_nothing_and_sends_no_more_is_hung_up_on(serve, dial):
+    serve(echo)
+    client = dial()
+    client.sock.shutdown(socket.SHUT_WR)
+    assert client.hung_up()
+
+
+def test_a_request_without_its_last_byte_is_told_so(serve, dial):
+    serve(echo)
+    client = dial()
+    client.ask("QueryTags", "node", "x")
+    client.send(b'{"method": "QueryClusterInfo", "args": []}')
+    client.sock.shutdown(socket.SHUT_WR)
+    assert client.answer()["success"]
+    assert "each ends with the byte 0x03" in client.answer()["result"]
+    assert client.hung_up()
+
+
+def test_the_handler_hears_that_a_client_left_that_sent_no_more(serve, dial):
+    arrived, abandoned = threading.Event(), threading.Event()
+
+    def wait(method, args, peer, reply):
+        reply.on_abandoned = abandoned.set
+        arrived.set()
+
+    serve(wait)
+    other, client = dial(), dial()
+    client.ask("QueryClusterInfo")
+    client.sock.shutdown(socket.SHUT_WR)
+    assert arrived.wait(20)
+    other.ask("QueryClusterInfo")
+    assert not abandoned.is_set()
+    client.close()
+    assert abandoned.wait(20)
+
+
+def test_a_client_that_waits_after_its_end_of_input_costs_no_time(serve, dial):
+    """Its input is always ready, which must not keep the I/O thread busy."""
+    arrived = threading.Event()
+
+    def wait(method, args, peer, reply):
+        arrived.set()
+
+    server = serve(wait)
+    client = dial()
+    client.ask("QueryClusterInfo")
+    client.sock.shutdown(socket.SHUT_WR)
+    assert arrived.wait(20)
+    thread = Path(f"/proc/self/task/{server._thread.native_id}/schedstat")
+    before = int(thread.read_text().split()[0])
+    assert select.select([client.sock], [], [], 0.3) == ([], [], [])
+    assert int(thread.read_text().split()[0]) - before < 50_000_000  # nanoseconds
 
 
 def test_the_kernel_says_who_asks(serve, dial):
