@@ -173,6 +173,14 @@ class Paths:
     def fake_hypervisor(self) -> Path:
         return self.run / "fake-hypervisor"
 
+    @property
+    def chroot(self) -> Path:
+        return self.run / "chroot-hypervisor"
+
+    @property
+    def lxc(self) -> Path:
+        return self.run / "lxc"
+
     # log
     @property
     def log(self) -> Path:
@@ -189,6 +197,14 @@ class Paths:
     @property
     def kvm_log(self) -> Path:
         return self.log / "kvm"
+
+    @property
+    def chroot_log(self) -> Path:
+        return self.log / "chroot"
+
+    @property
+    def lxc_log(self) -> Path:
+        return self.log / "lxc"
 
     # configuration by hand
     @property

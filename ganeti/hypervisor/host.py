@@ -1,16 +1,20 @@
 """What a Linux node has: memory and processors, read from /proc and /sys.
 
-Shared by the drivers whose guests are processes of the node (kvm, fake).
+Shared by the drivers whose guests are processes of the node.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.base import process
+from ganeti.hypervisor.interface import NodeInfo
 
 _CPU = re.compile(r"cpu[0-9]+$")
 _NODE = re.compile(r"node[0-9]+$")
@@ -77,6 +81,31 @@ def processors(system: Path = _SYSTEM) -> Processors:
         nodes=len(_entries(system / "node", _NODE)) or 1,
         sockets=len(packages) or 1,
     )
+
+
+def node_info(*, hv_version: tuple[int, ...] | None = None) -> NodeInfo:
+    """Resources of a node whose guests are not told from its other processes.
+
+    Raises:
+        HypervisorError: /proc cannot be read.
+    """
+    known, cpus = memory(), processors()
+    return NodeInfo(
+        memory_total=known.total,
+        memory_free=known.available,
+        memory_dom0=known.total - known.available,
+        cpu_total=cpus.cpus,
+        cpu_nodes=cpus.nodes,
+        cpu_sockets=cpus.sockets,
+        hv_version=hv_version,
+    )
+
+
+def missing_programs(programs: Sequence[str]) -> str | None:
+    """What to say of programs that the node lacks, None when all are there."""
+    path = process.search_path()
+    missing = [name for name in programs if shutil.which(name, path=path) is None]
+    return f"not found on this node: {', '.join(missing)}" if missing else None
 
 
 def _entries(directory: Path, pattern: re.Pattern[str]) -> list[Path]:

@@ -8,6 +8,7 @@ from ganeti.hypervisor.interface import Hypervisor
 HYPERVISORS: Registry[type[Hypervisor]] = Registry(
     "hypervisor",
     {
+        "chroot": "ganeti.hypervisor.chroot:ChrootHypervisor",
         "fake": "ganeti.hypervisor.fake:FakeHypervisor",
         "kvm": "ganeti.hypervisor.kvm.driver:KvmHypervisor",
         "xen-hvm": "ganeti.hypervisor.xen.driver:XenHvmHypervisor",

@@ -46,7 +46,7 @@ def test_settings(cluster: Cluster, words: str, key: str, value: str) -> None:
     [
         ("", "Nothing to change"),
         ("-m zz:00:00", "zz:00:00"),
-        ("--enabled-hypervisors chroot", "chroot"),
+        ("--enabled-hypervisors vserver", "vserver"),
         ("--enabled-disk-templates floppy", "floppy"),
         ("--enabled-disk-templates nosuch", "nosuch"),
         ("-B minmem=4096", "maxmem"),

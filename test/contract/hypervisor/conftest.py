@@ -16,14 +16,17 @@ from typing import Any
 
 import boot_sectors
 import pytest
+import trees
 
 from ganeti.base import process, retry
+from ganeti.hypervisor import occupants
 from ganeti.hypervisor.interface import AttachedDisk, Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.paths import ROOTDIR_VARIABLE, Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
+TREES = (HypervisorName.CHROOT, HypervisorName.LXC)
 QEMU = shutil.which("kvm") or shutil.which("qemu-system-x86_64")
 
 
@@ -89,7 +92,11 @@ class Rack:
     def disks(
         self, instance: NodeInstance, guest: Callable[[Path], Path] = boot_sectors.obedient
     ) -> list[AttachedDisk]:
-        path = guest(self.directory / f"{instance.uuid}.raw")
+        path = self.directory / f"{instance.uuid}.raw"
+        if self.name in TREES:
+            trees.image(path, trees.DEAF if guest is boot_sectors.deaf else trees.OBEDIENT)
+        else:
+            guest(path)
         disk = NodeDisk(
             uuid=str(uuid.uuid4()),
             dev_type=DiskTemplate.FILE,
@@ -136,6 +143,11 @@ class Rack:
         if self.name is HypervisorName.XEN_PVM:
             (self.directory / "xen" / "domains" / name).unlink()
             return
+        if self.name is HypervisorName.CHROOT:
+            point = self.paths.chroot / name
+            occupants.kill(point, 10)
+            process.run_checked(["umount", str(point)], timeout=10)
+            return
         pid = int((self.paths.kvm / "pid" / name).read_text())
         os.kill(pid, signal.SIGKILL)
         assert process.wait_exit(pid, 10)
@@ -172,12 +184,21 @@ def _stand_in_for_xl(root: Path, world: Path) -> None:
     program.chmod(0o755)
 
 
-@pytest.fixture(params=["fake", "xen-pvm", pytest.param("kvm", marks=pytest.mark.qemu)])
+@pytest.fixture(
+    params=[
+        "fake",
+        "xen-pvm",
+        pytest.param("kvm", marks=pytest.mark.qemu),
+        pytest.param("chroot", marks=pytest.mark.root),
+    ]
+)
 def rack(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Rack]:
     if request.param == "kvm" and QEMU is None:
         pytest.skip("no QEMU on this machine: install qemu-system-x86")
+    if request.param in TREES:
+        trees.need()
     if request.param == "xen-pvm":
         monkeypatch.setenv(ROOTDIR_VARIABLE, str(tmp_path / "root"))
         _stand_in_for_xl(tmp_path / "root", tmp_path / "xen")

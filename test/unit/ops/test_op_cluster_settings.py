@@ -49,7 +49,7 @@ def test_values(change: dict[str, Any], expected: dict[str, Any]) -> None:
     ("change", "text"),
     [
         ({"enabled_hypervisors": []}, "at least one"),
-        ({"enabled_hypervisors": ["chroot"]}, "chroot"),
+        ({"enabled_hypervisors": ["vserver"]}, "vserver"),
         ({"enabled_disk_templates": ["floppy"]}, "floppy"),
         ({"hvparams": {"zen": {}}}, "zen"),
         ({"hvparams": {"fake": {"colour": 1}}}, "colour"),
