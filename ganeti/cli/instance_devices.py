@@ -12,7 +12,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import units
 from ganeti.base.text import nearest
-from ganeti.cli.values import IdentKeyVals, KeyVals, index_list
+from ganeti.cli.values import IdentKeyVals, KeyVals, index_list, keyval
 
 _INVAL = errors.ErrorCode.INVAL
 
@@ -98,13 +98,19 @@ def _index(ident: str, what: str) -> int:
 def changes(given: Sequence[IdentKeyVals], what: str) -> list[list[Any]]:
     """``[action, index or name, parameters]`` for each option; ``what`` as in error texts.
 
-    Forms: ``add:...`` and ``remove`` act on the end of the list, ``N:add,...`` and ``N:remove``
-    on a place, ``N:key=value`` modifies; instead of N a name or uuid can be given.
+    Forms: ``add:...`` (or ``add,...``) and ``remove`` act on the end of the list, ``N:add,...`` and
+    ``N:remove`` on a place, ``N:key=value`` modifies; instead of N a name or uuid can be given.
     """
     return [_change(ident, keys, what) for ident, keys in given]
 
 
 def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
+    ident, comma, more = ident.partition(",")
+    if comma and ident in _MOVES and isinstance(keys, dict):
+        # the older way to write add:size=10G
+        keys = {**keyval(more), **keys}
+    elif comma:
+        ident += f",{more}"
     if not isinstance(keys, dict):
         raise _bad(f"{_OPTION[what]}: to take away {what} {ident} write {ident}:remove")
     item: int | str = _LAST

@@ -47,6 +47,11 @@ GROUP = Program(
     "Look after node groups: nodes that share a network.",
     ("ganeti.cli.group_show", "ganeti.cli.group_change"),
 )
+DISK = Program(
+    "gnt-disk",
+    "Look after disks, with and without an instance.",
+    ("ganeti.cli.disk_show", "ganeti.cli.disk_change"),
+)
 JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
 FILTER = Program(
     "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)

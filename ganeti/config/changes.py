@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -62,12 +62,10 @@ class Draft:
         Raises:
             ConfigurationError: the object is gone.
         """
-        container = container_of(obj)
-        uuid: str = getattr(obj, "uuid")  # noqa: B009
-        key = (container, uuid)
-        current = self._puts.get(key) or getattr(self.config.data, container).get(uuid)
-        if current is None or key in self._deletes:
-            raise errors.ConfigurationError(f"{container} {uuid} was removed meanwhile")
+        current = self._current(obj)
+        if current is None:
+            what = f"{container_of(obj)} {getattr(obj, 'uuid')}"  # noqa: B009
+            raise errors.ConfigurationError(f"{what} was removed meanwhile")
         self.put(base.replace(current, **values))
 
     def delete(self, obj: ConfigObject) -> None:
@@ -100,20 +98,120 @@ class Draft:
 
     def remove_instance(self, instance: Instance) -> None:
         """Forget an instance, its disks and its ports."""
+        self.delete(instance)
         for uuid in instance.disks:
             disk = self.config.disks.get(uuid)
             if disk is not None:
                 self.remove_disk(disk)
         if instance.network_port is not None:
             self.release_port(instance.network_port)
-        self.delete(instance)
+
+    def add_disk(self, disk: Disk) -> None:
+        """A new disk that belongs to no instance yet.
+
+        Raises:
+            ConfigurationError: the uuid is taken.
+        """
+        if self._current(disk) is not None:
+            raise errors.ConfigurationError(f"disk {disk.uuid} exists already")
+        self.put(disk)
 
     def remove_disk(self, disk: Disk) -> None:
-        """Forget a disk; the port of a DRBD disk is free again."""
+        """Forget a disk that belongs to no instance (any more); a DRBD disk's port is free again.
+
+        Raises:
+            ConfigurationError: it is attached.
+        """
+        owner = self.owner(disk.uuid)
+        if owner is not None:
+            raise errors.ConfigurationError(
+                f"disk {disk.uuid} is attached to instance {owner.name} and cannot be removed"
+            )
         port = drbd.port(disk)
         if port is not None:
             self.release_port(port)
         self.delete(disk)
+
+    def attach_disk(self, instance: Instance, disk: Disk, index: int) -> None:
+        """Put a disk that exists at a place among those of an instance; later ones move up.
+
+        Raises:
+            ConfigurationError: the disk is attached, or there is no such place or disk.
+        """
+        owner = self.owner(disk.uuid)
+        if owner is not None or self._current(disk) is None:
+            why = f"is attached to instance {owner.name}" if owner else "does not exist"
+            raise errors.ConfigurationError(f"disk {disk.uuid} {why} and cannot be attached")
+        uuids = list(self._instance(instance).disks)
+        if not 0 <= index <= len(uuids):
+            raise errors.ConfigurationError(
+                f"instance {instance.name} has {len(uuids)} disks; none can be put at {index}"
+            )
+        self.set_disks(instance, [*uuids[:index], disk.uuid, *uuids[index:]])
+
+    def detach_disk(self, instance: Instance, disk: Disk) -> None:
+        """Take a disk from an instance; it goes on existing, and later ones move down.
+
+        Raises:
+            ConfigurationError: the instance does not have it.
+        """
+        uuids = list(self._instance(instance).disks)
+        if disk.uuid not in uuids:
+            raise errors.ConfigurationError(
+                f"disk {disk.uuid} is not attached to instance {instance.name}"
+            )
+        self.set_disks(instance, [uuid for uuid in uuids if uuid != disk.uuid])
+
+    def set_disks(self, instance: Instance, uuids: Iterable[str]) -> None:
+        """Give an instance exactly these disks, in this order, and number them.
+
+        Raises:
+            ConfigurationError: one is not there, is named twice, or belongs to another instance.
+        """
+        wanted = list(uuids)
+        if len(set(wanted)) < len(wanted):
+            raise errors.ConfigurationError(f"instance {instance.name} would have a disk twice")
+        for index, uuid in enumerate(wanted):
+            owner = self.owner(uuid)
+            if owner is not None and owner.uuid != instance.uuid:
+                raise errors.ConfigurationError(
+                    f"disk {uuid} is attached to instance {owner.name}"
+                )
+            disk = self._object("disks", uuid)
+            if not isinstance(disk, Disk):
+                raise errors.ConfigurationError(f"disk {uuid} does not exist")
+            if disk.iv_name != f"disk/{index}":
+                self.put(base.replace(disk, iv_name=f"disk/{index}"))
+        if list(self._instance(instance).disks) != wanted:
+            self.update(instance, disks=tuple(wanted))
+
+    def owner(self, disk_uuid: str) -> Instance | None:
+        """The instance that has a disk as this change has left it; None if there is none."""
+        changed = [obj for obj in self._puts.values() if isinstance(obj, Instance)]
+        for item in changed:
+            if disk_uuid in item.disks:
+                return item
+        before = self.config.owner(disk_uuid)
+        if before is None or ("instances", before.uuid) in self._deletes:
+            return None
+        return None if any(item.uuid == before.uuid for item in changed) else before
+
+    def _instance(self, instance: Instance) -> Instance:
+        found = self._current(instance)
+        if not isinstance(found, Instance):
+            raise errors.ConfigurationError(f"instance {instance.name} was removed meanwhile")
+        return found
+
+    def _current(self, obj: ConfigObject) -> ConfigObject | None:
+        """An object as this change has left it; None when it does not exist."""
+        return self._object(container_of(obj), str(getattr(obj, "uuid")))  # noqa: B009
+
+    def _object(self, container: str, uuid: str) -> ConfigObject | None:
+        key = (container, uuid)
+        if key in self._deletes:
+            return None
+        found: ConfigObject | None = self._puts.get(key)
+        return found or getattr(self.config.data, container).get(uuid)
 
     def number_disk(self, disk: Disk) -> Disk:
         """The disk with a TCP port of its own, if it is a DRBD disk that has none yet."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ganeti.config import drbd
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 
@@ -92,9 +93,12 @@ def _disks(config: Config) -> Iterator[str]:
         owners.update(set(instance.disks))
     for uuid, count in owners.items():
         if count > 1:
-            yield f"disk {uuid} is attached to {count} instances"
+            names = (item.name for item in config.instances.values() if uuid in item.disks)
+            yield f"disk {uuid} is attached to {count} instances: {', '.join(sorted(names))}"
     places: Counter[tuple[object, ...]] = Counter()
-    for disk in config.disks.values():
+    for key, disk in config.disks.items():
+        if key != disk.uuid:
+            yield f"disk {disk.uuid} is listed under the uuid {key}"
         if disk.forthcoming:
             continue
         if disk.dev_type is None or not disk.logical_id:
@@ -103,11 +107,22 @@ def _disks(config: Config) -> Iterator[str]:
         for node in disk.nodes:
             if node not in config.nodes:
                 yield f"disk {disk.uuid} lies on the missing node {node}"
-        where = disk.nodes if disk.dev_type is DiskTemplate.FILE else ()
-        places[(disk.dev_type, tuple(disk.logical_id), where)] += 1
+        owner = config.owner(disk.uuid)
+        if owner is not None and disk.nodes and owner.primary_node not in disk.nodes:
+            yield f"disk {disk.uuid} does not lie on the primary node of {owner.name}"
+        places.update(_places(disk))
     for (kind, logical_id, _where), count in places.items():
         if count > 1:
             yield f"{count} disks of type {kind} use the same place {logical_id}"
+
+
+def _places(disk: Disk) -> Iterator[tuple[object, ...]]:
+    """Where the data of a disk and of its parts is; a DRBD disk is nowhere but in its parts."""
+    if disk.dev_type is not DiskTemplate.DRBD:
+        where = disk.nodes if disk.dev_type is DiskTemplate.FILE else ()
+        yield (disk.dev_type, tuple(disk.logical_id), where)
+    for child in disk.children:
+        yield from _places(child)
 
 
 def _mirrors(config: Config) -> Iterator[str]:

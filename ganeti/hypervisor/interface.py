@@ -36,6 +36,8 @@ class Traits:
     global_params: frozenset[str] = frozenset()
     #: instances need a TCP port for their display
     needs_port: bool = False
+    #: opens disks by an address, without a device on the node (disk parameter ``access``)
+    opens_addresses: bool = False
 
 
 @dataclass(frozen=True)

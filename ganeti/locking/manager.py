@@ -175,6 +175,18 @@ class LockManager:
             decided = self._remove(level, name)
         self._call_back(decided)
 
+    def forget(self, level: int, names: Iterable[str]) -> None:
+        """Remove locks of objects that are gone, whoever holds them; waiters fail. Idempotent."""
+        decided: list[Request] = []
+        with self._mutex:
+            for name in set(names) & set(self._levels[level].names):
+                decided += self._remove(level, name)
+                for levels in self._held.values():
+                    if level in levels and levels[level].names is not None:
+                        (levels[level].names or set()).discard(name)
+                        levels[level].fresh.discard(name)
+        self._call_back(decided)
+
     def keep(self, owner: Owner, level: int, names: Iterable[str]) -> None:
         """Locks that the owner added shall outlive it: their objects exist now."""
         with self._mutex:

@@ -76,6 +76,7 @@ METHODS: Mapping[str, Method] = {
         _classic("QueryGroups", _NAMES, _FIELDS, _LOCK),
         _classic("QueryNetworks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryInstances", _NAMES, _FIELDS, _LOCK),
+        _classic("QueryDisks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryFilters", ("uuids", "[str]|null"), _FIELDS),
         _classic("QueryJobs", ("ids", "[int]|null"), _FIELDS),
         _classic("QueryExports", ("nodes", "[str]"), _LOCK, result="[[node, export]]"),

@@ -79,6 +79,7 @@ class Core:
         config = self.store.current
         self.locks.create(LockLevel.CLUSTER, [BGL])
         self.locks.create(LockLevel.INSTANCE, [i.name for i in config.instances.values() if i.name])
+        self.locks.create(LockLevel.DISK, config.disks)
         self.locks.create(LockLevel.NODEGROUP, config.groups)
         self.locks.create(LockLevel.NODE, config.nodes)
         self.locks.create(LockLevel.NODE_RES, config.nodes)
@@ -141,6 +142,9 @@ class Core:
             self.replication.follow(after)
         if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
             self.queue.resize(after.cluster.max_running_jobs + SPARE_WORKERS)
+        if before.disks is not after.disks:
+            self.locks.create(LockLevel.DISK, after.disks.keys() - before.disks.keys())
+            self.locks.forget(LockLevel.DISK, before.disks.keys() - after.disks.keys())
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 

@@ -67,6 +67,7 @@ class Service:
             "QueryGroups": lambda a, _p: self._classic("group", a),
             "QueryNetworks": lambda a, _p: self._classic("network", a),
             "QueryInstances": lambda a, _p: self._classic("instance", a),
+            "QueryDisks": lambda a, _p: self._classic("disk", a),
             "QueryFilters": lambda a, _p: self._classic("filter", {**a, "names": a["uuids"]}),
             "QueryJobs": lambda a, _p: self._classic("job", {**a, "names": a["ids"]}),
             "QueryExports": self._query_exports,
@@ -149,7 +150,7 @@ class Service:
 
     def _query_tags(self, args: Args, _peer: Credentials) -> Any:
         kind, name = str(args["kind"]), args["name"]
-        known = ("cluster", "nodegroup", "node", "instance", "network")
+        known = ("cluster", "nodegroup", "node", "instance", "network", "disk")
         if kind not in known:
             raise errors.OpPrereqError(
                 f"'{kind}' has no tags; known are {', '.join(known)}", errors.ErrorCode.INVAL

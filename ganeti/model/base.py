@@ -6,7 +6,7 @@ refused. Objects are frozen; a change makes a new object (:func:`replace`).
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -19,6 +19,9 @@ class ConfigObject(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
 ):
     """A frozen record with a documented JSON form."""
+
+    #: fields that are left out while they are empty
+    left_out_empty: ClassVar[frozenset[str]] = frozenset()
 
 
 class Stamped(ConfigObject, frozen=True, kw_only=True):
@@ -61,7 +64,7 @@ def to_wire(obj: ConfigObject) -> dict[str, Any]:
         value = getattr(obj, name)
         if value is None and optional:
             continue
-        if forthcoming and not value:
+        if not value and (forthcoming or name in obj.left_out_empty):
             continue
         result[name] = _plain(value)
     return result

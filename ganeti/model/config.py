@@ -113,6 +113,41 @@ class Config:
         by_name = {network.name: network for network in self.networks.values()}
         return _find("network", name, self.networks, by_name, short=False)
 
+    def disk(self, name: str) -> Disk:
+        """Disk by uuid, by name, or by its place as in ``web1/0``; OpPrereqError if none or many.
+
+        Names of disks need not be unique; the uuid always is.
+        """
+        found = self.disks.get(name)
+        if found is not None:
+            return found
+        named = [disk for disk in self.disks.values() if disk.name == name]
+        if len(named) == 1:
+            return named[0]
+        if named:
+            raise errors.OpPrereqError(
+                f"{len(named)} disks are called '{name}'; use the uuid:"
+                f" {', '.join(sorted(disk.uuid for disk in named))}",
+                errors.ErrorCode.NOTUNIQUE,
+            )
+        owner, slash, index = name.rpartition("/")
+        if slash and index.isascii() and index.isdigit():
+            return self._disk_at(owner, int(index))
+        known = [disk.name for disk in self.disks.values() if disk.name]
+        raise errors.OpPrereqError(
+            f"disk '{name}' is not known{nearest(name, known)}", errors.ErrorCode.NOENT
+        )
+
+    def _disk_at(self, owner: str, index: int) -> Disk:
+        instance = self.instance(owner)
+        if index < len(instance.disks) and instance.disks[index] in self.disks:
+            return self.disks[instance.disks[index]]
+        raise errors.OpPrereqError(
+            f"instance {instance.name} has no disk {index}; it has {len(instance.disks)},"
+            " counted from 0",
+            errors.ErrorCode.NOENT,
+        )
+
     def has_instance_name(self, name: str) -> bool:
         return name in self._instance_names
 
@@ -120,6 +155,14 @@ class Config:
         return name in self._node_names
 
     # relations ---------------------------------------------------------------------------
+
+    @cached_property
+    def _owners(self) -> dict[str, Instance]:
+        return {uuid: item for item in self.instances.values() for uuid in item.disks}
+
+    def owner(self, disk_uuid: str) -> Instance | None:
+        """The instance that a disk is attached to; None for a detached one."""
+        return self._owners.get(disk_uuid)
 
     def disks_of(self, instance: Instance) -> list[Disk]:
         """Disks in the order in which the guest sees them."""

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from ganeti.model.base import Stamped
+from ganeti.model.base import Tagged
 from ganeti.model.names import DiskMode, DiskTemplate
 
 
-class Disk(Stamped, frozen=True, kw_only=True):
+class Disk(Tagged, frozen=True, kw_only=True):
     """One disk; ``logical_id`` depends on ``dev_type`` (for files: ``[driver, path]``).
 
     ``children`` (data and metadata volumes of DRBD) are disks without an entry of their own.
+    Tags are written only if there are any: other programs know no tags of disks.
     """
+
+    left_out_empty: ClassVar[frozenset[str]] = frozenset({"tags"})
 
     dev_type: DiskTemplate | None = None
     logical_id: tuple[Any, ...] = ()
     children: tuple[Disk, ...] = ()
     #: uuids of the nodes that hold the data; empty: any node
     nodes: tuple[str, ...] = ()
-    #: ``disk/<index>`` within its instance
+    #: ``disk/<index>`` within its instance; of a detached disk the last one it had, or empty
     iv_name: str = ""
     #: MiB
     size: int = 0

@@ -66,7 +66,10 @@ class Shape:
     spindle_use: int
     disks: Sequence[int]
     nics: int
+    #: of the instance, as it is computed from its disks
     template: str
+    #: of the single disks, where they differ
+    parts: tuple[str, ...] = ()
 
 
 def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
@@ -76,10 +79,11 @@ def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
     """
     found: list[str] = []
     allowed = policy.get("disk-templates", ALL_TEMPLATES)
-    if shape.template not in allowed:
-        found.append(
-            f"disk template {shape.template} is not allowed (allowed are {', '.join(allowed)})"
-        )
+    for template in shape.parts or (shape.template,):
+        if template not in allowed:
+            found.append(
+                f"disk template {template} is not allowed (allowed are {', '.join(allowed)})"
+            )
     tries = [
         _outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])
     ]

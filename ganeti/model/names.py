@@ -179,6 +179,7 @@ class TagKind(StrEnum):
     """Objects that carry tags."""
 
     CLUSTER = "cluster"
+    DISK = "disk"
     INSTANCE = "instance"
     NETWORK = "network"
     NODE = "node"

@@ -222,6 +222,7 @@ class QueryTypeOp(StrEnum):
     """Resources that can be queried by a job."""
 
     CLUSTER = "cluster"
+    DISK = "disk"
     EXPORT = "export"
     EXTSTORAGE = "extstorage"
     FILTER = "filter"

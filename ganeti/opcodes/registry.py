@@ -16,6 +16,7 @@ from ganeti.opcodes.base import OpCode, class_name, id_of
 FAMILIES = (
     "backup",
     "cluster",
+    "disk",
     "group",
     "instance",
     "instance_create",

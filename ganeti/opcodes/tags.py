@@ -34,6 +34,7 @@ class OpTagsSet(OpCode, tag="OP_TAGS_SET", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = (
         "PUT /2/tags",
+        "PUT /2/disks/{name}/tags",
         "PUT /2/groups/{name}/tags",
         "PUT /2/instances/{name}/tags",
         "PUT /2/networks/{name}/tags",
@@ -51,6 +52,7 @@ class OpTagsDel(OpCode, tag="OP_TAGS_DEL", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = (
         "DELETE /2/tags",
+        "DELETE /2/disks/{name}/tags",
         "DELETE /2/groups/{name}/tags",
         "DELETE /2/instances/{name}/tags",
         "DELETE /2/networks/{name}/tags",

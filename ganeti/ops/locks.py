@@ -7,6 +7,7 @@ from collections.abc import Generator
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.ops.operation import Context
@@ -59,6 +60,44 @@ def with_disks(
     if storage:
         yield Need(LockLevel.NODE_RES, nodes)
     return found
+
+
+def disk(
+    ctx: Context, name: str, *, forthcoming: bool = False
+) -> Generator[Need, None, Disk]:
+    """Lock an existing disk (by uuid, name or ``instance/index``); gives it as it is then.
+
+    The rule for disks: an attached one is guarded by the lock of its instance, a detached one by
+    its own, and whoever attaches, detaches, removes, grows or renames one by itself holds both.
+    So its instance cannot change while this holds the locks; if it changed while the job waited,
+    the locks are asked for again.
+
+    Raises:
+        OpPrereqError: there is none, it was removed meanwhile, or it is only a promise (unless
+            ``forthcoming``).
+    """
+    found = ctx.config.disk(name)
+    while True:
+        owner = ctx.config.owner(found.uuid)
+        if owner is not None:
+            yield Need(LockLevel.INSTANCE, [owner.name])
+        yield Need(LockLevel.DISK, [found.uuid])
+        current, now = ctx.config.disks.get(found.uuid), ctx.config.owner(found.uuid)
+        if current is None:
+            raise errors.OpPrereqError(
+                f"disk '{name}' was removed while this job waited for it", errors.ErrorCode.NOENT
+            )
+        if (owner and owner.name) == (now and now.name):
+            break
+        ctx.release(LockLevel.DISK)
+        ctx.release(LockLevel.INSTANCE)
+    if current.forthcoming and not forthcoming:
+        end = "" if now else "; gnt-disk remove takes away what there is of it"
+        raise errors.OpPrereqError(
+            f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}",
+            errors.ErrorCode.STATE,
+        )
+    return current
 
 
 def storage_nodes(config: Config, item: Instance) -> list[str]:

@@ -6,20 +6,29 @@ from collections.abc import Iterable
 
 from ganeti.model import ipolicy
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 
 
 def shape(config: Config, instance: Instance) -> ipolicy.Shape:
     """What a policy looks at in an existing instance."""
     be = config.beparams(instance)
+    disks = config.disks_of(instance)
     return ipolicy.Shape(
         memory=be["maxmem"],
         vcpus=be["vcpus"],
         spindle_use=be["spindle_use"],
-        disks=[disk.size for disk in config.disks_of(instance)],
+        disks=[disk.size for disk in disks],
         nics=len(instance.nics),
         template=config.disk_template(instance),
+        parts=parts(disks),
     )
+
+
+def parts(disks: Iterable[Disk]) -> tuple[str, ...]:
+    """Templates of disks if they have several, as a policy looks at them."""
+    kinds = sorted({str(disk.dev_type) for disk in disks if disk.dev_type is not None})
+    return tuple(kinds) if len(kinds) > 1 else ()
 
 
 def violations(config: Config, instance: Instance) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ganeti.base.text import natural_key
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
@@ -83,6 +84,28 @@ class Tables:
     @cached_property
     def networks(self) -> list[Network]:
         return by_name(self.config.networks.values(), lambda network: network.name)
+
+    @cached_property
+    def disk_places(self) -> dict[str, tuple[Instance, int]]:
+        """Disk uuid -> its instance and its place there; detached disks have none."""
+        return {
+            uuid: (instance, index)
+            for instance in self.config.instances.values()
+            for index, uuid in enumerate(instance.disks)
+        }
+
+    @cached_property
+    def disks(self) -> list[Disk]:
+        """By instance and place, then detached ones by name and uuid."""
+        places = self.disk_places
+
+        def order(disk: Disk) -> tuple[Any, ...]:
+            place = places.get(disk.uuid)
+            if place is None:
+                return (1, sort_key(disk.name or ""), disk.name is None, disk.uuid)
+            return (0, sort_key(place[0].name), False, str(place[1]).zfill(3))
+
+        return sorted(self.config.disks.values(), key=order)
 
     @cached_property
     def filters(self) -> list[FilterRule]:

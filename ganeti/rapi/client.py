@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from ganeti.base import jsonio
+from ganeti.rapi.client_disks import DisksClient
 from ganeti.rapi.client_link import (
     CertificateError,
     Configure,
@@ -49,7 +50,6 @@ from ganeti.rapi.client_objects import (
     NODE_ROLE_REGULAR,
     ROOT,
     Names,
-    ObjectsClient,
     Reason,
     dry,
     given,
@@ -137,7 +137,7 @@ def GenericCurlConfig(
     return configure
 
 
-class GanetiRapiClient(ObjectsClient):
+class GanetiRapiClient(DisksClient):
     """A remote API. May be used by many threads; :meth:`close` it, or use it in ``with``."""
 
     def __init__(

@@ -74,6 +74,9 @@ DIFFERENCES: Mapping[str, Difference] = {
         }
     ),
     "PUT /2/groups/{group_name}/rename": _DRY,
+    # disks
+    "POST /2/disks": _DRY,
+    "DELETE /2/disks/{disk_name}": Difference(query=(DRY_RUN,), body_ignored=True),
     # instances
     "POST /2/instances": Difference(
         query=(DRY_RUN,), rename=adapt.CREATE_NAMES, prepare=adapt.creation
@@ -173,6 +176,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         for method in ("PUT", "DELETE")
         for path, kind in (
             ("/2/tags", "cluster"),
+            ("/2/disks/{name}/tags", "disk"),
             ("/2/groups/{name}/tags", "nodegroup"),
             ("/2/instances/{name}/tags", "instance"),
             ("/2/networks/{name}/tags", "network"),

@@ -14,6 +14,7 @@ _FAMILIES = {
     "instances": "instance",
     "instances-multi-alloc": "instance",
     "nodes": "node",
+    "disks": "disk",
     "groups": "group",
     "networks": "network",
     "jobs": "job",

@@ -16,6 +16,7 @@ _ROLE_OF = {"M": "master", "C": "master-candidate", "R": "regular", "D": "draine
 _OFFLINE = 4
 _TAGGED = {
     "/2/tags": "cluster",
+    "/2/disks/{name}/tags": "disk",
     "/2/groups/{name}/tags": "nodegroup",
     "/2/instances/{name}/tags": "instance",
     "/2/networks/{name}/tags": "network",

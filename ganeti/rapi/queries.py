@@ -9,8 +9,8 @@ from ganeti.rapi.route import Arg, ArgKind, Call, Ready, Route
 
 #: What can be asked for; cluster, os and extstorage go beyond the interface.
 RESOURCES = (
-    "cluster", "export", "extstorage", "filter", "group", "instance", "job", "lock", "network",
-    "node", "os",
+    "cluster", "disk", "export", "extstorage", "filter", "group", "instance", "job", "lock",
+    "network", "node", "os",
 )  # fmt: skip
 _FIELDS = Arg("fields", ArgKind.LIST, "Fields to return, with commas between them")
 _NEEDED = Arg("fields", ArgKind.LIST, "Fields to return, with commas between them", required=True)

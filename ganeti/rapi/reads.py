@@ -131,12 +131,21 @@ NETWORKS = Collection(
     ),
     variable="network_name",
 )  # fmt: skip
+DISKS = Collection(
+    "/2/disks", "disk", "QueryDisks", "uuid",
+    (
+        "uuid", "name", "size", "template", "nodes", "instance", "index", "mode", "spindles",
+        "params", "logical_id", "path", "volumes", "minors", "forthcoming", "ctime", "mtime",
+        "serial_no", "tags",
+    ),
+    identifier="uuid", variable="disk_name",
+)  # fmt: skip
 FILTERS = Collection(
     "/2/filters", "filter", "QueryFilters", "uuid",
     ("watermark", "priority", "predicates", "action", "reason_trail", "uuid"),
     identifier="uuid", variable="uuid", of_all=None, locks=False,
 )  # fmt: skip
 
-COLLECTIONS = (INSTANCES, NODES, GROUPS, NETWORKS, FILTERS)
+COLLECTIONS = (INSTANCES, NODES, GROUPS, NETWORKS, DISKS, FILTERS)
 
 ROUTES = tuple(route for collection in COLLECTIONS for route in collection.routes())

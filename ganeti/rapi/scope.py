@@ -30,6 +30,10 @@ _NODE_OPS = frozenset(
         "OP_NODE_QUERY_STORAGE", "OP_NODE_MODIFY_STORAGE", "OP_REPAIR_NODE_STORAGE",
     }
 )  # fmt: skip
+#: Opcodes that change one disk and nothing else.
+_DISK_OPS = frozenset(
+    f"OP_DISK_{verb}" for verb in ("REMOVE", "SET_PARAMS", "RENAME", "GROW", "ATTACH", "DETACH")
+)
 _TAG_OPS = frozenset({"OP_TAGS_SET", "OP_TAGS_DEL"})
 #: Parameters that name nodes, in opcodes of all families.
 _NODE_PARAMS = ("node_name", "node_uuid", "nodes", "node_uuids", "target_node",
@@ -109,6 +113,19 @@ class LimitedClient(Client):
             for index in (0, 1)
         }
 
+    def _disks(self) -> set[str]:
+        """Uuids: those of instances in the scope, and of detached disks that fit it.
+
+        No names: two disks may have the same one, of which one is somebody else's.
+        """
+        instances, found = self._instances(), set()
+        for row in self._client.query("disk", ["uuid", "instance", "groups", "tags"]).data:
+            uuid, owner, groups, tags = (value for _status, value in row)
+            group = groups[0] if groups and len(groups) == 1 else None
+            if owner in instances if owner else self._fits(group, tags or ()):
+                found.add(uuid)
+        return found
+
     def _groups(self) -> set[str]:
         return set() if self._identity.group is None else {self._identity.group}
 
@@ -136,6 +153,9 @@ class LimitedClient(Client):
     def _QueryNodes(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
         return self._named(bound, self._only_names(self._nodes()))
 
+    def _QueryDisks(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
+        return self._named(bound, self._disks())
+
     def _QueryGroups(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802
         return self._named(bound, self._groups())
 
@@ -162,15 +182,17 @@ class LimitedClient(Client):
         what = str(bound["what"])
         if what == "os":
             return bound
-        if what not in ("instance", "node", "group"):
+        if what not in ("instance", "node", "group", "disk"):
             raise self._refusal(f"queries of kind {what}")
-        known = self._only_names(self._of_kind(what))
-        mine = ["|", *(["==", "name", name] for name in sorted(known))] if known else _NOTHING
+        known, field = self._only_names(self._of_kind(what)), "name"
+        if what == "disk":
+            known, field = self._disks(), "uuid"
+        mine = ["|", *(["==", field, name] for name in sorted(known))] if known else _NOTHING
         asked = bound["qfilter"]
         return {**bound, "qfilter": mine if asked is None else ["&", mine, asked]}
 
     def _of_kind(self, kind: str) -> set[str]:
-        finders = {"instance": self._instances, "node": self._nodes,
+        finders = {"instance": self._instances, "node": self._nodes, "disk": self._disks,
                    "group": self._groups, "nodegroup": self._groups}  # fmt: skip
         return finders[kind]() if kind in finders else set()
 
@@ -194,16 +216,41 @@ class LimitedClient(Client):
             self._check_creation(op)
         elif name in _INSTANCE_OPS:
             self._check_words(op, _INSTANCE_PARAMS, "instance", needed=True)
+            self._check_attached(op.get("disks"))
             if self._identity.group is not None:
                 self._check_words(op, _NODE_PARAMS, "node")
         elif name in _NODE_OPS and self._identity.tag is None:
             self._check_words(op, _NODE_PARAMS, "node", needed=True)
         elif name == "OP_GROUP_SET_PARAMS" and self._identity.tag is None:
             self._check_words(op, ("group_name",), "group", needed=True)
-        elif name in _TAG_OPS and op.get("kind") in ("instance", "node"):
+        elif name == "OP_DISK_CREATE":
+            self._check_new_disk(op)
+        elif name in _DISK_OPS:
+            self._check_words(op, ("disk_name",), "disk", needed=True)
+            self._check_words(op, _INSTANCE_PARAMS, "instance", needed=name.endswith("_ATTACH"))
+        elif name in _TAG_OPS and op.get("kind") in ("instance", "node", "disk"):
             self._check_words(op, ("name",), op["kind"], needed=True)
         else:
             raise self._refusal(name)
+
+    def _check_attached(self, changes: Any) -> None:
+        """Refuse to take a disk of somebody else into an instance."""
+        for change in changes if isinstance(changes, list) else ():
+            if isinstance(change, list) and change[:1] == ["attach"]:
+                given = change[-1] if isinstance(change[-1], dict) else {}
+                words = [given[key] for key in ("uuid", "name") if key in given]
+                self._check_words(
+                    {"OP_ID": "attaching no disk by its uuid", "disk": words},
+                    ("disk",), "disk", needed=True,
+                )  # fmt: skip
+
+    def _check_new_disk(self, op: Mapping[str, Any]) -> None:
+        mine = self._identity
+        if mine.tag is not None and mine.tag not in (op.get("tags") or ()):
+            raise self._refusal(f"new disks without the tag '{mine.tag}'")
+        if mine.group is not None:
+            self._check_words({**op, "OP_ID": "new disks without nodes"}, _NODE_PARAMS, "node",
+                              needed=True)  # fmt: skip
 
     def _check_words(
         self, op: Mapping[str, Any], params: Iterable[str], kind: str, *, needed: bool = False

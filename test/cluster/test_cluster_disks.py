@@ -123,6 +123,15 @@ def test_a_failed_addition_leaves_nothing(cluster: Cluster) -> None:
         ("--disk 5:add,size=4m", "cannot be number 5"),
         ("--disk add:size=4m,colour=red", "unknown key colour"),
         ("--disk attach:uuid=nosuch", "is not known"),
+        ("--disk attach,name=nosuch", "is not known"),
+        ("--disk attach:uuid=nosuch,size=4m", "by either uuid= or name=, not by size, uuid"),
+        ("--disk attach", "say which disk to attach"),
+        ("--disk nosuch:attach,name=x", "a place by its index"),
+        ("--disk 5:detach", "there is no disk 5"),
+        ("--disk detach:force=1", "takes no other keys"),
+        ("--disk add:size=4m,dev_type=plain", "plain is not enabled"),
+        ("--disk add:size=4m,dev_type=drbd", "drbd is not enabled"),
+        ("--disk 0:detach --disk attach:name=nosuch", "is not known"),
         ("--net 0:mac=aa:bb", "there is no network card 0"),
         ("--net add:mac=aa:bb", "is no MAC address"),
         ("--net add:mode=routed", "needs an IP address"),
@@ -148,6 +157,7 @@ def test_detach_and_attach_to_another(cluster: Cluster) -> None:
     assert cluster.add("web2.example.com", "--no-start").code == 0
     cluster.ok("instance modify --disk add:size=4m,name=moved", NAME)
     cluster.ok("instance modify --disk moved:detach", NAME)
+    place = cluster.cells("disk list -o path", "moved")
     assert sizes(cluster) == "24"
     assert len(cluster.disks()) == 3
     cluster.ok("instance rename", NAME, "web9.example.com")
@@ -155,7 +165,9 @@ def test_detach_and_attach_to_another(cluster: Cluster) -> None:
     cluster.ok("instance rename", "web9", NAME)
     assert sizes(cluster, "web2") == "8,4"
     cluster.ok("cluster verify")
-    assert sum("web2.example.com" in path for path in cluster.disks()) == 2
+    # neither attaching nor the new names of others move data
+    assert cluster.cells("disk list -o path", "moved") == place
+    assert sum("web2.example.com" in path for path in cluster.disks()) == 1
     taken = cluster.gnt("instance modify --disk attach:name=moved", NAME)
     assert "belongs to an instance" in taken.err
     cluster.ok("instance remove -f", "web2")

@@ -52,7 +52,11 @@ class KvmHypervisor(Hypervisor):
     """Runs guests with QEMU."""
 
     traits: ClassVar[Traits] = Traits(
-        can_migrate=True, has_console=True, global_params=GLOBAL_PARAMS, needs_port=True
+        can_migrate=True,
+        has_console=True,
+        global_params=GLOBAL_PARAMS,
+        needs_port=True,
+        opens_addresses=True,
     )
     params: ClassVar[type[msgspec.Struct]] = KvmParams
 

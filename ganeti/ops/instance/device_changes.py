@@ -91,6 +91,11 @@ def _one(
             )
         index = _new_place(what, items, change.item)
         device = make(index, params)
+        if any(item.uuid == device.uuid for item in items):
+            raise errors.OpPrereqError(
+                f"{what} {device.uuid} is attached to this instance already",
+                errors.ErrorCode.STATE,
+            )
         items.insert(index, device)
         return Step(action, index, None, device, params)
     if action is DdmFull.DETACH and maker.attach is None:

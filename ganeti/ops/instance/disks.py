@@ -295,9 +295,18 @@ def directories(disks: Sequence[Disk]) -> list[str]:
     return list(found)
 
 
+def directories_of_others(config: Config, disks: Sequence[Disk]) -> set[str]:
+    """Directories of file disks in which there are (or are to be) others than these. Pure."""
+    own = {disk.uuid for disk in disks}
+    return set(directories([disk for disk in config.disks.values() if disk.uuid not in own]))
+
+
 def remove_directories(ctx: Context, node: Node, disks: Sequence[Disk]) -> None:
-    """Remove the instance's directories for file disks; a failure is only reported."""
+    """Remove directories of file disks that nobody else needs; a failure is only reported."""
+    others = directories_of_others(ctx.config, disks)
     for directory in directories(disks):
+        if directory in others:
+            continue
         try:
             ctx.rpc.one(node, NodeCalls.file_storage_dir_remove, directory)
         except errors.GanetiError as err:

@@ -9,24 +9,24 @@ from pathlib import Path
 from ganeti import constants, errors
 from ganeti.config.changes import Draft
 from ganeti.model import base
+from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskMode, DiskTemplate, HotplugAction
-from ganeti.model.node import Node
+from ganeti.model.names import DiskMode, DiskTemplate, HotplugAction, LockLevel
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import annotate
-from ganeti.ops.instance import device_changes, disks, hotplug, plan, space, sync
+from ganeti.ops import checks
+from ganeti.ops.instance import attachment, device_changes, disks, hotplug, plan, space, sync
 from ganeti.ops.instance.device_changes import Maker, Step
 from ganeti.ops.instance.new_settings import Row
 from ganeti.ops.operation import Context
-from ganeti.rpc.calls import NodeCalls
+from ganeti.storage.registry import TEMPLATES
 
 _INVAL = errors.ErrorCode.INVAL
 _AWAY = (DdmFull.REMOVE, DdmFull.DETACH)
 #: Keys of a disk that can be changed.
-_CHANGEABLE = ("mode", "name")
+_CHANGEABLE = ("mode", "name", "spindles")
 
 
 @dataclass
@@ -51,8 +51,10 @@ class _Planner:
         self._instance = instance
 
     def add(self, index: int, params: DiskParams) -> Disk:
-        layout = new_layout(self._ctx, self._op, self._instance)
-        return plan.disk(self._ctx, layout, index, params)
+        layout = new_layout(self._ctx, self._op, self._instance, index, params.dev_type)
+        disk = plan.disk(self._ctx, layout, index, params)
+        attachment.openable(self._ctx.config, self._instance, disk)
+        return disk
 
     def modify(self, index: int, disk: Disk, params: DiskParams) -> Disk:
         given = params.to_wire()
@@ -67,76 +69,47 @@ class _Planner:
         if params.name is not None:
             name = None if params.name == "none" else params.name
         mode = disk.mode if params.mode is None else DiskMode(params.mode)
-        return base.replace(disk, mode=mode, name=name)
+        spindles = disk.spindles if params.spindles is None else params.spindles
+        return base.replace(disk, mode=mode, name=name, spindles=spindles)
 
     def attach(self, index: int, params: DiskParams) -> Disk:
-        wanted = params.ext.get("uuid") or params.name
-        if not wanted:
+        disk = attachment.find(self._ctx.config, self._instance, index, params)
+        if disk.uuid not in self._ctx.held(LockLevel.DISK):
             raise errors.OpPrereqError(
-                f"disk {index}: say which disk to attach, by uuid= or name=", _INVAL
-            )
-        config = self._ctx.config
-        used = {uuid for item in config.instances.values() for uuid in item.disks}
-        found = [
-            disk for disk in config.disks.values() if wanted in (disk.uuid, disk.name)
-        ]
-        free = [disk for disk in found if disk.uuid not in used and not disk.forthcoming]
-        if not free:
-            why = "belongs to an instance" if found else "is not known"
-            raise errors.OpPrereqError(
-                f"disk '{wanted}' {why}, so it cannot be attached", errors.ErrorCode.NOENT
-            )
-        if len(free) > 1:
-            raise errors.OpPrereqError(
-                f"{len(free)} disks are called '{wanted}'; use the uuid",
-                errors.ErrorCode.NOTUNIQUE,
-            )
-        return self._reachable(index, free[0])
-
-    def _reachable(self, index: int, disk: Disk) -> Disk:
-        """The disk, if the instance can use it where it is."""
-        primary = self._instance.primary_node
-        if disk.nodes and primary not in disk.nodes:
-            names = ", ".join(self._ctx.config.nodes[uuid].name for uuid in disk.nodes)
-            raise errors.OpPrereqError(
-                f"disk {disk.uuid} is on {names}, but the primary node of"
-                f" {self._instance.name} is {self._ctx.config.nodes[primary].name}",
+                f"disk {disk.uuid} got its name while this job waited; try again",
                 errors.ErrorCode.STATE,
             )
-        self._ctx.reserve("disk", disk.uuid)
-        return self._at_home(disk)
-
-    def _at_home(self, disk: Disk) -> Disk:
-        """A file disk in the directory of its new instance, which may be renamed or removed."""
-        if not disks.traits(disk).file_based:
-            return disk
-        driver, path = disk.logical_id
-        own = disks.directories(
-            [item for item in self._ctx.config.disks_of(self._instance)
-             if item.dev_type is disk.dev_type]
-        )  # fmt: skip
-        home = Path(own[0]) if own else Path(path).parent.with_name(self._instance.name)
-        return base.replace(disk, logical_id=(driver, str(home / Path(path).name)))
+        attachment.check(self._ctx, self._instance, disk)
+        return disk
 
 
-def new_layout(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> plan.Layout:
-    """How new disks of an existing instance are stored: as those that it has."""
+def new_layout(
+    ctx: Context, op: OpInstanceSetParams, instance: Instance, index: int, given: str | None
+) -> plan.Layout:
+    """How a new disk of an existing instance is stored; ``given`` is its template if one is named.
+
+    Raises:
+        OpPrereqError: no template follows from the other disks, it is not enabled, or it needs a
+            secondary node and there is none.
+    """
     config = ctx.config
-    kind = config.disk_template(instance)
-    if kind == DiskTemplate.DISKLESS:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is diskless; a disk cannot be added to it",
-            errors.ErrorCode.STATE,
-        )
-    kinds = {disk.dev_type for disk in config.disks_of(instance)}
-    if len(kinds) != 1:
-        raise errors.OpPrereqError(
-            f"the disks of instance {instance.name} have several templates; a new one has none",
-            errors.ErrorCode.STATE,
-        )
-    template = DiskTemplate(kind)
-    driver_traits = disks.traits(config.disks_of(instance)[0])
+    kind = attachment.template_of_new(config, instance, index, given)
+    template = plan.enabled_template(ctx, kind)
+    if template is DiskTemplate.DISKLESS:
+        raise errors.OpPrereqError(f"disk {index} cannot have the template diskless", _INVAL)
+    driver_traits = TEMPLATES.get(template).traits
     nodes = config.instance_nodes(instance)[: driver_traits.nodes_needed]
+    secondary = op.remote_node_uuid or op.remote_node
+    if driver_traits.mirrored and len(nodes) == 1:
+        if secondary is None:
+            raise errors.OpPrereqError(
+                f"disk {index} of template {template} needs a secondary node, which instance"
+                f" {instance.name} does not have; name it with --node",
+                _INVAL,
+            )
+        other = config.node(secondary)
+        checks.usable_node(other, f"as the secondary node of {instance.name}")
+        nodes.append(other.uuid)
     result = plan.layout(
         ctx,
         instance.name,
@@ -146,10 +119,17 @@ def new_layout(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> pla
         file_storage_dir=op.file_storage_dir,
     )
     if driver_traits.file_based and op.file_storage_dir is None:
-        # beside the disks that are there
-        path = disks.directories(config.disks_of(instance))[0]
-        return plan.in_directory(result, path)
+        return _beside_others(config, instance, result)
     return result
+
+
+def _beside_others(config: Config, instance: Instance, layout: plan.Layout) -> plan.Layout:
+    """In the directory that the instance has for such files already, if it has one of its own."""
+    same = [disk for disk in config.disks_of(instance) if disk.dev_type is layout.kind]
+    for directory in disks.directories(same):
+        if Path(directory).name == instance.name:
+            return plan.in_directory(layout, directory)
+    return layout
 
 
 def check(
@@ -166,6 +146,11 @@ def check(
     result, steps = device_changes.apply("disk", current, changes, maker, constants.MAX_DISKS)
     planned = DiskChanges(disks.renumbered(result), steps)
     added = planned.devices(DdmFull.ADD)
+    warning = attachment.ties(
+        ctx.config, instance, [*added, *planned.devices(DdmFull.ATTACH)]
+    )
+    if warning:
+        ctx.warn(warning)
     if added:
         space.check(ctx, added, instance.primary_node, f"instance {instance.name}")
     return planned
@@ -173,7 +158,6 @@ def check(
 
 def make(ctx: Context, op: OpInstanceSetParams, instance: Instance, changes: DiskChanges) -> None:
     """Make the new disks and activate them if those of the instance are; undone on failure."""
-    _move_attached(ctx, instance, changes)
     added = changes.devices(DdmFull.ADD)
     if not added:
         return
@@ -197,22 +181,6 @@ def make(ctx: Context, op: OpInstanceSetParams, instance: Instance, changes: Dis
         disks.shutdown(ctx, instance, added)
 
 
-def _move_attached(ctx: Context, instance: Instance, changes: DiskChanges) -> None:
-    """Move files of attached disks to where they belong; moved back on failure."""
-    node = ctx.config.nodes[instance.primary_node]
-    for disk in changes.devices(DdmFull.ATTACH):
-        old = ctx.config.disks[disk.uuid]
-        if old.logical_id != disk.logical_id:
-            disks.make_directories(ctx, instance, [disk])
-            _rename(ctx, node, old, disk)
-            ctx.undo.callback(_rename, ctx, node, disk, old)
-
-
-def _rename(ctx: Context, node: Node, before: Disk, after: Disk) -> None:
-    wire = annotate.disk(ctx.config, before, node.group)
-    ctx.rpc.one(node, NodeCalls.blockdev_rename, [(wire, list(after.logical_id))])
-
-
 def unplug(ctx: Context, instance: Instance, changes: DiskChanges) -> None:
     """Take disks that go from the running guest; they come back if the operation fails."""
     for step in changes.steps:
@@ -225,30 +193,19 @@ def unplug(ctx: Context, instance: Instance, changes: DiskChanges) -> None:
 
 
 def record(draft: Draft, instance: Instance, changes: DiskChanges) -> None:
-    """Put the disks into the configuration.
+    """Put the disks into the configuration; all of it in one change.
 
     Raises:
-        OpPrereqError: a disk that was to be attached belongs to an instance now.
+        ConfigurationError: a disk belongs to another instance.
     """
-    owners = {
-        uuid: item.name
-        for item in draft.config.instances.values()
-        for uuid in item.disks
-        if item.uuid != instance.uuid
-    }
-    for disk in changes.devices(DdmFull.ATTACH):
-        if disk.uuid in owners or disk.uuid not in draft.config.disks:
-            raise errors.OpPrereqError(
-                f"disk {disk.uuid} cannot be attached any more", errors.ErrorCode.STATE
-            )
     known = draft.config.disks
     for disk in changes.result:
         if disk.uuid not in known or disk != known[disk.uuid]:
             draft.put(disk)
+    draft.set_disks(instance, [disk.uuid for disk in changes.result])
     for disk in changes.devices(DdmFull.REMOVE):
         if disk.uuid in known:
             draft.remove_disk(known[disk.uuid])
-    draft.update(instance, disks=tuple(disk.uuid for disk in changes.result))
 
 
 def finish(

@@ -25,6 +25,8 @@ class InstanceRename(Operation[OpInstanceRename, str]):
     """The instance must be stopped. Its disks move to the new name, its OS is told."""
 
     def locks(self) -> Needs:
+        #: file disks that left a directory to others
+        self.moved_out: list[Disk] = []
         self.new_name = checks.host_name(self.op.new_name, "an instance")
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid = found.uuid
@@ -76,7 +78,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
 
     def run(self) -> str:
         ctx, old = self.ctx, self.instance
-        disks = self._disks_in_its_directories()
+        disks = self._disks_at_home()
         moved = [self._moved(disk) for disk in disks]
         self._move_files(disks, moved)
 
@@ -87,20 +89,23 @@ class InstanceRename(Operation[OpInstanceRename, str]):
             draft.update(old, name=self.new_name)
 
         ctx.store.change("instance-rename", ctx.author, edit)
+        instance_disks.remove_directories(ctx, self.node, self.moved_out)
         job_id = ctx.job.job_id
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
         ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)
         self._tell_os(old.name)
         return self.new_name
 
-    def _disks_in_its_directories(self) -> list[Disk]:
-        """File disks that move along: those of the instance, and what was detached from it."""
-        config = self.ctx.config
-        own = instance_disks.directories(config.disks_of(self.instance))
+    def _disks_at_home(self) -> list[Disk]:
+        """The instance's file disks in its own directories; those attached later may be elsewhere.
+
+        Such a path stays as it is: attaching and detaching move no data.
+        """
         return [
             disk
-            for disk in config.disks.values()
-            if set(instance_disks.directories([disk])) & set(own)
+            for disk in self.ctx.config.disks_of(self.instance)
+            for directory in instance_disks.directories([disk])
+            if Path(directory).name == self.instance.name
         ]
 
     def _moved(self, disk: Disk) -> Disk:
@@ -110,15 +115,33 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         return base.replace(disk, logical_id=(driver, str(target)))
 
     def _move_files(self, before: list[Disk], after: list[Disk]) -> None:
-        """Rename the directories of file disks; undone if the operation fails."""
+        """Rename the directories of file disks; undone if the operation fails.
+
+        Where others have disks too, in the old directory or the new one, the files move one by one.
+        """
         ctx = self.ctx
-        olds = instance_disks.directories(before)
-        news = instance_disks.directories(after)
-        for old, new in zip(olds, news):
-            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_rename, old, new)
+        shared = instance_disks.directories_of_others(ctx.config, before)
+        moves: dict[str, str] = {}
+        for old, new in zip(before, after):
+            source, target = instance_disks.directories([old, new])
+            if {source, target} & shared:
+                instance_disks.make_directories(ctx, self.instance, [new])
+                self._move_file(old, new)
+                ctx.undo.callback(self._move_file, new, old)
+                self.moved_out.append(old)
+            else:
+                moves[source] = target
+        for source, target in moves.items():
+            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_rename, source, target)
             ctx.undo.callback(
-                ctx.rpc.one, self.node, NodeCalls.file_storage_dir_rename, new, old
+                ctx.rpc.one, self.node, NodeCalls.file_storage_dir_rename, target, source
             )
+
+    def _move_file(self, old: Disk, new: Disk) -> None:
+        wire = annotate.disk(self.ctx.config, old, self.node.group)
+        self.ctx.rpc.one(
+            self.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))]
+        )
 
     def _tell_os(self, old_name: str) -> None:
         """Run the rename script; a failure is reported, the new name stays."""

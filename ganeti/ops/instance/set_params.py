@@ -9,13 +9,14 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, checks, locks, policy
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import (
+    attachment,
     hotplug,
     new_disks,
     new_nics,
@@ -45,6 +46,12 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         found = yield from locks.real_instance(ctx, op.instance_name, op.instance_uuid)
         self.uuid = found.uuid
         nodes = set(locks.storage_nodes(ctx.config, found))
+        if op.disks or op.disk_template is not None:
+            joining = attachment.meant(ctx.config, op.disks)
+            uuids = {*found.disks, *(disk.uuid for disk in joining)} & set(ctx.config.disks)
+            yield Need(LockLevel.DISK, sorted(uuids))
+            for disk in attachment.meant(ctx.config, op.disks):
+                nodes.update(uuid for uuid in disk.nodes if uuid in ctx.config.nodes)
         nodes.update(ctx.config.node(name).uuid for name in wanted if name)
         yield Need(LockLevel.NODE, sorted(nodes), shared=True)
         if op.disks or op.disk_template is not None:
@@ -137,11 +144,17 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             spindle_use=be["spindle_use"],
             disks=[disk.size for disk in self.disks.result],
             nics=len(self.nics.result),
-            template=str(self.op.disk_template or before.template),
+            template=str(self.op.disk_template or self._template()),
+            parts=() if self.op.disk_template else policy.parts(self.disks.result),
         )
         checks.shape_allowed(
             self.ctx, self.primary.group, after, before=before, ignore=self.op.ignore_ipolicy
         )
+
+    def _template(self) -> str:
+        """The computed template with the disks as they are going to be; mixed ones are parts."""
+        kinds = {str(disk.dev_type) for disk in self.disks.result if disk.dev_type is not None}
+        return next(iter(kinds)) if kinds else str(DiskTemplate.DISKLESS)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

@@ -38,5 +38,7 @@ class TagsSearch(Operation[OpTagsSearch, list[tuple[str, str]]]):
             yield f"/nodes/{node.name}", node.tags
         for group in config.groups.values():
             yield f"/nodegroup/{group.name}", group.tags
+        for disk in config.disks.values():
+            yield f"/disks/{disk.uuid}", disk.tags
         for network in config.networks.values():
             yield f"/networks/{network.name}", network.tags

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ganeti import constants, errors
 from ganeti.jobs.execution import Need
 from ganeti.model.base import Tagged
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel, TagKind
+from ganeti.ops import locks
 from ganeti.ops.operation import Context, Needs
 
 _TAG = re.compile(r"[\w.+*/:@-]+\Z")
@@ -19,7 +20,8 @@ def find(config: Config, kind: str, name: str | None) -> Tagged:
     """The tagged object; OpPrereqError when there is none."""
     if kind == TagKind.CLUSTER:
         return config.cluster
-    look_up = {
+    look_up: dict[TagKind, Callable[[str], Tagged]] = {
+        TagKind.DISK: config.disk,
         TagKind.INSTANCE: config.instance,
         TagKind.NODE: config.node,
         TagKind.NODEGROUP: config.group,
@@ -32,6 +34,10 @@ def find(config: Config, kind: str, name: str | None) -> Tagged:
 
 def lock(ctx: Context, kind: str, name: str | None) -> Needs:
     """The lock of the object, exclusively; the cluster has none but the writer's turn."""
+    if kind == TagKind.DISK:
+        target = find(ctx.config, kind, name)
+        yield from locks.disk(ctx, target.uuid)
+        return
     levels = {
         TagKind.INSTANCE: LockLevel.INSTANCE,
         TagKind.NODE: LockLevel.NODE,

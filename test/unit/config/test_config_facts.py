@@ -13,8 +13,16 @@ from ganeti.config import ssconf, verify
 from ganeti.config.reservations import Reservations
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.group import NodeGroup
+from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
+
+
+def volume(name: str, uuid: str = "") -> Disk:
+    return disk(uuid or name, "x", dev_type=DiskTemplate.PLAIN, nodes=(), children=(),
+                logical_id=("xenvg", uuid or "data"))  # fmt: skip
+
 
 SSCONF_KEYS = {
     "cluster_name", "cluster_tags", "enabled_user_shutdown", "file_storage_dir",
@@ -141,10 +149,19 @@ class TestVerify:
              "disk disk-1 lies on the missing node gone"),
             ({"instances": {"a": instance(1, disks=("disk-1",)),
                             "b": instance(2, disks=("disk-1",))}},
-             "disk disk-1 is attached to 2 instances"),
+             "disk disk-1 is attached to 2 instances: web1.example.com, web2.example.com"),
             ({"disks": {"disk-1": disk("disk-1", "x"),
                         "disk-2": disk("disk-2", "x", logical_id=disk("disk-1", "x").logical_id)}},
              "2 disks of type file use the same place"),
+            ({"disks": {"disk-1": disk("disk-1", "x", nodes=("node-2",))}},
+             "disk disk-1 does not lie on the primary node of web1.example.com"),
+            ({"disks": {"disk-2": disk("disk-1", "x")}},
+             "disk disk-1 is listed under the uuid disk-2"),
+            ({"disks": {"disk-1": disk("disk-1", "x"), "plain": volume("plain"),
+                        "drbd": disk("drbd", "x", dev_type=DiskTemplate.DRBD, logical_id=(
+                            "node-1", "node-2", 11000, 0, 0, "secret"),
+                            children=(volume("data"), volume("meta", "meta")))}},
+             "2 disks of type plain use the same place ('xenvg', 'data')"),
             ({"instances": {"a": instance(1), "b": instance(1, uuid="b")}},
              "instance name web1.example.com is used 2 times"),
             ({"instances": {"a": instance(1), "b": instance(2, nics=instance(1).nics)}},

@@ -175,7 +175,7 @@ def test_levels_of_locks_are_in_order() -> None:
         (names.RebootType, "full hard soft"),
         (names.NodeRole, "C D M O R"),
         (names.DiskMode, "ro rw"),
-        (names.TagKind, "cluster instance network node nodegroup"),
+        (names.TagKind, "cluster disk instance network node nodegroup"),
         (
             names.InstanceStatus,
             "ADMIN_down ADMIN_offline ERROR_down ERROR_nodedown ERROR_nodeoffline ERROR_up"

@@ -14,6 +14,9 @@ from ganeti.rapi.scope import limited
 ROWS = {
     "instance": [("web1", "u1", "side", ["mine"]), ("web2", "u2", "side", []),
                  ("web3", "u3", "default", ["mine"])],
+    # uuid, instance, groups, tags
+    "disk": [("d1", "web1", ["side"], []), ("d3", "web3", ["default"], []),
+             ("loose", None, ["side"], []), ("marked", None, ["default"], ["mine"])],
     "node": [("node1", "n1", "default"), ("node2", "n2", "side")],
 }  # fmt: skip
 
@@ -56,7 +59,7 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
     if name in ("QueryClusterInfo", "QueryFields"):
         client.call(name, *args)
         assert master.seen
-    elif name in ("QueryInstances", "QueryNodes", "QueryGroups"):
+    elif name in ("QueryInstances", "QueryNodes", "QueryGroups", "QueryDisks"):
         assert client.call(name, *args) == []
         assert master.seen == []
     elif name in ("QueryJobs", "CancelJob", "WaitForJobChange"):
@@ -66,6 +69,10 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
         with pytest.raises(errors.AccessError, match="is limited to"):
             client.call(name, *args)
         assert master.seen == []
+
+
+def modification(*changes) -> dict:
+    return {"OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": "web1", "disks": list(changes)}
 
 
 @pytest.mark.parametrize(
@@ -100,6 +107,27 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
         (token(group="side"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create",
                                "pnode": "node2", "snode": "node1"}, False),
         (token(group="side"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create"}, False),
+        (token(tag="mine"), modification(["attach", -1, {"uuid": "marked"}]), True),
+        (token(tag="mine"), modification(["attach", {"uuid": "loose"}]), False),
+        (token(tag="mine"), modification(["attach", 0, {"name": "anything"}]), False),
+        (token(tag="mine"), modification(["attach", 0, {}]), False),
+        (token(group="side"), modification(["attach", 0, {"uuid": "loose"}]), True),
+        (token(tag="mine"), modification(["add", -1, {"size": 4}], ["detach", 0, {}]), True),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_REMOVE", "disk_name": "marked"}, True),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_REMOVE", "disk_name": "loose"}, False),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_GROW", "disk_name": "d1"}, True),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_GROW", "disk_name": "web1/0"}, False),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked",
+                             "instance_name": "web1"}, True),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked",
+                             "instance_name": "web2"}, False),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked"}, False),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_CREATE", "tags": ["mine"]}, True),
+        (token(tag="mine"), {"OP_ID": "OP_DISK_CREATE", "tags": []}, False),
+        (token(group="side"), {"OP_ID": "OP_DISK_CREATE", "nodes": ["node2"]}, True),
+        (token(group="side"), {"OP_ID": "OP_DISK_CREATE", "nodes": ["node1"]}, False),
+        (token(group="side"), {"OP_ID": "OP_DISK_CREATE"}, False),
+        (token(tag="mine"), {"OP_ID": "OP_TAGS_SET", "kind": "disk", "name": "loose"}, False),
     ],
 )  # fmt: skip
 def test_which_jobs_may_be_handed_in(master, identity, op, allowed):

@@ -1,0 +1,1 @@
+"""Operations on single disks, with or without an instance."""

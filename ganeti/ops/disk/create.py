@@ -1,0 +1,144 @@
+"""Make a disk that belongs to no instance.
+
+Until its parts are made it is in the configuration as *forthcoming*, so that whatever a crash
+leaves behind is on record and ``gnt-disk remove`` takes it away.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.disk import OpDiskCreate
+from ganeti.ops import checks
+from ganeti.ops.allocator import ask
+from ganeti.ops.allocator.request import NewInstance
+from ganeti.ops.disk import bearer, names
+from ganeti.ops.instance import disks, plan, space, sync
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.tags import target as tag_rules
+from ganeti.storage.registry import TEMPLATES
+
+_INVAL = errors.ErrorCode.INVAL
+
+
+class DiskCreate(Operation[OpDiskCreate, str]):
+    """Gives the uuid of the disk. It is in use nowhere afterwards."""
+
+    def locks(self) -> Needs:
+        ctx = self.ctx
+        self.uuid = str(uuid.uuid4())
+        self.template = self._template()
+        yield Need(LockLevel.DISK, (), new=[self.uuid])
+        named = self.op.node_uuids or self.op.nodes
+        if named and self.op.iallocator is not None:
+            raise errors.OpPrereqError("give either nodes or an allocator, not both", _INVAL)
+        if named or TEMPLATES.get(self.template).traits.shared:
+            self.nodes = self._named()
+            yield Need(LockLevel.NODE, sorted({n.uuid for n in self.nodes}), shared=True)
+            self.nodes = self._named()
+        else:
+            name = ask.chosen(
+                ctx, self.op.iallocator, "say where to make the disk with --node NAME"
+            )
+            yield Need(LockLevel.NODE, None, shared=True)
+            self.nodes = ask.place(ctx, name, self._described())
+        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
+
+    def _template(self) -> DiskTemplate:
+        template = plan.enabled_template(self.ctx, str(self.op.disk_template))
+        if template is DiskTemplate.DISKLESS:
+            raise errors.OpPrereqError("a disk cannot have the template diskless", _INVAL)
+        return template
+
+    def _named(self) -> list[Node]:
+        config = self.ctx.config
+        given = [config.node(name) for name in self.op.node_uuids or self.op.nodes]
+        return given or [bearer.anywhere(config, self.template)]
+
+    def _described(self) -> NewInstance:
+        """The disk for an allocator: the smallest instance of the policy, with this disk."""
+        item = self.op.disk
+        least = self.ctx.config.cluster.ipolicy["minmax"][0]["min"]
+        return NewInstance(
+            name=item.name or bearer.DIRECTORY,
+            template=str(self.template),
+            memory=int(least["memory-size"]),
+            vcpus=int(least["cpu-count"]),
+            spindle_use=int(least["spindle-use"]),
+            disks=[{"size": item.size or 0, "mode": str(item.mode or "rw"),
+                    "dev_type": str(self.template)}],
+            nics=[],
+            hypervisor=str(self.ctx.config.cluster.enabled_hypervisors[0]),
+            tags=self.op.tags,
+            nodes=TEMPLATES.get(self.template).traits.nodes_needed,
+        )  # fmt: skip
+
+    def check(self) -> None:
+        ctx, op = self.ctx, self.op
+        tag_rules.check(op.tags)
+        name = names.check(ctx.config, op.disk.name)
+        for node in self.nodes:
+            checks.usable_node(node, "for a new disk")
+        if op.disk.adopt is not None:
+            raise errors.OpPrereqError(
+                "what exists can only be adopted by a new instance (gnt-instance add)", _INVAL
+            )
+        if op.disk.dev_type not in (None, str(self.template)):
+            raise errors.OpPrereqError(
+                f"template {self.template} and dev_type {op.disk.dev_type} contradict each other",
+                _INVAL,
+            )
+        layout = plan.layout(
+            ctx,
+            bearer.DIRECTORY,
+            self.template,
+            [node.uuid for node in self.nodes],
+            file_driver=op.file_driver,
+            file_storage_dir=op.file_storage_dir,
+        )
+        disk = plan.disk(ctx, layout, 0, op.disk)
+        tags = tuple(sorted(set(op.tags)))
+        self.disk: Disk = base.replace(disk, uuid=self.uuid, name=name, tags=tags)
+        space.check(ctx, [self.disk], self.nodes[0].uuid, "a new disk")
+
+    def run(self) -> str:
+        ctx = self.ctx
+        self._reserve()
+        home = bearer.of(ctx.config, self.disk)
+        disks.create(ctx, home, [self.disk])
+        if disks.traits(self.disk).mirrored:
+            ctx.undo.callback(disks.shutdown, ctx, home, [self.disk])
+            if sync.wait(ctx, home, [self.disk]) is sync.Outcome.DEGRADED:
+                raise errors.OpExecError("the new disk is degraded, so it is removed again")
+            disks.shutdown(ctx, home, [self.disk])
+
+        def edit(draft: Draft) -> None:
+            draft.update(self.disk, forthcoming=None)
+
+        ctx.store.change("disk-ready", ctx.author, edit)
+        ctx.undo.pop_all()
+        ctx.locks.keep(ctx.job.job_id, LockLevel.DISK, [self.uuid])
+        return self.disk.uuid
+
+    def _reserve(self) -> None:
+        """Put the disk into the configuration as forthcoming; undone on failure."""
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> Disk:
+            names.check(draft.config, self.disk.name)
+            disk = draft.number_disk(self.disk)
+            draft.add_disk(base.replace(disk, forthcoming=True))
+            return disk
+
+        def undo(draft: Draft) -> None:
+            draft.remove_disk(self.disk)
+
+        self.disk = ctx.store.change("disk-add", ctx.author, edit)
+        ctx.undo.callback(ctx.store.change, "disk-add-undone", ctx.author, undo)

@@ -1,0 +1,39 @@
+"""Names of disks: what one may look like, and that no other disk has it."""
+
+from __future__ import annotations
+
+import re
+
+from ganeti import errors
+from ganeti.model.config import Config
+
+_NAME = re.compile(r"[\w.+@-]{1,128}\Z")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_INDEX = re.compile(r"-?[0-9]+\Z")
+
+#: Stands for no name.
+NONE = "none"
+
+
+def check(config: Config, name: str | None, *, besides: str = "") -> str | None:
+    """The name to record, None for none; ``besides`` is the uuid of the disk that gets it.
+
+    Raises:
+        OpPrereqError: it cannot be told from an index or a uuid, or another disk has it.
+    """
+    if name is None or name == NONE:
+        return None
+    if not _NAME.match(name) or _UUID.match(name) or _INDEX.match(name):
+        raise errors.OpPrereqError(
+            f"'{name[:140]}' cannot be the name of a disk: up to 128 letters, digits and any of"
+            " _ . + @ - are allowed, but neither a number nor a uuid",
+            errors.ErrorCode.INVAL,
+        )
+    for disk in config.disks.values():
+        if disk.name == name and disk.uuid != besides:
+            owner = config.owner(disk.uuid)
+            where = f" of instance {owner.name}" if owner else ""
+            raise errors.OpPrereqError(
+                f"disk {disk.uuid}{where} is called '{name}' already", errors.ErrorCode.EXISTS
+            )
+    return name

@@ -1,0 +1,66 @@
+"""Destroy a disk that belongs to no instance."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.disk import OpDiskRemove
+from ganeti.ops import locks
+from ganeti.ops.disk import bearer
+from ganeti.ops.instance import disks
+from ganeti.ops.operation import Needs, Operation
+
+
+class DiskRemove(Operation[OpDiskRemove, None]):
+    """Also takes away what an interrupted creation left. What is gone already is no failure."""
+
+    def locks(self) -> Needs:
+        ctx = self.ctx
+        self.disk = yield from locks.disk(ctx, self.op.disk_name, forthcoming=True)
+        self.nodes = bearer.seats(ctx.config, self.disk)
+        uuids = sorted(node.uuid for node in self.nodes)
+        yield Need(LockLevel.NODE, uuids, shared=True)
+        yield Need(LockLevel.NODE_RES, uuids)
+
+    def check(self) -> None:
+        config = self.ctx.config
+        owner = config.owner(self.disk.uuid)
+        if owner is not None:
+            index = owner.disks.index(self.disk.uuid)
+            raise errors.OpPrereqError(
+                f"disk '{self.op.disk_name}' is disk {index} of instance {owner.name}; detach it"
+                f" first, or use gnt-instance modify --disk {index}:remove {owner.name}",
+                errors.ErrorCode.STATE,
+            )
+        self.nodes = bearer.seats(config, self.disk)
+        for node in self.nodes:
+            if node.offline and not self.op.ignore_failures:
+                raise errors.OpPrereqError(
+                    f"node {node.name} is marked offline; what it holds of the disk would stay"
+                    " there (--ignore-failures forgets the disk all the same)",
+                    errors.ErrorCode.STATE,
+                )
+
+    def run(self) -> None:
+        ctx, disk = self.ctx, self.disk
+        home = bearer.of(ctx.config, disk)
+        if disks.traits(disk).mirrored:
+            disks.shutdown(ctx, home, [disk])
+        failures = disks.remove(ctx, [disk], home.primary_node)
+        if failures and not self.op.ignore_failures:
+            raise errors.OpExecError(
+                f"disk {bearer.title(disk)} could not be removed and is still known:"
+                f" {'; '.join(failures)}"
+            )
+        for failure in failures:
+            ctx.warn(f"left over: {failure}")
+        for node in self.nodes:
+            if not node.offline:
+                disks.remove_directories(ctx, node, [disk])
+
+        def edit(draft: Draft) -> None:
+            draft.remove_disk(disk)
+
+        ctx.store.change("disk-remove", ctx.author, edit)
