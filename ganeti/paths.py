@@ -35,6 +35,10 @@ class Paths:
         root = str(self.root)
         return path if path.startswith(f"{root}/") else f"{root}{path}"
 
+    def common(self, path: Path) -> str:
+        """Inverse of :meth:`local`: what the whole cluster calls a path of this node."""
+        return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
+
     # data: survives a reboot
     @property
     def data(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ganeti.model.config import Config
@@ -13,11 +13,25 @@ from ganeti.model.names import DiskTemplate
 
 @dataclass(frozen=True)
 class Expected:
-    """A volume of an instance's disk; ``size`` in MiB."""
+    """A volume of a disk; ``size`` in MiB."""
 
-    instance: Instance
+    #: None: the disk belongs to no instance
+    instance: Instance | None
     disk: Disk
     size: int
+
+    @property
+    def whose(self) -> str:
+        """Name of the instance or uuid of the disk, with the word for it."""
+        if self.instance is None:
+            return f"disk {self.disk.uuid}"
+        return f"instance {self.instance.name}"
+
+    @property
+    def forthcoming(self) -> bool:
+        """Whether it is only promised so far."""
+        promised = self.disk.forthcoming or (self.instance and self.instance.forthcoming)
+        return bool(promised)
 
 
 def of_disk(disk: Disk) -> list[Disk]:
@@ -33,18 +47,20 @@ def name(volume: Disk) -> str:
     return f"{group}/{own}"
 
 
-def expected(config: Config, instances: Iterable[Instance]) -> dict[str, dict[str, Expected]]:
+def expected(config: Config) -> dict[str, dict[str, Expected]]:
     """Node uuid -> ``group/volume`` -> what it is there for.
 
     Volumes of forthcoming instances count: their creation may be under way.
     """
+    owners: dict[str, Instance] = {
+        uuid: item for item in config.instances.values() for uuid in item.disks
+    }
     found: dict[str, dict[str, Expected]] = {}
-    for instance in instances:
-        for disk in config.disks_of(instance):
-            for volume in of_disk(disk):
-                for node in disk.nodes:
-                    here = found.setdefault(node, {})
-                    here[name(volume)] = Expected(instance, disk, volume.size)
+    for disk in config.disks.values():
+        for volume in of_disk(disk):
+            for node in disk.nodes:
+                here = found.setdefault(node, {})
+                here[name(volume)] = Expected(owners.get(disk.uuid), disk, volume.size)
     return found
 
 

@@ -25,7 +25,7 @@ from ganeti.node.storage import Storage
 from ganeti.node.system import System
 from ganeti.rpc.calls import Json
 from ganeti.rpc.wire import encode
-from ganeti.storage import file_paths
+from ganeti.storage import file, file_paths
 from ganeti.storage.drbd import host
 
 #: Checks for parts that this version does not have.
@@ -63,6 +63,7 @@ class Verifier:
             "drbd-list": lambda _arg, _hv: host.minors(context.paths),
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
+            "file-disks": lambda _arg, _hv: file.found(disks.environment()),
             "file-storage-path": self._storage_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
             "gluster-storage-path": self._mount_point,

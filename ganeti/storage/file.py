@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -23,6 +25,8 @@ from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 MIB = 1024 * 1024
 #: Only the daemon and the hypervisor it starts may read a guest's data.
 FILE_MODE = 0o600
+#: Files that :meth:`FileDevice.plan` has named.
+_PLANNED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.file\.disk[0-9]+")
 #: Another disk of the instance may remove the directory as empty before this one is in it.
 _CREATE_ATTEMPTS = 5
 
@@ -282,3 +286,18 @@ def _kind(mode: int) -> str:
         if test(mode):
             return name
     return "special file"
+
+
+def found(env: Environment) -> list[str]:
+    """Files below the allowed directories that carry names of disks, as the cluster calls them.
+
+    Links to directories are not followed. Blocks for a walk through all of them.
+    """
+    roots = {os.path.realpath(root): root for root in env.file_roots}
+    return sorted(
+        env.paths.common(root / Path(directory, name).relative_to(real))
+        for real, root in roots.items()
+        for directory, _below, names in os.walk(real)
+        for name in names
+        if _PLANNED.fullmatch(name)
+    )

@@ -13,15 +13,15 @@ from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks
-from ganeti.ops.cluster import verify_mirrors, verify_storage
+from ganeti.ops.cluster import verify_files, verify_mirrors, verify_storage
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
 T = TypeVar("T")
-#: A disk on a node, and whose it is.
-Place = tuple[Node, Instance, Disk]
+#: A disk on a node, and whose it is; None for one of its own.
+Place = tuple[Node, Instance | None, Disk]
 
 
 class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
@@ -57,6 +57,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         verify_mirrors.versions(report, online, found)
         verify_storage.group_sizes(report, config, self.group.name, online, found)
         verify_storage.logical(report, config, ctx.config, online, found)
+        verify_files.orphans(report, config, ctx.config, online, found)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
@@ -65,7 +66,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         self._unfinished(config, report, online)
         self._orphans(config, report, running)
         report.section("Verifying disks")
-        self._disks(config, report, online)
+        self._disks(config, report, online, found)
         self._hooks(report, online)
         report.section("Other Notes")
         offline = len(nodes) - len(online)
@@ -86,6 +87,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             ],
             "client-cert": None,
             **verify_storage.checks(config, nodes),
+            **verify_files.checks(config),
             **verify_mirrors.checks(config),
         }
         return self.ctx.rpc.many(
@@ -210,33 +212,38 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
 
     # disks -------------------------------------------------------------------------------
 
-    def _disks(self, config: Config, report: Report, nodes: list[Node]) -> None:
+    def _disks(
+        self,
+        config: Config,
+        report: Report,
+        nodes: list[Node],
+        answers: Mapping[str, Mapping[str, Any]],
+    ) -> None:
         """Every disk must be there, with the size that is recorded and with all its copies."""
-        everywhere = [
-            (node, instance, disk)
-            for instance in config.instances.values()
-            if not instance.forthcoming
-            for disk in config.disks_of(instance)
-            for node in nodes
-            if node.uuid in disk.nodes
-        ]
+        everywhere = _places(config, nodes)
         # The list of volumes tells more of plain disks.
         measured = [place for place in everywhere if place[2].dev_type is not DiskTemplate.PLAIN]
-        for (node, instance, disk), found in self._ask_about(
+        for (node, owner, disk), found in self._ask_about(
             config, report, measured, NodeCalls.blockdev_getdimensions
         ):
-            where = f"{disk.iv_name} on node {node.name}"
+            kind, name, where = _subject(owner, disk)
+            where = f"{where} on node {node.name}"
             if found is None:
-                text = f"{where} is missing"
-                report.error("EINSTANCEMISSINGDISK", "instance", instance.name, text)
+                remedy = verify_files.remedy(disk, owner, answers.get(node.uuid, {}))
+                report.error("EINSTANCEMISSINGDISK", kind, name, f"{where} is missing: {remedy}")
             elif found[0] < disk.size * 1024 * 1024:
                 text = f"{where} has {found[0] // 1048576} MiB instead of {disk.size} MiB"
-                report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
-        mirrored = [place for place in everywhere if verify_mirrors.is_looked_at(*place[1:])]
-        for (node, instance, disk), state in self._ask_about(
+                report.error("EINSTANCEFAULTYDISK", kind, name, text)
+        mirrored = [
+            place
+            for place in everywhere
+            if place[1] is not None and verify_mirrors.is_looked_at(place[1], place[2])
+        ]
+        for (node, owner, disk), state in self._ask_about(
             config, report, mirrored, NodeCalls.blockdev_getmirrorstatus_multi
         ):
-            verify_mirrors.state(report, node, instance, disk, state)
+            if owner is not None:
+                verify_mirrors.state(report, node, owner, disk, state)
 
     def _ask_about(
         self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]
@@ -276,6 +283,33 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 if code == hooks.FAILED:
                     text = f"script {script} failed: {output}"
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
+
+
+def _places(config: Config, nodes: list[Node]) -> list[Place]:
+    """Disks that should exist, on each of the nodes that should have them.
+
+    One in a file that all nodes reach is looked at where it is used, or on the first node.
+    """
+    owners: dict[str, Instance] = {
+        uuid: item for item in config.instances.values() for uuid in item.disks
+    }
+    found: list[Place] = []
+    for disk in config.disks.values():
+        owner = owners.get(disk.uuid)
+        if disk.forthcoming or (owner is not None and owner.forthcoming):
+            continue
+        homes = set(disk.nodes)
+        if disk.dev_type is DiskTemplate.SHAREDFILE and nodes:
+            homes = {nodes[0].uuid if owner is None else owner.primary_node}
+        found += [(node, owner, disk) for node in nodes if node.uuid in homes]
+    return found
+
+
+def _subject(owner: Instance | None, disk: Disk) -> tuple[str, str, str]:
+    """Kind and name of what a finding is about, and the disk's name within it."""
+    if owner is None:
+        return "disk", disk.uuid, disk.name or "it"
+    return "instance", owner.name, disk.iv_name
 
 
 def _table(value: Any) -> dict[str, Any]:

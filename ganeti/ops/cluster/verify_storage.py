@@ -12,6 +12,7 @@ from ganeti.config import parameters, volumes
 from ganeti.config.volumes import Expected
 from ganeti.model.config import Config
 from ganeti.model.node import Node
+from ganeti.ops.cluster import verify_files
 from ganeti.ops.cluster.report import Report
 
 #: Share by which physical volumes may differ where disks get whole ones.
@@ -101,8 +102,8 @@ def logical(
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
     removes meanwhile is no finding.
     """
-    should = volumes.expected(config, config.instances.values())
-    later = volumes.expected(now, now.instances.values())
+    should = volumes.expected(config)
+    later = volumes.expected(now)
     reserved = [re.compile(f"(?:{text})\\Z") for text in config.cluster.reserved_lvs]
     for item in nodes:
         found = answers.get(item.uuid, {}).get("lvlist")
@@ -113,7 +114,7 @@ def logical(
             continue
         expected, still = should.get(item.uuid, {}), later.get(item.uuid, {})
         for name, wanted in expected.items():
-            if not wanted.instance.forthcoming and name in still:
+            if not wanted.forthcoming and name in still:
                 _volume(report, item, name, wanted, found.get(name))
         for name in sorted(set(found) - set(expected) - set(still)):
             if not any(pattern.match(name) for pattern in reserved):
@@ -121,17 +122,19 @@ def logical(
 
 
 def _volume(report: Report, item: Node, name: str, wanted: Expected, found: Any) -> None:
-    where = f"volume {name} of {wanted.disk.iv_name} on node {item.name}"
-    instance = wanted.instance.name
+    owner = wanted.instance
+    kind, subject = ("disk", wanted.disk.uuid) if owner is None else ("instance", owner.name)
+    where = f"volume {name} of {wanted.disk.iv_name or 'it'} on node {item.name}"
     if found is None:
-        report.error("EINSTANCEMISSINGDISK", "instance", instance, f"{where} is missing")
+        remedy = verify_files.remedy(wanted.disk, owner, {})
+        report.error("EINSTANCEMISSINGDISK", kind, subject, f"{where} is missing: {remedy}")
         return
     size, inactive, _online = found
     if float(size) < wanted.size:
         text = f"{where} has {float(size):.0f} MiB instead of {wanted.size} MiB"
-        report.error("EINSTANCEFAULTYDISK", "instance", instance, text)
-    elif inactive and wanted.instance.disks_active:
-        report.error("EINSTANCEFAULTYDISK", "instance", instance, f"{where} is not active")
+        report.error("EINSTANCEFAULTYDISK", kind, subject, text)
+    elif inactive and owner is not None and owner.disks_active:
+        report.error("EINSTANCEFAULTYDISK", kind, subject, f"{where} is not active")
 
 
 def _has_volumes(config: Config) -> bool:

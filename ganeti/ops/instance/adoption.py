@@ -95,7 +95,7 @@ def _volumes(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     groups = sorted({name.partition("/")[0] for name in names})
     found = ctx.rpc.one(node, NodeCalls.lv_list, groups)
     config = ctx.config
-    owned = volumes.expected(config, config.instances.values()).get(node.uuid, {})
+    owned = volumes.expected(config).get(node.uuid, {})
     sizes: list[int] = []
     for name in names:
         if name not in found:
@@ -104,7 +104,7 @@ def _volumes(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
             )
         if name in owned:
             raise errors.OpPrereqError(
-                f"logical volume {name} belongs to instance {owned[name].instance.name}",
+                f"logical volume {name} belongs to {owned[name].whose}",
                 errors.ErrorCode.STATE,
             )
         size, _inactive, in_use = found[name]

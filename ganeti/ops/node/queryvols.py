@@ -26,7 +26,7 @@ class NodeQueryvols(Operation[OpNodeQueryvols, list[list[str]]]):
 
     def run(self) -> list[list[str]]:
         ctx = self.ctx
-        expected = volumes.expected(ctx.config, ctx.config.instances.values())
+        expected = volumes.expected(ctx.config)
         rows: list[list[str]] = []
         for uuid, answer in ctx.rpc.many(self.nodes, NodeCalls.node_volumes).items():
             if answer.error is not None:
@@ -40,7 +40,7 @@ class NodeQueryvols(Operation[OpNodeQueryvols, list[list[str]]]):
                     "vg": item["vg"],
                     "name": item["name"],
                     "size": int(float(item["size"])),
-                    "instance": owner.instance.name if owner else "-",
+                    "instance": owner.instance.name if owner and owner.instance else "-",
                 }
                 rows.append([str(values[field]) for field in self.op.output_fields])
         return rows

@@ -1,0 +1,115 @@
+"""The master dies at every step of an operation on disks: nothing is lost, nothing goes unnamed.
+
+A step is a call to a node or a change of the configuration. The next master finds configuration and
+nodes in agreement, or ``gnt-cluster verify`` names what differs and the command that repairs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from one_process import MasterDied, OneProcess
+
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.enums import DdmFull, InstCreateMode
+from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
+from ganeti.opcodes.instance_move import OpInstanceMove
+
+WEB, DB = "web.example.com", "db.example.com"
+#: More steps than any of the operations has.
+ENOUGH = 200
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tree of a cluster: two instances with file disks on node2; one disk is detached."""
+    root = tmp_path_factory.mktemp("begun") / "cluster"
+    cluster = OneProcess(root)
+    for name in (WEB, DB):
+        cluster.run(
+            OpInstanceCreate(
+                instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=False,
+                disks=[DiskParams(size=1), DiskParams(size=2)], nics=[],
+                disk_template=DiskTemplate.FILE, pnode="node2.example.com",
+            )
+        )  # fmt: skip
+        for uuid in cluster.instance(name).disks:
+            cluster.mark(uuid)
+    cluster.run(_modify(DB, DiskChange(DdmFull.DETACH, 1, DiskParams(name="data"))))
+    assert cluster.verify() == []
+    cluster.close()
+    return root
+
+
+def _modify(name: str, change: DiskChange) -> OpInstanceSetParams:
+    return OpInstanceSetParams(instance_name=name, disks=[change])
+
+
+def _attach(cluster: OneProcess) -> OpCode:
+    used = {uuid for item in cluster.config.instances.values() for uuid in item.disks}
+    [free] = set(cluster.config.disks) - used
+    return _modify(WEB, DiskChange(DdmFull.ATTACH, 0, DiskParams(ext={"uuid": free})))
+
+
+OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
+    "attach": _attach,
+    "detach": lambda _c: _modify(WEB, DiskChange(DdmFull.DETACH, 0, DiskParams())),
+    "add": lambda _c: _modify(WEB, DiskChange(DdmFull.ADD, 0, DiskParams(size=1))),
+    "remove": lambda _c: _modify(WEB, DiskChange(DdmFull.REMOVE, 0, DiskParams())),
+    "convert": lambda _c: OpInstanceSetParams(
+        instance_name=WEB, disk_template=DiskTemplate.SHAREDFILE
+    ),
+    "grow": lambda _c: OpInstanceGrowDisk(instance_name=WEB, disk=0, amount=1),
+    "move": lambda _c: OpInstanceMove(instance_name=WEB, target_node="node3.example.com"),
+    "remove instance": lambda _c: OpInstanceRemove(instance_name=WEB),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_the_master_dies_at_every_step(
+    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    # Durability has tests of its own; here it only takes time.
+    monkeypatch.setattr("os.fsync", lambda _fd: None)
+    for number in range(ENOUGH):
+        shutil.copytree(begun, tmp_path / str(number), symlinks=True)
+        cluster = OneProcess(tmp_path / str(number))
+        try:
+            if _run_until(cluster, OPERATIONS[name](cluster), number):
+                assert number > 5
+                return
+            _inspect(cluster, f"{name}: dead after {cluster.steps[-1]}")
+        finally:
+            cluster.close()
+    pytest.fail("the operation never ended")
+
+
+def _run_until(cluster: OneProcess, op: OpCode, number: int) -> bool:
+    """Whether the operation ends before the master dies."""
+    cluster.dies_at = len(cluster.steps) + number
+    try:
+        cluster.run(op)
+    except MasterDied:
+        cluster.new_master()
+        return False
+    return True
+
+
+def _inspect(cluster: OneProcess, when: str) -> None:
+    assert cluster.problems == [], when
+    assert cluster.held_locks() == [], when
+    known = {uuid: cluster.image(uuid) for uuid in cluster.config.disks}
+    reported = "\n".join(cluster.verify())
+    for uuid, path in known.items():
+        if not path.exists():
+            assert uuid in reported or path.name in reported, (when, reported)
+    for path in cluster.images():
+        if path.resolve() not in [each.resolve() for each in known.values()]:
+            assert path.name in reported, (when, path, reported)

@@ -1,0 +1,259 @@
+"""Disks and instances through any series of operations, against a reference model.
+
+After each step the configuration is sound, no lock is left, every disk has the place, size and
+content that the model knows, and no file of a disk is anywhere else.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from one_process import OneProcess
+
+from ganeti import errors
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.enums import DdmFull, InstCreateMode
+from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
+from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMove
+
+
+@dataclass
+class ModelDisk:
+    size: int
+    kind: str
+    #: number of the node, 0 for a disk of all nodes
+    node: int
+
+
+@dataclass
+class ModelInstance:
+    node: int
+    disks: list[str] = field(default_factory=list)
+
+
+class DiskMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._directory = tempfile.TemporaryDirectory()
+        self.cluster = OneProcess(Path(self._directory.name) / "cluster")
+        self.instances: dict[str, ModelInstance] = {}
+        self.disks: dict[str, ModelDisk] = {}
+        self.new_names = (f"i{number}.example.com" for number in range(1, 1000))
+
+    def teardown(self) -> None:
+        self.cluster.close()
+        self._directory.cleanup()
+
+    # helpers -----------------------------------------------------------------------------
+
+    @property
+    def free(self) -> list[str]:
+        used = {uuid for item in self.instances.values() for uuid in item.disks}
+        return sorted(set(self.disks) - used)
+
+    def an_instance(self, data: st.DataObject) -> tuple[str, ModelInstance]:
+        name = data.draw(st.sampled_from(sorted(self.instances)), label="instance")
+        return name, self.instances[name]
+
+    def kinds(self, item: ModelInstance) -> set[str]:
+        return {self.disks[uuid].kind for uuid in item.disks}
+
+    def modify(self, name: str, *changes: DiskChange, **more: Any) -> None:
+        self.cluster.run(
+            OpInstanceSetParams(instance_name=name, disks=list(changes), **more)
+        )
+
+    def refused(self, *args: Any, **kwargs: Any) -> None:
+        with pytest.raises(errors.OpPrereqError):
+            self.modify(*args, **kwargs)
+
+    def learn(self, name: str, index: int, size: int, kind: str, node: int) -> None:
+        """Take a new disk into the model, and write on it."""
+        uuid = self.cluster.instance(name).disks[index]
+        assert uuid not in self.disks
+        self.disks[uuid] = ModelDisk(size, kind, 0 if kind == "sharedfile" else node)
+        self.instances[name].disks.insert(index, uuid)
+        self.cluster.mark(uuid)
+
+    # rules -------------------------------------------------------------------------------
+
+    @precondition(lambda self: len(self.instances) < 4)
+    @rule(
+        kind=st.sampled_from(["file", "sharedfile"]),
+        sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+        node=st.integers(1, 3),
+    )
+    def add(self, kind: str, sizes: list[int], node: int) -> None:
+        name = next(self.new_names)
+        self.cluster.run(
+            OpInstanceCreate(
+                instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=False,
+                disks=[DiskParams(size=size) for size in sizes], nics=[],
+                disk_template=DiskTemplate(kind), pnode=f"node{node}.example.com",
+            )
+        )  # fmt: skip
+        self.instances[name] = ModelInstance(node)
+        for index, size in enumerate(sizes):
+            self.learn(name, index, size, kind, node)
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data(), size=st.integers(1, 6))
+    def add_disk(self, data: st.DataObject, size: int) -> None:
+        name, item = self.an_instance(data)
+        index = data.draw(st.integers(0, len(item.disks)), label="index")
+        change = DiskChange(DdmFull.ADD, index, DiskParams(size=size))
+        if len(self.kinds(item)) != 1:
+            self.refused(name, change)
+            return
+        self.modify(name, change)
+        self.learn(name, index, size, *self.kinds(item), item.node)
+
+    @precondition(lambda self: any(item.disks for item in self.instances.values()))
+    @rule(data=st.data(), action=st.sampled_from([DdmFull.DETACH, DdmFull.REMOVE]))
+    def take(self, data: st.DataObject, action: DdmFull) -> None:
+        name, item = self.an_instance(data)
+        if not item.disks:
+            return
+        index = data.draw(st.integers(0, len(item.disks) - 1), label="index")
+        by = data.draw(st.sampled_from([index, item.disks[index]]), label="named by")
+        self.modify(name, DiskChange(action, by, DiskParams()))
+        uuid = item.disks.pop(index)
+        if action is DdmFull.REMOVE:
+            del self.disks[uuid]
+
+    @precondition(lambda self: self.instances and self.disks)
+    @rule(data=st.data())
+    def attach(self, data: st.DataObject) -> None:
+        """Any disk, one that is in use as well."""
+        name, item = self.an_instance(data)
+        uuid = data.draw(st.sampled_from(self.free or sorted(self.disks)), label="disk")
+        index = data.draw(st.integers(0, len(item.disks)), label="index")
+        change = DiskChange(DdmFull.ATTACH, index, DiskParams(ext={"uuid": uuid}))
+        if uuid not in self.free or self.disks[uuid].node not in (0, item.node):
+            self.refused(name, change)
+            return
+        self.modify(name, change)
+        item.disks.insert(index, uuid)
+
+    @precondition(lambda self: any(item.disks for item in self.instances.values()))
+    @rule(data=st.data(), amount=st.integers(1, 4))
+    def grow(self, data: st.DataObject, amount: int) -> None:
+        name, item = self.an_instance(data)
+        if not item.disks:
+            return
+        index = data.draw(st.integers(0, len(item.disks) - 1), label="index")
+        self.cluster.run(OpInstanceGrowDisk(instance_name=name, disk=index, amount=amount))
+        self.disks[item.disks[index]].size += amount
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data(), kind=st.sampled_from(["file", "sharedfile"]))
+    def convert(self, data: st.DataObject, kind: str) -> None:
+        name, item = self.an_instance(data)
+        if not item.disks or self.kinds(item) == {kind}:
+            self.refused(name, disk_template=DiskTemplate(kind))
+            return
+        self.modify(name, disk_template=DiskTemplate(kind))
+        for uuid in item.disks:
+            self.disks[uuid].kind = kind
+            self.disks[uuid].node = 0 if kind == "sharedfile" else item.node
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data(), node=st.integers(1, 3))
+    def move(self, data: st.DataObject, node: int) -> None:
+        name, item = self.an_instance(data)
+        op = OpInstanceMove(instance_name=name, target_node=f"node{node}.example.com")
+        if node == item.node or self.kinds(item) != {"file"}:
+            with pytest.raises(errors.OpPrereqError):
+                self.cluster.run(op)
+            return
+        self.cluster.run(op)
+        item.node = node
+        for uuid in item.disks:
+            self.disks[uuid].node = node
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data(), node=st.integers(1, 3))
+    def fail_over(self, data: st.DataObject, node: int) -> None:
+        name, item = self.an_instance(data)
+        op = OpInstanceFailover(instance_name=name, target_node=f"node{node}.example.com")
+        if node == item.node or self.kinds(item) != {"sharedfile"}:
+            with pytest.raises(errors.OpPrereqError):
+                self.cluster.run(op)
+            return
+        self.cluster.run(op)
+        item.node = node
+
+    @precondition(lambda self: self.instances)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        name, item = self.an_instance(data)
+        self.cluster.run(OpInstanceRemove(instance_name=name))
+        for uuid in item.disks:
+            del self.disks[uuid]
+        del self.instances[name]
+
+    @rule()
+    def master_begins_again(self) -> None:
+        self.cluster.new_master()
+
+    # what always holds -------------------------------------------------------------------
+
+    @invariant()
+    def configuration_is_sound(self) -> None:
+        assert self.cluster.problems == []
+        assert self.cluster.held_locks() == []
+
+    @invariant()
+    def all_is_as_the_model_says(self) -> None:
+        config = self.cluster.config
+        found = {item.name: list(item.disks) for item in config.instances.values()}
+        assert found == {name: item.disks for name, item in self.instances.items()}
+        assert {uuid: (d.size, str(d.dev_type)) for uuid, d in config.disks.items()} == {
+            uuid: (disk.size, disk.kind) for uuid, disk in self.disks.items()
+        }
+        for name, item in self.instances.items():
+            instance = self.cluster.instance(name)
+            assert instance.primary_node == self.cluster.node(item.node).uuid
+            names = [config.disks[uuid].iv_name for uuid in item.disks]
+            assert names == [f"disk/{index}" for index in range(len(names))]
+
+    @invariant()
+    def content_is_where_it_belongs(self) -> None:
+        expected = []
+        for uuid, disk in self.disks.items():
+            place = self.cluster.image(uuid)
+            assert place.stat().st_size == disk.size * 1024 * 1024
+            assert self.cluster.marked(uuid)
+            if disk.node:
+                assert place.is_relative_to(self.cluster.paths[f"node{disk.node}"].root)
+            expected.append(place.resolve())
+        assert [path.resolve() for path in self.cluster.images()] == sorted(expected)
+
+
+def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Durability has tests of its own; here it only takes time.
+    monkeypatch.setattr("os.fsync", lambda _fd: None)
+    run_state_machine_as_test(
+        DiskMachine,
+        settings=settings(
+            max_examples=25, stateful_step_count=25, deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate, Phase.shrink],
+        ),
+    )  # fmt: skip

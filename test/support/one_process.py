@@ -1,0 +1,328 @@
+"""A whole cluster in one process: for tests that look at every state between two steps.
+
+Configuration store, locks, operations, node handlers, file disks and the fake hypervisor are real,
+each node below a root of its own. Only the wire is replaced: a call is encoded, decoded and made at
+once, in the caller's thread. On the way a test can end the master, which makes no call and no
+change after that; :meth:`OneProcess.new_master` is the next one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM
+from ganeti.bootstrap import defaults, init
+from ganeti.bootstrap.settings import InitSettings
+from ganeti.config import ssconf, verify
+from ganeti.config.changes import Author, Draft
+from ganeti.config.reservations import Reservations
+from ganeti.config.store import Store, write_checkpoint
+from ganeti.jobs.execution import Need
+from ganeti.locking.manager import LockManager, State
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.names import BGL, LockLevel
+from ganeti.model.node import Node
+from ganeti.net import certs
+from ganeti.node.context import NodeContext
+from ganeti.node.handlers import Node as Handlers
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
+from ganeti.ops.operation import Context
+from ganeti.ops.runner import Runner
+from ganeti.paths import Paths
+from ganeti.rpc import objects, wire
+from ganeti.rpc.client import Answer
+
+#: Directory of the OS definitions that come with the project.
+OS_DIR = Path(__file__).parents[2] / "os"
+#: Content of a disk's first bytes, by which it is known again.
+MARK = 32
+
+
+class MasterDied(BaseException):
+    """Ends an operation as a kill does: nothing of it happens any more."""
+
+
+class _Store(Store):
+    """The real store; each change is a step at which the master can die."""
+
+    step: Callable[[str], None] = staticmethod(lambda _what: None)
+
+    def change(self, name: str, author: Author, edit: Callable[[Draft], Any]) -> Any:
+        self.step(f"before change {name}")
+        result = super().change(name, author, edit)
+        self.step(f"after change {name}")
+        return result
+
+
+class OneProcess:
+    """The cluster ``c.example.com`` with nodes ``node1`` (the master) to ``node<count>``.
+
+    It is made below ``root``, or goes on there: the tree of one that was closed may be copied.
+    """
+
+    def __init__(self, root: Path, count: int = 3, **settings: Any) -> None:
+        self.root = root
+        self.steps: list[str] = []
+        #: number of the step at which the master dies; None: never
+        self.dies_at: int | None = None
+        self.dead = False
+        self.log: list[str] = []
+        self._jobs = itertools.count(1)
+        self._runs = itertools.count(1)
+        self.epoch = 1
+        #: by short name
+        self.paths = {f"node{n}": Paths(root / f"node{n}") for n in range(1, count + 1)}
+        if not root.exists():
+            write_checkpoint(self._set_up(settings), self.paths["node1"])
+        self._open()
+        self.handlers = {
+            node.uuid: Handlers(NodeContext(self._at(node), node.name))
+            for node in self.config.nodes.values()
+        }
+
+    # making it ---------------------------------------------------------------------------
+
+    def _set_up(self, settings: dict[str, Any]) -> Config:
+        authority = certs.create_ca("c.example.com")
+        shared = self.root / "shared"
+        shared.mkdir(parents=True)
+        for number, (short, where) in enumerate(self.paths.items(), 1):
+            init.make_directories(where)
+            host, address = f"{short}.example.com", f"127.0.0.{number}"
+            certs.write_authority(authority, where.ca_key, where.ca_cert)
+            certs.write(where.server_cert, certs.issue_server(authority, host, [address]))
+            certs.write(where.client_cert, certs.issue_client(authority, host, [address]))
+            where.file_storage.mkdir(parents=True)
+            where.file_storage.chmod(0o750)
+            where.shared_file_storage.symlink_to(Path("../../../shared"))
+            definitions = where.os_search_path[0]
+            definitions.parent.mkdir(parents=True, exist_ok=True)
+            definitions.symlink_to(OS_DIR)
+        return self._configuration(settings)
+
+    def _configuration(self, settings: dict[str, Any]) -> Config:
+        data = defaults.configuration(
+            InitSettings(
+                cluster_name="c.example.com",
+                enabled_hypervisors=["fake"],
+                enabled_disk_templates=["file", "sharedfile", "diskless"],
+                ipolicy=settings.pop("ipolicy", _small()),
+                modify_etc_hosts=False,
+                **settings,
+            ),
+            host="node1.example.com", address="127.0.0.1", master_ip="127.0.0.254",
+            certificate_digest=certs.digest_of_file(self.paths["node1"].client_cert), now=1.0,
+        )  # fmt: skip
+        [master] = data.nodes.values()
+        nodes = {master.uuid: master}
+        for number in range(2, len(self.paths) + 1):
+            uuid = f"00000000-0000-4000-8000-{number:012}"
+            nodes[uuid] = Node(
+                uuid=uuid, name=f"node{number}.example.com", group=master.group,
+                primary_ip=f"127.0.0.{number}", secondary_ip=f"127.0.0.{number}",
+            )  # fmt: skip
+        config = Config(base.replace(data, nodes=nodes))
+        values = ssconf.values(config)
+        for where in self.paths.values():
+            init.write_ssconf(where, values)
+        return config
+
+    def _open(self) -> None:
+        self.store = _Store(self.paths["node1"])
+        self.store.step = self._step  # type: ignore[method-assign]
+        self.locks = LockManager([level.label for level in LockLevel])
+        self.reservations = Reservations()
+        config = self.store.current
+        self.locks.create(LockLevel.CLUSTER, [BGL])
+        self.locks.create(LockLevel.INSTANCE, [i.name for i in config.instances.values() if i.name])
+        self.locks.create(LockLevel.NODEGROUP, config.groups)
+        self.locks.create(LockLevel.NODE, config.nodes)
+        self.locks.create(LockLevel.NODE_RES, config.nodes)
+        self.locks.create(LockLevel.NETWORK, config.networks)
+
+    def new_master(self) -> None:
+        """The master daemon begins again from what is on its disk."""
+        self.store.close()
+        self.dead, self.dies_at = False, None
+        self.epoch += 1
+        self._open()
+
+    def close(self) -> None:
+        self.store.close()
+        for handler in self.handlers.values():
+            handler.stop()
+
+    # what operations work with -----------------------------------------------------------
+
+    def _step(self, what: str) -> None:
+        """Something that is seen outside of the master; it may not live to do it."""
+        if self.dead:
+            raise MasterDied
+        self.steps.append(what)
+        if self.dies_at is not None and len(self.steps) > self.dies_at:
+            self.dead = True
+            raise MasterDied
+
+    def _context(self, job: Any) -> Context:
+        me: Any = self
+        return Context(
+            job=job, store=self.store, rpc=me, locks=self.locks, reservations=self.reservations,
+            clock=SYSTEM, paths=self.paths["node1"], services=me,
+        )  # fmt: skip
+
+    def run_epoch(self) -> tuple[int, int]:
+        return self.epoch, next(self._runs)
+
+    def distribute_ssconf(self) -> list[str]:
+        return []
+
+    def within(self, _seconds: float) -> OneProcess:
+        return self
+
+    def sharing(self) -> OneProcess:
+        return self
+
+    def one(self, node: Node, method: Any, *args: Any) -> Any:
+        return self.many([node], method, *args)[node.uuid].get()
+
+    def many(self, nodes: Iterable[Node], method: Any, *args: Any) -> dict[str, Answer[Any]]:
+        return {node.uuid: self._ask(node, method, args) for node in nodes}
+
+    def each(
+        self, method: Any, arguments: Mapping[str, tuple[Node, tuple[Any, ...]]]
+    ) -> dict[str, Answer[Any]]:
+        return {uuid: self._ask(node, method, args) for uuid, (node, args) in arguments.items()}
+
+    def _ask(self, node: Node, method: Any, args: Sequence[Any]) -> Answer[Any]:
+        if node.offline:
+            error = errors.RpcError(f"node {node.name} is marked offline")
+            return Answer(node, error=error, offline=True)
+        spec = wire.specs()[method.__name__]
+        self._step(f"before {spec.name}")
+        body = jsonio.dumps_bytes(wire.encode(list(objects.localised(tuple(args), node.uuid))))
+        try:
+            made = getattr(self.handlers[node.uuid], spec.name)(
+                *wire.decode_args(spec, jsonio.loads(body))
+            )
+            answer = jsonio.loads(jsonio.dumps_bytes(wire.encode(made)))
+            found = Answer(node, wire.decode_result(spec, answer))
+        except errors.GanetiError as err:
+            found = Answer(node, error=err)
+        self._step(f"after {spec.name}")
+        return found
+
+    # what tests do -----------------------------------------------------------------------
+
+    def run(self, op: OpCode) -> Any:
+        """Run one job to its end; raises what it fails with. All its locks are free then."""
+        number = next(self._jobs)
+        job = SimpleNamespace(
+            job_id=number, priority=0, submitter=None, cancel_asked=threading.Event(),
+            log=lambda text, kind="message": self.log.append(str(text)),
+            submit=lambda jobs: [next(self._jobs) for _job in jobs],
+            stop_requested=lambda: False,
+        )  # fmt: skip
+        execution = Runner(self._context).start(op, job)  # type: ignore[arg-type]
+        try:
+            while (need := execution.advance()) is not None:
+                self._lock(number, need)
+            return execution.run()
+        finally:
+            execution.close()
+
+    def _lock(self, owner: int, need: Need) -> None:
+        if need.opportunistic:
+            self.locks.take_free(owner, need.level, need.names, shared=need.shared)
+            return
+        try:
+            request = self.locks.request(
+                owner, need.level, need.names, shared=need.shared, new=need.new,
+                on_done=lambda _request: None,
+            )  # fmt: skip
+        except errors.LockError as err:
+            code = errors.ErrorCode.NOTUNIQUE if need.new else errors.ErrorCode.NOENT
+            raise errors.OpPrereqError(errors.text(err), code) from err
+        assert request.state is State.GRANTED, "nobody else holds a lock"
+
+    def verify(self) -> list[str]:
+        """What ``gnt-cluster verify`` reports as errors, but for ports that nobody serves here."""
+        before = len(self.log)
+        self.run(OpClusterVerifyConfig())
+        for group in self.config.groups.values():
+            self.run(OpClusterVerifyGroup(group_name=group.name))
+        found = [line.strip() for line in self.log[before:] if "ERROR" in line]
+        return [line for line in found if "Connection refused" not in line]
+
+    # what tests look at ------------------------------------------------------------------
+
+    @property
+    def config(self) -> Config:
+        return self.store.current
+
+    @property
+    def problems(self) -> list[str]:
+        return verify.problems(self.config)
+
+    def instance(self, name: str) -> Instance:
+        return self.config.instance(name)
+
+    def node(self, number: int) -> Node:
+        return self.config.node(f"node{number}.example.com")
+
+    def _at(self, node: Node) -> Paths:
+        return self.paths[node.name.partition(".")[0]]
+
+    def image(self, disk_uuid: str) -> Path:
+        """The file of a disk, on the node that the configuration names."""
+        disk = self.config.disks[disk_uuid]
+        home = next((self.config.nodes[uuid] for uuid in disk.nodes), self.config.master)
+        return self._at(home).under(str(disk.logical_id[1]))
+
+    def mark(self, disk_uuid: str) -> None:
+        """Write something onto a disk by which its content is known again."""
+        with self.image(disk_uuid).open("r+b") as stream:
+            stream.write(disk_uuid.encode()[:MARK])
+
+    def marked(self, disk_uuid: str) -> bool:
+        """Whether the content is what :meth:`mark` has written."""
+        with self.image(disk_uuid).open("rb") as stream:
+            return stream.read(MARK) == disk_uuid.encode()[:MARK]
+
+    def images(self) -> list[Path]:
+        """All files of disks on all nodes, each shared one once."""
+        roots = [where.file_storage for where in self.paths.values()]
+        found = [path for root in [*roots, self.root / "shared"] for path in root.rglob("*")]
+        return sorted(path for path in found if path.is_file())
+
+    def running(self, name: str) -> list[str]:
+        """Short names of the nodes that run an instance."""
+        return [
+            short for short, where in self.paths.items() if (where.fake_hypervisor / name).exists()
+        ]
+
+    def held_locks(self) -> list[str]:
+        """Names of all locks that somebody holds or waits for."""
+        return [view.name for view in self.locks.snapshot() if view.mode or view.pending]
+
+
+def _small() -> dict[str, Any]:
+    """A policy that lets instances be tiny."""
+    least = {
+        "memory-size": 1, "cpu-count": 1, "disk-count": 0, "disk-size": 1, "nic-count": 0,
+        "spindle-use": 1,
+    }  # fmt: skip
+    most = {
+        "memory-size": 32768, "cpu-count": 8, "disk-count": 16, "disk-size": 1048576,
+        "nic-count": 8, "spindle-use": 12,
+    }  # fmt: skip
+    return {"minmax": [{"min": least, "max": most}]}
