@@ -143,6 +143,8 @@ class Program:
     name: str
     title: str
     modules: tuple[str, ...] = ()
+    #: whether runs are logged on this node; not for programs that must write nothing
+    audited: bool = True
     commands: dict[str, Command] = field(default_factory=dict)
 
     def command(

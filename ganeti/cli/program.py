@@ -80,8 +80,9 @@ def _run_command(program: Program, command: Command, words: list[str]) -> int:
         notices.say(f"Error: {problem}")
         notices.say(_usage_line(program, command))
         return constants.EXIT_FAILURE
-    audit.record(program.name, command, words)
-    return _execute(Call(program.name, command.name, opts, args), command)
+    if program.audited:
+        audit.record(program.name, command, words)
+    return _execute(program, Call(program.name, command.name, opts, args), command)
 
 
 def _usage_line(program: Program, command: Command) -> str:
@@ -102,7 +103,7 @@ def _default_words(command: Command) -> list[str]:
         raise parser.UsageError(f"variable {command.default_args}: {err}") from None
 
 
-def _execute(call: Call, command: Command) -> int:
+def _execute(program: Program, call: Call, command: Command) -> int:
     try:
         return command.run(call) or constants.EXIT_SUCCESS
     except failures.Exit as err:
@@ -115,7 +116,7 @@ def _execute(call: Call, command: Command) -> int:
         notices.say("Interrupted")
         return 130
     except Exception as err:  # noqa: BLE001 - a bug must not show people a traceback
-        return _bug(call, err)
+        return _bug(call, err, logged=program.audited)
     finally:
         if "client" in vars(call):
             call.client.close()
@@ -127,11 +128,11 @@ def _fail(err: errors.GanetiError) -> int:
     return failures.exit_code(err)
 
 
-def _bug(call: Call, err: Exception) -> int:
+def _bug(call: Call, err: Exception, *, logged: bool) -> int:
     import traceback
 
     story = "".join(traceback.format_exception(err))
-    where = audit.record_failure(call.program, story)
+    where = audit.record_failure(call.program, story) if logged else None
     if call.opts.debug:
         notices.say(story.rstrip())
     hint = f"details are in {where}" if where else "run it again with --debug for details"

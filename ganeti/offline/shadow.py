@@ -1,0 +1,191 @@
+"""shadow: look at a ``config.data`` of any version through this software, without touching it.
+
+Reads one file and writes nothing; needs no daemon, no network and no cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ganeti import constants
+from ganeti.base.text import nearest, plural
+from ganeti.cli import cluster_show, group_show, instance_show, listing, node_show, notices, output
+from ganeti.cli import options as o
+from ganeti.cli import program as runner
+from ganeti.cli.command import Call, Program, Run, many
+from ganeti.cli.option import switch
+from ganeti.config.upgrade import versions
+from ganeti.config.upgrade.upgrade import Upgraded, problems, upgrade
+from ganeti.offline import data_directory
+from ganeti.offline.shadow_client import ShadowClient, quiet
+from ganeti.query.registry import KINDS
+
+_NAME = "shadow"
+_TITLE = (
+    "Look at the configuration of a cluster of any version since 2.7, as this software would see"
+    " it.\nReads the file and nothing else; changes nothing."
+)
+#: Usual columns of a list; those that a kind does not have are left out.
+_COLUMNS: Final = {
+    "instance": (
+        "name", "hypervisor", "os", "pnode", "snodes", "admin_state", "be/maxmem", "be/vcpus",
+        "disk_template", "disk.sizes",
+    ),
+    "node": ("name", "pip", "sip", "role", "group", "pinst_cnt", "sinst_cnt"),
+    "group": ("name", "node_cnt", "pinst_cnt", "alloc_policy"),
+    "network": ("name", "network", "gateway", "mac_prefix", "group_list", "tags"),
+    "disk": ("name", "uuid", "size", "template", "dev_type", "instance", "instances", "nodes"),
+    "filter": ("uuid", "watermark", "priority", "predicates", "action"),
+}  # fmt: skip
+_LISTS = ("tags", "disk.sizes", "snodes", "pinst_list", "sinst_list", "nodes", "instances")
+_SHOW: Final[dict[str, Run]] = {
+    "cluster": cluster_show.show_info,
+    "group": group_show.show_info,
+    "instance": instance_show.show_info,
+    "node": node_show.show_info,
+}
+_ALL_CHANGES = switch(
+    "-v", "--verbose", dest="verbose", help="Also list what an upgrade would change"
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program with these words (default: those of the process).
+
+    Exit codes: 0; 1 for a problem that ``verify`` found or anything that went wrong; 2 for wrong
+    options or a file that is no configuration; 14 for an unknown field.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0].startswith("-"):
+        return runner.main(_program(Path("config.data")), words)
+    problem = _unknown_kind(words[1:])
+    if problem:
+        notices.say(problem)
+        return constants.EXIT_FAILURE
+    return runner.main(_program(Path(words[0])), words[1:])
+
+
+def _unknown_kind(words: Sequence[str]) -> str:
+    """What is wrong with the second word of a command that needs one; empty if it is right."""
+    known = {"list": _kinds(), "list-fields": _kinds(), "info": sorted(_SHOW)}
+    verb, kind = (*words, "", "")[:2]
+    if verb not in known or kind.removesuffix("s") in known[verb]:
+        return ""
+    names = ", ".join(known[verb])
+    if not kind:
+        return f"Of what? Say '{verb}' and one of {names}"
+    return f"There is no '{kind}' to {verb}{nearest(kind, known[verb])}; there are {names}"
+
+
+def _kinds() -> list[str]:
+    return [name for name in _COLUMNS if name in KINDS]
+
+
+class _File:
+    """The configuration in a file, opened when it is first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @cached_property
+    def upgraded(self) -> Upgraded:
+        found = upgrade(data_directory.read(self._path))
+        for where in found.report.unknown:
+            notices.warn(f"no version knows {where}; it is left out")
+        return found
+
+    def serve(self, call: Call) -> Call:
+        """The call, answered from the file."""
+        call.client = ShadowClient(self.upgraded.config, self.upgraded.version)
+        return call
+
+
+def _program(path: Path) -> Program:
+    """The commands, for one file."""
+    program = Program(f"{_NAME} CONFIG", _TITLE, audited=False)
+    file = _File(path)
+    for kind in _kinds():
+        _add_list(program, file, kind)
+    for kind in sorted(_SHOW):
+        _add_info(program, file, kind)
+    _add_verify(program, file)
+    return program
+
+
+def _add_list(program: Program, file: _File, kind: str) -> None:
+    def show_list(call: Call) -> int:
+        found = quiet(KINDS.get(kind))
+        fields = [name for name in _COLUMNS[kind] if found.find(name)]
+        texts = dict.fromkeys(_LISTS, output.joined)
+        name_field = found.name_field
+        return listing.show_list(
+            file.serve(call), kind, fields, texts=texts, name_field=name_field
+        )
+
+    def list_fields(call: Call) -> int:
+        return listing.show_fields(file.serve(call), kind)
+
+    # The documentation is the help of the commands.
+    show_list.__doc__ = f"""List {kind}s.
+
+        Names, patterns, filters, fields and options are those of the list commands of the gnt-*
+        programs. What only a running cluster knows is shown as no data.
+        """
+    list_fields.__doc__ = f"List the fields that 'list {kind}s' can show."
+    program.command(
+        f"list {kind}s", many("name"), options=o.LIST_OPTIONS, aliases=(f"list {kind}",)
+    )(show_list)
+    program.command(
+        f"list-fields {kind}s", many("field"), options=o.LIST_FIELDS_OPTIONS,
+        aliases=(f"list-fields {kind}",),
+    )(list_fields)  # fmt: skip
+
+
+def _add_info(program: Program, file: _File, kind: str) -> None:
+    alone = kind == "cluster"
+
+    def show_info(call: Call) -> int | None:
+        call.opts.static, call.opts.show_all = True, not call.args
+        return _SHOW[kind](file.serve(call))
+
+    show_info.__doc__ = (
+        "Show all settings of the cluster."
+        if alone
+        else f"Show everything about {kind}s; about all of them without names."
+    )
+    program.command(
+        f"info {kind}",
+        *(() if alone else (many(kind),)),
+        aliases=() if alone else (f"info {kind}s",),
+    )(show_info)
+
+
+def _add_verify(program: Program, file: _File) -> None:
+    @program.command("verify", options=(_ALL_CHANGES,))
+    def verify(call: Call) -> int:
+        """Check whether the configuration contradicts itself.
+
+        These are the checks that an upgrade makes, too.
+        """
+        found = file.upgraded
+        config = found.config
+        defects = problems(config)
+        for text in defects:
+            print(f"ERROR: {text}")
+        if call.opts.verbose:
+            for change in found.report.changes:
+                print(change)
+        print(
+            f"Cluster {config.cluster.cluster_name}, version {versions.text(found.version)}:"
+            f" {plural(len(config.nodes), 'node')}, {plural(len(config.instances), 'instance')},"
+            f" {plural(len(config.disks), 'disk')}; {plural(len(defects), 'problem')}."
+        )
+        return constants.EXIT_FAILURE if defects else constants.EXIT_SUCCESS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""A LUXI client that answers from a configuration in memory: no master, no node, no job."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, Never, cast
+
+from ganeti import errors
+from ganeti.config.upgrade import versions
+from ganeti.luxi.client import Client
+from ganeti.master import facts
+from ganeti.model.config import Config
+from ganeti.opcodes import wire
+from ganeti.opcodes.instance import OpInstanceQueryData
+from ganeti.ops.instance.query_data import InstanceQueryData
+from ganeti.ops.operation import Context as OperationContext
+from ganeti.query import classic
+from ganeti.query.engine import Query, fields_of, kind_of
+from ganeti.query.field import NODATA, Context, Kind
+from ganeti.query.live import Sources
+
+_ABSENT = "this is the configuration of a cluster, not a cluster: "
+
+
+class ConfigSources:
+    """The configuration and nothing else; whatever would need more is left out before."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __getattr__(self, name: str) -> Never:
+        raise errors.ProgrammerError(f"a query of a file asked for {name}")
+
+
+def quiet(kind: Kind[Any]) -> Kind[Any]:
+    """A kind whose live fields have no data.
+
+    Raises:
+        OpPrereqError: things of this kind are not in a configuration at all.
+    """
+    if kind.base_needs:
+        raise errors.OpPrereqError(
+            f"{_ABSENT}what there is of kind '{kind.name}', it does not tell",
+            errors.ErrorCode.INVAL,
+        )
+    result = copy.copy(kind)
+    result.fields = {
+        name: field if not field.needs else _without_data(field)
+        for name, field in kind.fields.items()
+    }
+    return result
+
+
+def _without_data(field: Any) -> Any:
+    return type(field)(
+        field.name, field.title, field.kind, field.doc, _no_data, hostname=field.hostname,
+        seconds=field.seconds, numeric_text=field.numeric_text,
+    )  # fmt: skip
+
+
+def _no_data(_ctx: Context) -> Callable[[Any], tuple[int, Any]]:
+    return lambda _row: NODATA
+
+
+class ShadowClient(Client):
+    """Answers what can be read from a configuration; everything else is refused."""
+
+    def __init__(self, config: Config, version: int) -> None:
+        """``version`` is that of the file, which ``info cluster`` tells."""
+        super().__init__()
+        self._config = config
+        self._version = version
+        self._sources = cast(Sources, ConfigSources(config))
+        self._results: dict[int, Any] = {}
+
+    def call(self, name: str, *args: Any) -> Any:
+        """The answer to a request; OpPrereqError for one that a file cannot answer."""
+        answer = getattr(self, f"_answer_{name}", None)
+        if answer is None:
+            raise errors.OpPrereqError(
+                f"{_ABSENT}nothing can be done here", errors.ErrorCode.STATE
+            )
+        return answer(*args)
+
+    def _answer_Query(self, what: str, fields: Sequence[str], qfilter: Any) -> Any:  # noqa: N802
+        return Query(quiet(kind_of(what)), fields, qfilter).run(self._sources)
+
+    def _answer_QueryFields(self, what: str, fields: Sequence[str] | None) -> Any:  # noqa: N802
+        return fields_of(quiet(kind_of(what)), fields)
+
+    def _answer_QueryNodes(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+        return self._classic("node", names, fields)
+
+    def _answer_QueryGroups(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+        return self._classic("group", names, fields)
+
+    def _answer_QueryNetworks(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+        return self._classic("network", names, fields)
+
+    def _classic(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
+        kind = quiet(kind_of(what))
+        qfilter = classic.name_filter(kind, list(names)) if names else None
+        return classic.bare(Query(kind, fields, qfilter, look_up=False).run(self._sources))
+
+    def _answer_QueryClusterInfo(self) -> Mapping[str, Any]:  # noqa: N802
+        if self._config.cluster.master_node not in self._config.nodes:
+            raise errors.ConfigurationError("the master node of the cluster is none of its nodes")
+        unknown = SimpleNamespace(vcs_version="", architecture=("", ""))
+        found = facts.cluster_info(self._config, cast(facts.Facts, unknown))
+        return {
+            **found,
+            "software_version": versions.text(self._version),
+            "config_version": self._version,
+        }
+
+    # a job that only reads -----------------------------------------------------------------
+
+    def _answer_SubmitJob(self, ops: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802
+        op = wire.from_wire(dict(ops[0]))
+        if len(ops) != 1 or not isinstance(op, OpInstanceQueryData) or not op.static:
+            raise errors.OpPrereqError(f"{_ABSENT}there is nobody who does jobs",
+                                       errors.ErrorCode.STATE)  # fmt: skip
+        context = cast(OperationContext, SimpleNamespace(config=self._config))
+        operation = InstanceQueryData(op, context)
+        operation.check()
+        job_id = len(self._results) + 1
+        self._results[job_id] = operation.run()
+        return job_id
+
+    def _answer_WaitForJobChange(self, *_args: Any) -> Any:  # noqa: N802
+        return [["success"], []]
+
+    def _answer_QueryJobs(self, ids: Sequence[int], fields: Sequence[str]) -> Any:  # noqa: N802
+        known = {"status": "success", "opstatus": ["success"], "archived": False}
+        return [
+            [({**known, "opresult": [self._results[job_id]]}).get(name) for name in fields]
+            for job_id in ids
+        ]
+
+
