@@ -49,7 +49,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         for key, obj in raw[container].items():
             path = f"{container}/{shape.label(obj, key)}"
             _object(cls, obj, path, report)
-            for index, nic in enumerate(obj["nics"] if container == "instances" else ()):
+            for index, nic in enumerate(obj.get("nics", []) if container == "instances" else ()):
                 _object(Nic, nic, f"{path}/nics/{index}", report)
             if container == "disks":
                 _children(obj, path, report)

@@ -1,0 +1,150 @@
+"""shadow: answers from files of all versions, and leaves them as they are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import old_configs
+import pytest
+
+from ganeti import constants
+from ganeti.base import jsonio
+from ganeti.offline import shadow
+
+RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: str, path: Path = RECORDED) -> list[str]:
+    """Lines of a successful answer."""
+    code = shadow.main([str(path), *words])
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    return said.out.splitlines()
+
+
+def test_instances_with_fields_filter_and_separator(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("list", "instances", "--no-headers", "--separator=|", "-o", "name,be/maxmem,status")
+    assert ask(capsys, *words) == ["inst1.example.com|256|?", "inst2.example.com|128|?"]
+    assert ask(capsys, *words, "be/maxmem > 200") == ["inst1.example.com|256|?"]
+    assert ask(capsys, *words, "--filter", '"t1" in tags') == ["inst1.example.com|256|?"]
+    assert ask(capsys, *words, "inst2") == ["inst2.example.com|128|?"]
+
+
+def test_nodes_groups_networks_and_filters(capsys: pytest.CaptureFixture[str]) -> None:
+    bare = ("--no-headers", "--separator=|")
+    assert ask(capsys, "list", "nodes", *bare) == [
+        "node1.example.com|192.0.2.11|192.0.2.11|M|default|2|0"
+    ]
+    assert ask(capsys, "list", "group", *bare) == ["default|1|2|preferred"]
+    assert ask(capsys, "list", "networks", *bare, "-o", "name,network") == ["net1|198.51.100.0/28"]
+    assert ask(capsys, "list", "filters", *bare) == []
+    assert ask(capsys, "list", "nodes", *bare, "-o", "name,mfree,dtotal") == [
+        "node1.example.com|?|?"
+    ]
+
+
+def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ask(capsys, "info", "instance", "inst1")
+    assert "- Instance name: inst1.example.com" in lines
+    assert "  State: configured to be down" in lines
+    assert any("f5827f29-1fc8-4835-bde5-f903743eb105.file.disk0" in line for line in lines)
+    assert "Cluster name: cluster.example.com" in ask(capsys, "info", "cluster")
+    assert "- Node name: node1.example.com" in ask(capsys, "info", "node", "node1")
+    assert "- Node group: default" in ask(capsys, "info", "groups")
+
+
+@pytest.mark.parametrize("version", old_configs.VERSIONS)
+def test_every_version_answers(
+    version: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = old_configs.facts(11)
+    path = tmp_path / "config.data"
+    path.write_text(jsonio.dumps(old_configs.render(known, version)))
+    fields = "name,disk_template,snodes"
+    words = ("list", "instances", "--no-headers", "--separator=|", "-o", fields)
+    wanted = [
+        f"{one.name}|{one.template}|"
+        f"{known.nodes[one.secondary]['name'] if one.secondary else ''}"
+        for one in known.instances
+    ]
+    assert ask(capsys, *words, path=path) == sorted(wanted)
+    assert ask(capsys, "verify", path=path)[-1].endswith("0 problems.")
+    for kind in ("cluster", "instances", "nodes", "groups"):
+        assert ask(capsys, "info", kind, path=path)
+
+
+def test_nothing_is_written_or_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file is a read-only one in a read-only directory, and so is the root of this node."""
+    (tmp_path / "root/var/log/ganeti").mkdir(parents=True)
+    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path / "root"))
+    path = tmp_path / "read-only" / "config.data"
+    path.parent.mkdir()
+    path.write_bytes(RECORDED.read_bytes())
+    path.chmod(0o400)
+    path.parent.chmod(0o500)
+    before, content = path.stat(), path.read_bytes()
+    names = sorted(str(name) for name in tmp_path.rglob("*"))
+    opened = _opened_for_writing(monkeypatch)
+    for words in (["list", "instances"], ["info", "cluster"], ["verify", "-v"], ["list", "jobs"]):
+        shadow.main([str(path), *words])
+    capsys.readouterr()
+    after = path.stat()
+    assert opened == []
+    assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns, after.st_mode) == (
+        before.st_ino, before.st_mtime_ns, before.st_ctime_ns, before.st_mode
+    )  # fmt: skip
+    assert path.read_bytes() == content
+    assert sorted(str(name) for name in tmp_path.rglob("*")) == names
+
+
+def _opened_for_writing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is opened for writing from now on, by its name."""
+    found: list[str] = []
+    real = os.open
+
+    def watched(path: str, flags: int, *more: int, **named: int) -> int:
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            found.append(str(path))
+        return real(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", watched)
+    return found
+
+
+def failed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
+    assert shadow.main(list(words)) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err + said.out
+    return said.err
+
+
+def test_what_cannot_be_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(RECORDED)
+    assert "There is no 'jobs' to list; there are" in failed(capsys, 1, path, "list", "jobs")
+    assert "Of what?" in failed(capsys, 1, path, "info")
+    assert "'nope' is not known" in failed(capsys, 1, path, "list", "instances", "nope")
+    assert "unknown fields x" in failed(
+        capsys, constants.EXIT_UNKNOWN_FIELD, path, "list", "nodes", "-o", "name,x"
+    )
+    assert "there is no file" in failed(capsys, 1, str(tmp_path / "nothing"), "verify")
+    broken = tmp_path / "config.data"
+    broken.write_bytes(RECORDED.read_bytes()[:900])
+    assert "half written" in failed(capsys, 2, str(broken), "verify")
+    broken.write_text('{"version": 2060000}')
+    assert "upgrades begin at 2.7" in failed(capsys, 2, str(broken), "list", "nodes")
+
+
+def test_defects_are_errors_and_unknown_keys_warnings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    raw = jsonio.loads(RECORDED.read_bytes()) | {"disks": {}, "shiny": 1}
+    path = tmp_path / "config.data"
+    path.write_text(jsonio.dumps(raw))
+    assert shadow.main([str(path), "verify", "-v"]) == 1
+    said = capsys.readouterr()
+    assert "ERROR: instance inst1.example.com has the missing disk" in said.out
+    assert "changed version: 3.0 becomes 3.2" in said.out
+    assert "Warning: no version knows shiny; it is left out" in said.err
