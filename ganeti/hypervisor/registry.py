@@ -11,6 +11,7 @@ HYPERVISORS: Registry[type[Hypervisor]] = Registry(
         "chroot": "ganeti.hypervisor.chroot:ChrootHypervisor",
         "fake": "ganeti.hypervisor.fake:FakeHypervisor",
         "kvm": "ganeti.hypervisor.kvm.driver:KvmHypervisor",
+        "lxc": "ganeti.hypervisor.lxc.driver:LxcHypervisor",
         "xen-hvm": "ganeti.hypervisor.xen.driver:XenHvmHypervisor",
         "xen-pvm": "ganeti.hypervisor.xen.driver:XenPvmHypervisor",
     },

@@ -148,6 +148,13 @@ class Rack:
             occupants.kill(point, 10)
             process.run_checked(["umount", str(point)], timeout=10)
             return
+        if self.name is HypervisorName.LXC:
+            words = ["lxc-info", "-P", str(self.paths.lxc), "-n", name, "-p", "-H"]
+            pid = int(process.run_checked(words, timeout=10).stdout)
+            os.kill(pid, signal.SIGKILL)
+            words = ["lxc-wait", "-P", str(self.paths.lxc), "-n", name, "-s", "STOPPED", "-t", "9"]
+            process.run_checked(words, timeout=10)
+            return
         pid = int((self.paths.kvm / "pid" / name).read_text())
         os.kill(pid, signal.SIGKILL)
         assert process.wait_exit(pid, 10)
@@ -190,6 +197,7 @@ def _stand_in_for_xl(root: Path, world: Path) -> None:
         "xen-pvm",
         pytest.param("kvm", marks=pytest.mark.qemu),
         pytest.param("chroot", marks=pytest.mark.root),
+        pytest.param("lxc", marks=pytest.mark.root),
     ]
 )
 def rack(
@@ -199,6 +207,8 @@ def rack(
         pytest.skip("no QEMU on this machine: install qemu-system-x86")
     if request.param in TREES:
         trees.need()
+    if request.param == "lxc" and shutil.which("lxc-start") is None:
+        pytest.skip("no LXC on this machine: install lxc")
     if request.param == "xen-pvm":
         monkeypatch.setenv(ROOTDIR_VARIABLE, str(tmp_path / "root"))
         _stand_in_for_xl(tmp_path / "root", tmp_path / "xen")

@@ -1,0 +1,1 @@
+"""The hypervisor lxc: containers of LXC 3 or later."""

@@ -1,0 +1,409 @@
+"""The hypervisor lxc: an instance is a container whose root is the file system of its first disk.
+
+Everything of it is in ``<run>/lxc/<instance>``: ``config`` for LXC, ``rootfs`` where the disk is
+mounted, ``instance.json``. What runs is asked of LXC, whose monitor of each container goes on when
+the node daemon ends. The logs ``<log>/lxc/<instance>.log`` and ``<instance>.console.log`` are of
+LXC and of the container's console.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from ganeti import errors
+from ganeti.base import files, process
+from ganeti.hypervisor import host, mounts, root_fs
+from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
+from ganeti.hypervisor.kvm import pinning
+from ganeti.hypervisor.lxc import cgroups, container_config, params, tools
+from ganeti.hypervisor.lxc.params import LxcParams
+from ganeti.model.names import NicMode, RunState
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance, NodeNic
+
+log = logging.getLogger(__name__)
+
+#: Seconds for a container to begin when ``startup_timeout`` sets no limit.
+_START = 300.0
+#: Seconds for LXC to end a container that is not asked, and beyond what it was told to wait.
+_KILL = 60.0
+#: Seconds that a container gets to end before a reboot.
+_REBOOT = 120.0
+_INTERFACES = Path("/sys/class/net")
+
+
+class _Started(msgspec.Struct, kw_only=True, frozen=True):
+    """How a container was started."""
+
+    #: MiB, when the node cannot limit it
+    memory: int
+    vcpus: int
+    startup_timeout: int
+
+
+class LxcHypervisor(Hypervisor):
+    """Containers of LXC 3 or later."""
+
+    traits: ClassVar[Traits] = Traits()
+    params: ClassVar[type[msgspec.Struct]] = LxcParams
+
+    # life
+
+    def start(
+        self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
+    ) -> None:
+        loaded = params.load(instance.hvparams)
+        name = instance.name
+        if paused:
+            raise errors.HypervisorError(
+                f"instance {name} is a container and cannot be started paused"
+            )
+        if self._find(name) is not None:
+            raise errors.HypervisorError(f"instance {name} already runs on this node")
+        root = root_fs.first_disk(name, disks)
+        text = self._config(instance, loaded, disks[1:])
+        started = _Started(
+            memory=int(instance.beparams["maxmem"]),
+            vcpus=int(instance.beparams["vcpus"]),
+            startup_timeout=loaded.startup_timeout,
+        )
+        self._forget(name)  # what an earlier container has left
+        try:
+            root_fs.mount(root, self._root(name))
+            home = self._home(name)
+            state = msgspec.json.encode(started)
+            files.write_atomic(home / "instance.json", state, mode=0o600, fsync=False)
+            files.write_atomic(home / "config", text, mode=0o600, fsync=False)
+            self._begin(name, started)
+        except errors.HypervisorError:
+            self._forget(name)
+            raise
+
+    def _config(
+        self, instance: NodeInstance, loaded: LxcParams, disks: Sequence[AttachedDisk]
+    ) -> str:
+        _check_node(loaded)
+        for index, nic in enumerate(instance.nics):
+            _check_link(index, nic)
+        name = instance.name
+        node = _node(cgroups.find(mounts.read()), self._root(name), self._log(name, "console.log"))
+        blocks = [_block_disk(index, disk) for index, disk in enumerate(disks, 1)]
+        return container_config.text(instance, loaded, blocks, node)
+
+    def _begin(self, name: str, started: _Started) -> None:
+        """Start a container whose disk is mounted; leaves no part of it running on failure."""
+        path = self._log(name, "log")
+        files.ensure_dir(path.parent, 0o750)
+        known = path.stat().st_size if path.exists() else 0
+        result = tools.attempt(
+            "lxc-start",
+            self._lxcpath,
+            ["-n", name, "--daemon", "-o", str(path), "-l", "WARN"],
+            timeout=started.startup_timeout or _START,
+        )
+        if not result.ok:
+            with contextlib.suppress(errors.HypervisorError):
+                self._kill(name)
+            raise errors.HypervisorError(
+                f"container {name} did not start: {_reason(result, path, known)} (see {path})"
+            )
+        log.info("container %s runs", name)
+
+    def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
+        if self._find(name) is None:
+            return
+        if force:
+            self._kill(name)
+        else:
+            self._ask(name, timeout)
+
+    def _ask(self, name: str, timeout: float) -> None:
+        """Have the container's first process end everything; its signal is LXC's to choose."""
+        wait = ["--timeout", str(math.ceil(timeout))] if timeout > 0 else ["--nowait"]
+        result = tools.attempt(
+            "lxc-stop", self._lxcpath, ["-n", name, "--nokill", *wait], timeout=timeout + _KILL
+        )
+        if not result.ok and self._find(name) is not None:
+            log.info("container %s still runs: %s", name, result.explain())
+
+    def _kill(self, name: str) -> None:
+        result = tools.attempt(
+            "lxc-stop", self._lxcpath, ["-n", name, "--kill"], timeout=_KILL
+        )
+        if not result.ok and self._find(name) is not None:
+            raise errors.HypervisorError(result.explain())
+
+    def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
+        """End the container and start it again as it was; its root stays mounted.
+
+        LXC's own reboot needs a container that may call reboot(2), which the builtin
+        ``drop_capabilities`` forbids.
+        """
+        name = instance.name
+        if self._find(name) is None:
+            raise errors.HypervisorError(
+                f"instance {name} cannot be rebooted: it does not run on this node"
+            )
+        started = self._state(name)
+        self._ask(name, _REBOOT)
+        if self._find(name) is not None:
+            log.warning("container %s did not stop within %d s; it is ended", name, _REBOOT)
+            self._kill(name)
+        try:
+            self._begin(name, started)
+        except errors.HypervisorError:
+            self._forget(name)
+            raise
+
+    def cleanup(self, name: str) -> None:
+        if self._find(name) is None:
+            self._forget(name)
+
+    def _forget(self, name: str) -> None:
+        """Unmount the root of a container that does not run, then remove what describes it."""
+        root_fs.release(self._root(name))
+        home = self._home(name)
+        for entry in ("config", "instance.json"):
+            files.remove(home / entry)
+        try:
+            home.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError as err:
+            raise errors.HypervisorError(f"cannot remove {home}: {err.strerror}") from err
+
+    # what runs
+
+    def list_names(self) -> list[str]:
+        return sorted(found.name for found in tools.all_containers(self._lxcpath) if found.runs)
+
+    def info(self, name: str) -> InstanceInfo | None:
+        found = self._find(name)
+        return None if found is None else self._info(found, cgroups.find(mounts.read()))
+
+    def info_all(self) -> dict[str, InstanceInfo]:
+        layout = cgroups.find(mounts.read())
+        running = [found for found in tools.all_containers(self._lxcpath) if found.runs]
+        return {found.name: self._info(found, layout) for found in running}
+
+    def _find(self, name: str) -> tools.Container | None:
+        """A container that runs, None when it does not."""
+        if not (self._home(name) / "config").exists():
+            return None
+        found = tools.container(self._lxcpath, name)
+        return found if found is not None and found.runs else None
+
+    def _info(self, found: tools.Container, layout: cgroups.Layout) -> InstanceInfo:
+        started = self._state(found.name)
+        used = cgroups.usage(layout, found.pid) if found.pid is not None else None
+        return InstanceInfo(
+            memory=used.limit if used is not None and used.limit else started.memory,
+            vcpus=started.vcpus,
+            state=RunState.RUNNING,
+            time=used.cpu_seconds if used is not None else 0.0,
+        )
+
+    def _state(self, name: str) -> _Started:
+        path = self._home(name) / "instance.json"
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=_Started)
+        except (OSError, msgspec.MsgspecError) as err:
+            raise errors.HypervisorError(f"cannot read {path}: {err}") from err
+
+    # abilities
+
+    def balloon(self, instance: NodeInstance, memory: int) -> None:
+        """Change the limit; refused when the container uses more, as the kernel would kill it."""
+        name = instance.name
+        found = self._find(name)
+        layout = cgroups.find(mounts.read())
+        used = cgroups.usage(layout, found.pid) if found is not None and found.pid else None
+        if used is None:
+            raise errors.HypervisorError(
+                f"instance {name} does not run on this node, so its memory cannot be changed"
+            )
+        if used.limit is None:
+            raise errors.HypervisorError(
+                f"instance {name}: this node does not limit the memory of containers"
+            )
+        if used.anonymous >= memory:
+            raise errors.HypervisorError(
+                f"instance {name} uses {used.anonymous} MiB and cannot be left with {memory} MiB"
+            )
+        node = _node(layout, self._root(name), self._log(name, "console.log"))
+        steps = container_config.memory_limit(memory, node)
+        if memory > used.limit:
+            steps.reverse()  # memory with swap may never be less than memory
+        for file, value in steps:
+            tools.run("lxc-cgroup", self._lxcpath, ["-n", name, file, value])
+
+    # the node
+
+    def node_info(self, params: HvParams) -> NodeInfo:
+        """``memory_dom0`` is what neither containers have nor anybody could get."""
+        layout = cgroups.find(mounts.read())
+        guests = 0
+        for found in self._running_or_none():
+            used = cgroups.usage(layout, found.pid) if found.pid is not None else None
+            guests += used.anonymous if used is not None else 0
+        plain = host.node_info(hv_version=_version())
+        return NodeInfo(
+            memory_total=plain.memory_total,
+            memory_free=plain.memory_free,
+            memory_dom0=max(0, plain.memory_dom0 - guests),
+            cpu_total=plain.cpu_total,
+            cpu_nodes=plain.cpu_nodes,
+            cpu_sockets=plain.cpu_sockets,
+            hv_version=plain.hv_version,
+        )
+
+    def _running_or_none(self) -> list[tools.Container]:
+        """The node has its memory also when LXC is not installed; verify tells that."""
+        try:
+            return tools.all_containers(self._lxcpath)
+        except errors.HypervisorError as err:
+            log.info("containers of this node: %s", err)
+            return []
+
+    def verify(self, params: HvParams) -> str | None:
+        if os.geteuid() != 0:
+            return "the node daemon must run as root to run containers"
+        missing = host.missing_programs((*tools.PROGRAMS, *root_fs.PROGRAMS))
+        if missing is not None:
+            return f"{missing}; install the package lxc"
+        try:
+            return _why_unusable()
+        except errors.HypervisorError as err:
+            return errors.text(err)
+
+    def check_params(self, params: HvParams) -> None:
+        _check_node(_load(params))
+
+    def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
+        terminal = [] if _load(params).num_ttys else ["-t", "0"]
+        return Console(
+            instance=instance.name,
+            kind="ssh",
+            host=node_name,
+            user="root",
+            command=["lxc-console", "-P", str(self._lxcpath), "-n", instance.name, *terminal],
+        )
+
+    # places
+
+    @property
+    def _lxcpath(self) -> Path:
+        return self.paths.lxc.resolve()
+
+    def _home(self, name: str) -> Path:
+        host.check_instance_name(name)
+        return root_fs.place(self.paths.lxc, name)
+
+    def _root(self, name: str) -> Path:
+        return self._home(name) / "rootfs"
+
+    def _log(self, name: str, kind: str) -> Path:
+        return self.paths.lxc_log / f"{name}.{kind}"
+
+
+_load = params.load
+
+
+def _node(layout: cgroups.Layout, root: Path, console_log: Path) -> container_config.Node:
+    old_swap, new_swap = "memory.memsw.limit_in_bytes", "memory.swap.max"
+    swap = old_swap if layout.version("memory") == 1 else new_swap
+    quota = "cpu.cfs_quota_us" if layout.version("cpu") == 1 else "cpu.stat"
+    return container_config.Node(
+        layout=layout,
+        counts_swap=cgroups.has_file(layout, "memory", swap),
+        limits_cpu=cgroups.has_file(layout, "cpu", quota),
+        root=root,
+        console_log=console_log,
+    )
+
+
+def _check_node(loaded: LxcParams) -> None:
+    """Refuse what this node does not have; HypervisorError."""
+    mask = params.processors(loaded)
+    if mask:
+        pinning.plan(mask, 1)
+    layout = cgroups.find(mounts.read())
+    missing = layout.missing(params.extra_cgroups(loaded))
+    if missing:
+        raise errors.HypervisorError(
+            f"extra_cgroups: this node has no controller {', '.join(missing)}; mount it below"
+            " /sys/fs/cgroup, or load what brings it"
+        )
+
+
+def _why_unusable() -> str | None:
+    version = _version()
+    if version is None or version < tools.LEAST_VERSION:
+        return "lxc is older than 3.0; install a newer one"
+    missing = cgroups.find(mounts.read()).missing(cgroups.NEEDED)
+    if missing:
+        return (
+            f"this node has no controller {', '.join(missing)} of control groups, so containers"
+            " cannot be limited; see cgroups(7) for how it is mounted, and the command line of"
+            " the kernel for how it is switched on"
+        )
+    return None
+
+
+def _version() -> tuple[int, ...] | None:
+    try:
+        return tools.parse_version(process.run_checked(
+            ["lxc-start", "--version"], timeout=tools.QUICK
+        ).stdout)  # fmt: skip
+    except (errors.CommandError, errors.HypervisorError) as err:
+        log.info("version of LXC: %s", errors.text(err))
+        return None
+
+
+def _check_link(index: int, nic: NodeNic) -> None:
+    mode = nic.nicparams.get("mode", NicMode.BRIDGED)
+    link = str(nic.nicparams.get("link") or "")
+    if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").exists():
+        raise errors.HypervisorError(
+            f"network card {index} is on the bridge {link}, which this node does not have; make it"
+            f" with: ip link add name {link} type bridge && ip link set {link} up"
+        )
+
+
+def _block_disk(index: int, disk: AttachedDisk) -> container_config.BlockDisk:
+    try:
+        found = os.stat(disk.path)
+    except OSError as err:
+        raise errors.HypervisorError(f"cannot use disk {disk.path}: {err.strerror}") from err
+    if not stat.S_ISBLK(found.st_mode):
+        raise errors.HypervisorError(
+            f"disk {index} is the file {disk.path}; besides its root a container can only be"
+            " given block devices (templates such as plain and drbd)"
+        )
+    return container_config.BlockDisk(
+        index=index,
+        path=disk.path,
+        major=os.major(found.st_rdev),
+        minor=os.minor(found.st_rdev),
+        mode=disk.disk.mode,
+    )
+
+
+def _reason(result: process.Result, path: Path, known: int) -> str:
+    """Why a container did not start: the first error in the new part of its log."""
+    if result.timed_out:
+        return "it took too long; see the parameter startup_timeout"
+    with contextlib.suppress(OSError), path.open("rb") as stream:
+        stream.seek(known)
+        said = tools.parse_errors(stream.read().decode("utf-8", "replace"))
+        if said:
+            return said[0]
+    return result.explain()
