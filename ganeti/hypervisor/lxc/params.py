@@ -18,9 +18,9 @@ from ganeti.hypervisor.kvm import pinning
 
 _DEVICE = re.compile(r"a|[abc] (\d{1,5}|\*):(\d{1,7}|\*) (?!.*(.).*\3)[rwm]{1,3}")
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
-_EXTRA = re.compile(r"(lxc\.[A-Za-z0-9_.]+)\s*=\s*([^\n\r\0]*)")
+_EXTRA = re.compile(r"(lxc\.[A-Za-z0-9_.-]+)\s*=\s*([^\n\r\0]*)")
 #: A comma that another line of the configuration follows.
-_NEXT_EXTRA = re.compile(r",\s*(?=lxc\.[A-Za-z0-9_.]+\s*=)")
+_NEXT_EXTRA = re.compile(r",\s*(?=lxc\.[A-Za-z0-9_.-]+\s*=)")
 
 
 class LxcParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
