@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +16,9 @@ from ganeti.base import daemon, files
 from ganeti.base import log as base_log
 from ganeti.base.inotify import ANY_NAME, DirectoryWatcher
 from ganeti.model import ssconf_keys
-from ganeti.net import listen, resolve
+from ganeti.net import tcp_daemon
 from ganeti.net.http_server import HttpServer
+from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls import Identity, ReloadableContext
 from ganeti.node.authorise import Authoriser
 from ganeti.node.context import NodeContext
@@ -34,21 +34,6 @@ STOP_WAIT: Final = 1.0
 MAX_BODY: Final = 256 * 1024 * 1024
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line, with what it leaves out filled in."""
-
-    foreground: bool
-    debug: bool
-    #: no, yes or only
-    syslog: str
-    address: str
-    port: int
-    #: key and certificate in one file
-    certificate: Path
-    max_clients: int
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; returns its exit code (5: this node is not part of a cluster)."""
     parser = _parser()
@@ -62,31 +47,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             " add it with 'gnt-node add' or make a cluster with 'gnt-cluster init'\n",
         )
     try:
-        options = _options(arguments, where, certificate)
+        options = tcp_daemon.serving(constants.NODED, arguments)
     except errors.GanetiError as err:
         parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
-    background = daemon.Background()
-    if not options.foreground:
-        background.fork()
-    return _run(options, where, background)
+    return tcp_daemon.run(
+        options,
+        lambda: _prepare(options, where),
+        lambda background: _serve(options, certificate, where, background),
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=constants.NODED, description="Node daemon: does on this host what the master asks."
+    parser = tcp_daemon.parser(
+        constants.NODED, "Node daemon: does on this host what the master asks."
     )
     add = parser.add_argument
-    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
-    add("-d", "--debug", action="store_true", help="log more")
-    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
-    add("-p", "--port", type=int, help="TCP port (default: that of the service ganeti-noded)")
-    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
-    add("-i", "--interface", metavar="NAME", help="network interface to listen on")
     add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key; the same file as -C")
     add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate and private key")
     add("--no-ssl", action="store_true", help="refused: TLS is what authorises callers")
     add("--no-mlock", action="store_true", help="accepted; memory is never locked")
-    add("--max-clients", type=int, default=20, metavar="N", help="calls served at a time")
     return parser
 
 
@@ -98,47 +77,10 @@ def _certificate(
     certificate: Path = (arguments.ssl_cert or where.server_cert).absolute()
     if (arguments.ssl_key or certificate).absolute() != certificate:
         parser.error("-K must name the same file as -C: key and certificate are kept in one file")
-    if arguments.max_clients < 1:
-        parser.error("--max-clients must be at least 1")
     return certificate
 
 
-def _options(
-    arguments: argparse.Namespace, where: paths.Paths, certificate: Path
-) -> Options:
-    port = arguments.port
-    return Options(
-        foreground=arguments.foreground,
-        debug=arguments.debug,
-        syslog=arguments.syslog,
-        address=listen.address(arguments.bind, arguments.interface, where),
-        port=resolve.port(constants.NODED) if port is None else port,
-        certificate=certificate,
-        max_clients=arguments.max_clients,
-    )
-
-
-def _run(options: Options, where: paths.Paths, background: daemon.Background) -> int:
-    pid_file = daemon.PidFile(where.pid_file(constants.NODED))
-    try:
-        _prepare(options, where)
-        pid_file.acquire()
-        _serve(options, where, background)
-    except (errors.GanetiError, OSError) as err:
-        reason = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
-        log.error("Cannot run: %s", reason)
-        background.failed(f"{constants.NODED}: {reason}", constants.EXIT_FAILURE)
-        return constants.EXIT_FAILURE
-    except Exception:  # last frame: in the background nobody else would see it
-        log.exception("A bug ended the node daemon")
-        background.failed(f"{constants.NODED}: internal error, see its log")
-        return constants.EXIT_FAILURE
-    finally:
-        pid_file.release()
-    return constants.EXIT_SUCCESS
-
-
-def _prepare(options: Options, where: paths.Paths) -> None:
+def _prepare(options: Serving, where: paths.Paths) -> None:
     """Directories that may be gone after a boot, and the log."""
     os.umask(0o022)
     for directory, mode in (
@@ -149,24 +91,19 @@ def _prepare(options: Options, where: paths.Paths) -> None:
         (where.instance_reason, 0o755),
     ):
         files.ensure_dir(directory, mode)
-    base_log.setup(
-        constants.NODED,
-        file=None if options.syslog == "only" else where.log / LOG_NAME,
-        debug=options.debug,
-        console=options.foreground,
-    )
-    if options.syslog != "no":
-        base_log.add_syslog(constants.NODED)
+    tcp_daemon.setup_log(options, where.log / LOG_NAME)
 
 
-def _serve(options: Options, where: paths.Paths, background: daemon.Background) -> None:
+def _serve(
+    options: Serving, certificate: Path, where: paths.Paths, background: daemon.Background
+) -> None:
     stop = daemon.StopSignal(base_log.reopen)
     stop.install()
     context = NodeContext(where, paths.hostname(), stopping=stop.event)
     authoriser = Authoriser(where)
     context.on_ssconf = authoriser.reload
     context.on_leave = stop.ask
-    tls = Identity(options.certificate, where.ca_cert).server_context()
+    tls = Identity(certificate, where.ca_cert).server_context()
     node = Node(context)
     app = RpcApp(node, authoriser, check_term=context.term.check)
     server = HttpServer(
@@ -178,9 +115,9 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         name="rpc",
     )
     with contextlib.ExitStack() as stack:
-        for directory in {where.data, options.certificate.parent}:
+        for directory in {where.data, certificate.parent}:
             watcher = DirectoryWatcher(
-                directory, _on_change(tls, authoriser, (options.certificate, where.ca_cert), where)
+                directory, _on_change(tls, authoriser, (certificate, where.ca_cert), where)
             )
             watcher.start()
             stack.callback(watcher.stop)

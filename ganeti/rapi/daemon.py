@@ -18,8 +18,9 @@ from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, inotify
 from ganeti.base import log as base_log
 from ganeti.luxi.client import master_name
-from ganeti.net import certs, listen, resolve
+from ganeti.net import certs, resolve, tcp_daemon
 from ganeti.net.http_server import App, HttpServer
+from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls import Identity, ReloadableContext
 from ganeti.rapi import access_log, failures
 from ganeti.rapi.app import make_app
@@ -44,15 +45,10 @@ STOP_WAIT: Final = 10.0
 class Options:
     """The command line, with what it leaves out filled in."""
 
-    foreground: bool
-    debug: bool
-    syslog: str
-    address: str
-    port: int
+    serving: Serving
     #: None without TLS
     identity: Identity | None
     require_authentication: bool
-    max_clients: int
     user: str | None
 
 
@@ -66,30 +62,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = _options(parser, arguments, where)
     except errors.GanetiError as err:
         parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
-    background = daemon.Background()
-    if not options.foreground:
-        background.fork()
-    return _run(options, where, background)
+    return tcp_daemon.run(
+        options.serving,
+        lambda: _prepare(options, where),
+        lambda background: _serve(options, where, background),
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=constants.RAPI, description="Serves the remote API on the master node."
-    )
+    parser = tcp_daemon.parser(constants.RAPI, "Serves the remote API on the master node.")
     add = parser.add_argument
-    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
-    add("-d", "--debug", action="store_true", help="log more")
-    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
-    add("-p", "--port", type=int, help="TCP port (default: that of the service ganeti-rapi, 5080)")
-    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
-    add("-i", "--interface", metavar="NAME", help="network interface to listen on")
     add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key (default: rapi.pem)")
     add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate (default: rapi.pem)")
     add("--ssl-chain", type=Path, metavar="FILE", help="certificates between ours and the root")
     add("--no-ssl", action="store_true", help="plain HTTP, only on a loopback address")
     add("--require-authentication", action="store_true", help="let nobody in without a password")
-    add("--max-clients", type=int, default=20, metavar="N",
-        help="requests worked on at a time (default: %(default)s)")  # fmt: skip
     add("--user", metavar="NAME", help="give up root for this user, normally gnt-rapi")
     return parser
 
@@ -108,14 +95,12 @@ def _check_role(parser: argparse.ArgumentParser, where: paths.Paths) -> None:
 def _options(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace, where: paths.Paths
 ) -> Options:
-    if arguments.max_clients < 1:
-        parser.error("--max-clients must be at least 1")
     if arguments.user is not None and os.getuid() != 0:
         parser.error("--user needs root; without it the daemon runs as who starts it")
-    address = listen.address(arguments.bind, arguments.interface, where)
-    if arguments.no_ssl and not ipaddress.ip_address(address).is_loopback:
+    serving = tcp_daemon.serving(constants.RAPI, arguments)
+    if arguments.no_ssl and not ipaddress.ip_address(serving.address).is_loopback:
         parser.error(
-            f"--no-ssl would send passwords in the clear; {address} is no loopback address"
+            f"--no-ssl would send passwords in the clear; {serving.address} is no loopback address"
             " (-b 127.0.0.1 behind a proxy that does TLS)"
         )
     cert = (arguments.ssl_cert or where.rapi_cert).absolute()
@@ -124,38 +109,11 @@ def _options(
         None if arguments.ssl_chain is None else arguments.ssl_chain.absolute(),
     )  # fmt: skip
     return Options(
-        foreground=arguments.foreground,
-        debug=arguments.debug,
-        syslog=arguments.syslog,
-        address=address,
-        port=resolve.port(constants.RAPI) if arguments.port is None else arguments.port,
+        serving=serving,
         identity=None if arguments.no_ssl else identity,
         require_authentication=arguments.require_authentication,
-        max_clients=arguments.max_clients,
         user=arguments.user,
     )
-
-
-def _run(options: Options, where: paths.Paths, background: daemon.Background) -> int:
-    pid_file = daemon.PidFile(where.pid_file(constants.RAPI))
-    try:
-        _prepare(options, where)
-        pid_file.acquire()
-        _serve(options, where, background)
-    except (errors.GanetiError, OSError) as err:
-        reason = ": ".join(map(str, err.args)) if isinstance(err, errors.X509CertError) else (
-            errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
-        )
-        log.error("Cannot run: %s", reason)
-        background.failed(f"{constants.RAPI}: {reason}", constants.EXIT_FAILURE)
-        return constants.EXIT_FAILURE
-    except Exception:  # last frame: in the background nobody else would see it
-        log.exception("A bug ended the remote API")
-        background.failed(f"{constants.RAPI}: internal error, see its log")
-        return constants.EXIT_FAILURE
-    finally:
-        pid_file.release()
-    return constants.EXIT_SUCCESS
 
 
 def _prepare(options: Options, where: paths.Paths) -> None:
@@ -163,14 +121,7 @@ def _prepare(options: Options, where: paths.Paths) -> None:
     os.umask(0o027)
     for directory, mode in ((where.log, 0o770), (where.run, 0o775), (where.rapi, 0o750)):
         files.ensure_dir(directory, mode)
-    base_log.setup(
-        constants.RAPI,
-        file=None if options.syslog == "only" else where.log / LOG_NAME,
-        debug=options.debug,
-        console=options.foreground,
-    )
-    if options.syslog != "no":
-        base_log.add_syslog(constants.RAPI)
+    tcp_daemon.setup_log(options.serving, where.log / LOG_NAME)
     access_log.setup(where.log / ACCESS_LOG_NAME)
     wanted = None if options.identity is None else options.identity.cert_file
     if wanted == where.rapi_cert and not wanted.exists():
@@ -200,10 +151,10 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
     room = WaitingRoom(where.luxi_socket)
     app = make_app(luxi=Clients(where.luxi_socket), authenticate=authenticator)
     server = HttpServer(
-        (options.address, options.port),
+        (options.serving.address, options.serving.port),
         _behind_proxy(access_log.logged(_with_room(app, room)), tls),
         tls,
-        threads=options.max_clients,
+        threads=options.serving.max_clients,
         max_body=MAX_BODY,
         collect_body=MAX_BODY,
         request_timeout=ARRIVAL,
@@ -226,7 +177,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         stack.callback(room.stop)
         authenticator.on_change = room.events.hang_up
         stack.enter_context(_watching(authenticator, tls, options, where))
-        log.info("Remote API of %s serves %s:%d", paths.hostname(), options.address, port)
+        log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.calm_collector()
         background.ready()
         stop.wait()

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from ganeti import errors
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import file_paths
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
+from ganeti.storage.system_errors import told
 
 MIB = 1024 * 1024
 #: Only the daemon and the hypervisor it starts may read a guest's data.
@@ -68,7 +69,7 @@ class FileDevice(Device):
         """
         if size <= 0:
             raise errors.BlockDeviceError(f"{self.path}: a disk of {size} MiB cannot be made")
-        with self._told("create"):
+        with told("create", self.path):
             for left in reversed(range(_CREATE_ATTEMPTS)):
                 try:
                     self._create(size)
@@ -82,7 +83,7 @@ class FileDevice(Device):
 
     def remove(self) -> None:
         """Delete the file, and its directory when that is empty then; done twice is fine."""
-        with self._told("remove"):
+        with told("remove", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
                     self._look(parent, name)
@@ -94,7 +95,7 @@ class FileDevice(Device):
 
     def attach(self) -> bool:
         """Whether the file is there; BlockDeviceError when something else has its name."""
-        with self._told("look at"):
+        with told("look at", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
                     self._look(parent, name)
@@ -129,7 +130,7 @@ class FileDevice(Device):
             raise errors.BlockDeviceError(
                 f"{self.path} cannot shrink by {-amount} MiB: disks can only grow"
             )
-        with self._told("grow"), file_paths.open_parent(self.path, self.env) as (parent, name):
+        with told("grow", self.path), file_paths.open_parent(self.path, self.env) as (parent, name):
             old = self._look(parent, name).st_size
             self._check_space(parent, amount)
             if dry_run:
@@ -200,7 +201,7 @@ class FileDevice(Device):
 
     def _move(self, target: FileDevice) -> None:
         old, new = self.path, target.path
-        with self._told(f"move to {new}"):
+        with told(f"move to {new}", self.path):
             with file_paths.open_parent(new, self.env, create=True) as (new_parent, new_name):
                 there = _exists(new_parent, new_name)
                 try:
@@ -255,18 +256,6 @@ class FileDevice(Device):
             except OSError as err:
                 if err.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
                     raise
-
-    @contextlib.contextmanager
-    def _told(self, verb: str) -> Iterator[None]:
-        """Turn an error of the system into one that names the file and what was tried."""
-        try:
-            yield
-        except FileExistsError as err:
-            raise errors.BlockDeviceError(
-                f"cannot {verb} {self.path}: it exists already; remove it if nothing uses it"
-            ) from err
-        except OSError as err:
-            raise errors.BlockDeviceError(f"cannot {verb} {self.path}: {err.strerror}") from err
 
 
 def _exists(parent: int, name: str) -> bool:

@@ -1,0 +1,119 @@
+"""What the daemons that serve on TCP have in common: their options, their logs, how they end."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import constants, errors, paths
+from ganeti.base import daemon
+from ganeti.base import log as base_log
+from ganeti.net import listen, resolve
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What the command line of any of them says, with what it leaves out filled in."""
+
+    #: name of the program and of its TCP service
+    service: str
+    foreground: bool
+    debug: bool
+    #: no, yes or only
+    syslog: str
+    address: str
+    port: int
+    max_clients: int
+
+
+def parser(service: str, description: str) -> argparse.ArgumentParser:
+    """A parser of the options in :class:`Serving`; the daemon adds its own."""
+    made = argparse.ArgumentParser(prog=service, description=description)
+    port = constants.DEFAULT_PORTS[service]
+    add = made.add_argument
+    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
+    add("-d", "--debug", action="store_true", help="log more")
+    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
+    add("-p", "--port", type=int, help=f"TCP port (default: that of service {service}, {port})")
+    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
+    add("-i", "--interface", metavar="NAME", help="network interface to listen on")
+    add("--max-clients", type=_at_least_one, default=20, metavar="N",
+        help="requests worked on at a time (default: %(default)s)")  # fmt: skip
+    return made
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def serving(service: str, given: argparse.Namespace) -> Serving:
+    """The options of :func:`parser`, with what they leave out filled in.
+
+    Raises:
+        ParameterError: the interface has no address, or another one than ``-b``.
+        ResolverError: ``-b`` is a name without an address.
+    """
+    return Serving(
+        service=service,
+        foreground=given.foreground,
+        debug=given.debug,
+        syslog=given.syslog,
+        address=listen.address(given.bind, given.interface, paths.current()),
+        port=resolve.port(service) if given.port is None else given.port,
+        max_clients=given.max_clients,
+    )
+
+
+def setup_log(options: Serving, file: Path) -> None:
+    """Send what is logged to the file, to syslog and to the terminal, as the options say."""
+    base_log.setup(
+        options.service,
+        file=None if options.syslog == "only" else file,
+        debug=options.debug,
+        console=options.foreground,
+    )
+    if options.syslog != "no":
+        base_log.add_syslog(options.service)
+
+
+def run(
+    options: Serving, prepare: Callable[[], None], serve: Callable[[daemon.Background], None]
+) -> int:
+    """Go to the background if wanted, ``prepare``, become the only copy and ``serve``.
+
+    Returns the exit code; why it is no success is logged and told to who started the daemon.
+    """
+    background = daemon.Background()
+    if not options.foreground:
+        background.fork()
+    pid_file = daemon.PidFile(paths.current().pid_file(options.service))
+    try:
+        prepare()
+        pid_file.acquire()
+        serve(background)
+    except (errors.GanetiError, OSError) as err:
+        reason = _reason(err)
+        log.error("Cannot run: %s", reason)
+        background.failed(f"{options.service}: {reason}", constants.EXIT_FAILURE)
+        return constants.EXIT_FAILURE
+    except Exception:  # last frame: in the background nobody else would see it
+        log.exception("A bug ended %s", options.service)
+        background.failed(f"{options.service}: internal error, see its log")
+        return constants.EXIT_FAILURE
+    finally:
+        pid_file.release()
+    return constants.EXIT_SUCCESS
+
+
+def _reason(err: errors.GanetiError | OSError) -> str:
+    if isinstance(err, errors.X509CertError):
+        return ": ".join(map(str, err.args))
+    return errors.text(err) if isinstance(err, errors.GanetiError) else str(err)

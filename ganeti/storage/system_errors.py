@@ -1,0 +1,21 @@
+"""Errors of the system, told with the disk they met and what was tried with it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ganeti import errors
+
+
+@contextlib.contextmanager
+def told(verb: str, path: str) -> Iterator[None]:
+    """Turn an OSError inside the block into a BlockDeviceError that names ``path``."""
+    try:
+        yield
+    except FileExistsError as err:
+        raise errors.BlockDeviceError(
+            f"cannot {verb} {path}: it exists already; remove it if nothing uses it"
+        ) from err
+    except OSError as err:
+        raise errors.BlockDeviceError(f"cannot {verb} {path}: {err.strerror}") from err
