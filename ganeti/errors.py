@@ -379,4 +379,10 @@ def text(err: BaseException) -> str:
     args: Sequence[Any] = err.args
     if isinstance(err, OpPrereqError) and args:
         return str(args[0])
+    if isinstance(err, ConfigVersionMismatch) and [type(arg) for arg in args] == [int, int]:
+        wanted, found = (f"{arg // 1_000_000}.{arg // 10_000 % 100}" for arg in args)
+        return (
+            f"the configuration is of version {found}, this software needs {wanted}; cfgupgrade"
+            " brings it there"
+        )
     return ", ".join(str(arg) for arg in args) or type(err).__name__

@@ -13,7 +13,16 @@ from typing import Final
 
 from ganeti import constants
 from ganeti.base.text import nearest, plural
-from ganeti.cli import cluster_show, group_show, instance_show, listing, node_show, notices, output
+from ganeti.cli import (
+    cluster_show,
+    disk_show,
+    group_show,
+    instance_show,
+    listing,
+    node_show,
+    notices,
+    output,
+)
 from ganeti.cli import options as o
 from ganeti.cli import program as runner
 from ganeti.cli.command import Call, Program, Run, many
@@ -38,12 +47,14 @@ _COLUMNS: Final = {
     "node": ("name", "pip", "sip", "role", "group", "pinst_cnt", "sinst_cnt"),
     "group": ("name", "node_cnt", "pinst_cnt", "alloc_policy"),
     "network": ("name", "network", "gateway", "mac_prefix", "group_list", "tags"),
-    "disk": ("name", "uuid", "size", "template", "dev_type", "instance", "instances", "nodes"),
     "filter": ("uuid", "watermark", "priority", "predicates", "action"),
 }  # fmt: skip
-_LISTS = ("tags", "disk.sizes", "snodes", "pinst_list", "sinst_list", "nodes", "instances")
+_LISTS = ("tags", "disk.sizes", "snodes", "pinst_list", "sinst_list")
+#: Kinds whose usual columns are all in the configuration; their list commands serve as they are.
+_AS_THEY_ARE: Final[dict[str, Run]] = {"disk": disk_show.list_disks}
 _SHOW: Final[dict[str, Run]] = {
     "cluster": cluster_show.show_info,
+    "disk": disk_show.show_info,
     "group": group_show.show_info,
     "instance": instance_show.show_info,
     "node": node_show.show_info,
@@ -82,7 +93,7 @@ def _unknown_kind(words: Sequence[str]) -> str:
 
 
 def _kinds() -> list[str]:
-    return [name for name in _COLUMNS if name in KINDS]
+    return [*_COLUMNS, *_AS_THEY_ARE]
 
 
 class _File:
@@ -117,7 +128,9 @@ def _program(path: Path) -> Program:
 
 
 def _add_list(program: Program, file: _File, kind: str) -> None:
-    def show_list(call: Call) -> int:
+    def show_list(call: Call) -> int | None:
+        if kind in _AS_THEY_ARE:
+            return _AS_THEY_ARE[kind](file.serve(call))
         found = quiet(KINDS.get(kind))
         fields = [name for name in _COLUMNS[kind] if found.find(name)]
         texts = dict.fromkeys(_LISTS, output.joined)

@@ -283,7 +283,9 @@ def test_a_configuration_of_another_version(root):
     raw = json.loads(root.config_file.read_text())
     raw["version"] = 2_090_000
     root.config_file.write_text(json.dumps(raw))
-    assert refused(root, errors.ConfigVersionMismatch) == f"{constants.CONFIG_VERSION}, 2090000"
+    assert refused(root, errors.ConfigVersionMismatch) == (
+        "the configuration is of version 2.9, this software needs 3.2; cfgupgrade brings it there"
+    )
 
 
 def test_a_configuration_with_a_wrong_value_is_told_where(root):

@@ -39,6 +39,7 @@ def test_nodes_groups_networks_and_filters(capsys: pytest.CaptureFixture[str]) -
     assert ask(capsys, "list", "group", *bare) == ["default|1|2|preferred"]
     assert ask(capsys, "list", "networks", *bare, "-o", "name,network") == ["net1|198.51.100.0/28"]
     assert ask(capsys, "list", "filters", *bare) == []
+    assert ask(capsys, "list", "disks", *bare, "-o", "name,size", "root") == ["root|20"]
     assert ask(capsys, "list", "nodes", *bare, "-o", "name,mfree,dtotal") == [
         "node1.example.com|?|?"
     ]
@@ -52,6 +53,7 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Cluster name: cluster.example.com" in ask(capsys, "info", "cluster")
     assert "- Node name: node1.example.com" in ask(capsys, "info", "node", "node1")
     assert "- Node group: default" in ask(capsys, "info", "groups")
+    assert len([line for line in ask(capsys, "info", "disks") if line.startswith("- Disk:")]) == 2
 
 
 @pytest.mark.parametrize("version", old_configs.VERSIONS)
