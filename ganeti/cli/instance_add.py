@@ -8,9 +8,9 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.text import nearest, plural
-from ganeti.cli import instance_creation, jobs, notices
+from ganeti.cli import instance_creation, instance_reserve, jobs, notices
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Args, Call, one
 from ganeti.cli.option import switch, switch_off
 from ganeti.cli.programs import INSTANCE
 
@@ -31,18 +31,30 @@ _COMMIT = switch("--commit", dest="commit", help="Make an instance that was rese
 
 @INSTANCE.command(
     "add",
-    one("host"),
+    Args("host", least=0),
     options=(
         o.OS, o.FORCE_VARIANT, *instance_creation.CREATION_OPTIONS, _NO_START, _NO_INSTALL,
-        o.COMMUNICATION, _FORTHCOMING, _COMMIT, *o.JOB_OPTIONS,
+        o.COMMUNICATION, _FORTHCOMING, _COMMIT, instance_reserve.OWNER, instance_reserve.EXPIRES,
+        *o.JOB_OPTIONS,
     ),
+    usage="[<host>]",
 )  # fmt: skip
 def add(call: Call) -> None:
     """Create an instance and start it.
 
     As in: gnt-instance add -t plain -n node1 -o debian+default --disk 0:size=10G -B memory=2G web1
+    With --forthcoming its place is only reserved: everything may be left open then, even the name,
+    and the uuid by which it is called is printed. With --commit what was reserved is created; only
+    what is still open has to be said.
     """
     opts = call.opts
+    if opts.forthcoming and not opts.commit:
+        _reserve(call)
+        return
+    if not call.args:
+        raise errors.OpPrereqError("Which instance? Only --forthcoming needs no name", _INVAL)
+    if opts.owner is not None or opts.expires is not None:
+        raise errors.OpPrereqError("--owner and --expires need --forthcoming", _INVAL)
     jobs.run_op(
         call,
         _CREATE,
@@ -54,8 +66,26 @@ def add(call: Call) -> None:
         instance_communication=opts.instance_communication,
         forthcoming=opts.forthcoming,
         commit=opts.commit,
-        **instance_creation.fields(call.args[0], opts),
+        **instance_creation.fields(call.args[0], opts, again=opts.commit),
     )
+
+
+def _reserve(call: Call) -> None:
+    """Reserve one place, and print by what it is called."""
+    opts = call.opts
+    item = {
+        **instance_reserve.body(call.args[0] if call.args else "", opts),
+        "force_variant": opts.force_variant,
+        "start": opts.start,
+        "no_install": opts.no_install,
+    }
+    if opts.owner is None and opts.expires is None:
+        uuid = jobs.run_op(call, _CREATE, **item)
+    else:
+        uuid = instance_reserve.add(call, [item], iallocator=opts.iallocator)
+        uuid = uuid[0] if uuid else None
+    if uuid:
+        print(uuid)
 
 
 @INSTANCE.command(

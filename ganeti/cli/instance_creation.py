@@ -47,19 +47,25 @@ CREATION_OPTIONS = (
 )  # fmt: skip
 
 
-def fields(name: str, opts: SimpleNamespace) -> dict[str, Any]:
+def fields(
+    name: str, opts: SimpleNamespace, *, may_be_open: bool = False, again: bool = False
+) -> dict[str, Any]:
     """Fields of OP_INSTANCE_CREATE that these options fill.
+
+    With ``may_be_open`` disks may be missing, as a reservation's may; with ``again`` all of this
+    may have been said when the instance was reserved, so nothing has a default.
 
     Raises:
         OpPrereqError, ParameterError: options that make no sense alone or together.
     """
+    no_disks = (may_be_open or again) and not opts.disks and opts.sd_size is None
     primary, secondary = params.split_nodes(opts.node)
     hypervisor, hvparams = instance_params.hypervisor(opts.hypervisor)
     return {
         "instance_name": name,
         "disk_template": opts.disk_template,
-        "disks": instance_devices.new_disks(opts),
-        "nics": instance_devices.new_nics(opts),
+        "disks": [] if no_disks else instance_devices.new_disks(opts),
+        "nics": [] if again and not opts.nics else instance_devices.new_nics(opts),
         "beparams": instance_params.backend(opts.beparams, keep_resets=False),
         "hypervisor": hypervisor,
         "hvparams": hvparams,

@@ -33,6 +33,7 @@ INSTANCE = Program(
     "Look after instances: virtual machines with their disks and network cards.",
     (
         "ganeti.cli.instance_add",
+        "ganeti.cli.instance_reserve",
         "ganeti.cli.instance_power",
         "ganeti.cli.instance_change",
         "ganeti.cli.instance_modify",

@@ -78,7 +78,7 @@ class Core:
         """Make locks for all objects, then let the queue run."""
         config = self.store.current
         self.locks.create(LockLevel.CLUSTER, [BGL])
-        self.locks.create(LockLevel.INSTANCE, [i.name for i in config.instances.values() if i.name])
+        self.locks.create(LockLevel.INSTANCE, [i.handle for i in config.instances.values()])
         self.locks.create(LockLevel.DISK, config.disks)
         self.locks.create(LockLevel.NODEGROUP, config.groups)
         self.locks.create(LockLevel.NODE, config.nodes)

@@ -104,6 +104,13 @@ class Config:
         """Instance by full name, short name or uuid, as for nodes; OpPrereqError if none."""
         return _find("instance", name, self.instances, self._instance_names)
 
+    def find_instance(self, name: str) -> Instance | None:
+        """As :meth:`instance`, but None when the name means nothing, or several."""
+        try:
+            return self.instance(name)
+        except errors.OpPrereqError:
+            return None
+
     def group(self, name: str) -> NodeGroup:
         """Node group by name or uuid (no short forms); OpPrereqError if none."""
         by_name = {group.name: group for group in self.groups.values()}
@@ -169,8 +176,15 @@ class Config:
         return [self.disks[uuid] for uuid in instance.disks]
 
     def disk_template(self, instance: Instance) -> str:
-        """``diskless``, the one template of all disks, or ``mixed``."""
+        """``diskless``, the one template of all disks, or ``mixed``.
+
+        Of a reservation whose disks have no template yet: the one it is to have.
+        """
         kinds = {self.disks[uuid].dev_type for uuid in instance.disks if uuid in self.disks}
+        kinds.discard(None)
+        if not kinds and instance.reservation is not None:
+            kinds.add(instance.reservation.disk_template)
+            kinds.discard(None)
         if not kinds:
             return str(DiskTemplate.DISKLESS)
         return MIXED_TEMPLATE if len(kinds) > 1 else str(next(iter(kinds)))
@@ -185,8 +199,19 @@ class Config:
         return list(found)
 
     def instance_nodes(self, instance: Instance) -> list[str]:
-        """Primary node first, then the secondaries."""
-        return [instance.primary_node, *self.secondary_nodes(instance)]
+        """Primary node first, then the secondaries; one without a place has none."""
+        primary = [instance.primary_node] if instance.primary_node else []
+        return [*primary, *self.secondary_nodes(instance)]
+
+    @cached_property
+    def forthcoming(self) -> tuple[Instance, ...]:
+        """Instances that are reserved, or being made."""
+        return tuple(item for item in self.instances.values() if item.forthcoming)
+
+    @cached_property
+    def forthcoming_disks(self) -> tuple[Disk, ...]:
+        """Disks that are reserved, or being made: no node has them for sure."""
+        return tuple(disk for disk in self.disks.values() if disk.forthcoming)
 
     @cached_property
     def primaries(self) -> dict[str, list[Instance]]:

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from ganeti.model.base import Tagged
-from ganeti.model.names import AdminState, AdminStateSource, DiskUuid, HypervisorName, NodeUuid
+from ganeti.model.base import ConfigObject, Tagged
+from ganeti.model.names import (
+    AdminState,
+    AdminStateSource,
+    DiskTemplate,
+    DiskUuid,
+    HypervisorName,
+    NodeUuid,
+)
 from ganeti.model.nic import Nic
+
+
+class Reservation(ConfigObject, frozen=True, kw_only=True):
+    """For whom and how long the place of a forthcoming instance is kept."""
+
+    owner: str | None = None
+    reason: str | None = None
+    #: seconds since the epoch after which it may be removed; unset: never
+    expires: float | None = None
+    #: template of disks that have no place yet, or ``diskless``; unset: as its disks, or unknown
+    disk_template: DiskTemplate | None = None
 
 
 class Instance(Tagged, frozen=True, kw_only=True):
@@ -30,3 +48,22 @@ class Instance(Tagged, frozen=True, kw_only=True):
     #: port for the graphical console
     network_port: int | None = None
     forthcoming: bool | None = None
+    #: only while it is forthcoming, and unset when another implementation reserved it
+    reservation: Reservation | None = None
+    #: job that is making it real, or was when it was interrupted; only while it is forthcoming
+    creating: int | None = None
+
+    @property
+    def handle(self) -> str:
+        """What locks, lists and messages call it: its name, or the uuid while it has none."""
+        return self.name or self.uuid
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a job began to make it real; true also while that job still runs."""
+        return bool(self.forthcoming and self.creating is not None)
+
+    @property
+    def removable_only(self) -> bool:
+        """Whether it is what a creation left behind that nobody had reserved before."""
+        return self.interrupted and self.reservation is None

@@ -27,6 +27,7 @@ FAMILIES = (
     "node_storage",
     "os",
     "query",
+    "reservation",
     "tags",
     "test",
 )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.config import held
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.node import Node
 from ganeti.model.params import Params
+from ganeti.net import resolve
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 
@@ -30,6 +32,17 @@ def host_name(name: str, what: str) -> str:
             errors.ErrorCode.INVAL,
         )
     return lowered
+
+
+def resolvable(name: str) -> None:
+    """Refuse a name without an address; OpPrereqError."""
+    try:
+        resolve.address(name)
+    except errors.ResolverError as err:
+        raise errors.OpPrereqError(
+            f"'{name}' has no address ({errors.text(err)}); leave --name-check away",
+            errors.ErrorCode.RESOLVER,
+        ) from err
 
 
 def hypervisor_enabled(ctx: Context, name: str) -> str:
@@ -168,10 +181,13 @@ def resources(
     *,
     memory: tuple[str, int] | None = None,
     space: Mapping[tuple[str, str], int] | None = None,
+    without: Collection[str] | None = (),
 ) -> None:
     """Refuse when a node has too little of something; one call for everything.
 
-    ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit.
+    ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit. What
+    forthcoming instances hold is not free, but for those in ``without`` (uuids); with None
+    nothing is held back: the question is for something that is reserved itself.
 
     Raises:
         OpPrereqError: not enough, or the node does not say.
@@ -185,21 +201,35 @@ def resources(
     if memory:
         hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
     _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
-    for (_kind, name), needed, room in zip(wanted, wanted.values(), rooms or []):
-        _enough(node, f"space in {name}", needed, room.get("storage_free"), what)
+    config, nothing = ctx.config, held.Held()
+    for unit, needed, room in zip(wanted, wanted.values(), rooms or []):
+        kept = nothing if without is None else held.space(config, node.uuid, unit, without)
+        _enough(node, f"space in {unit[1]}", needed, room.get("storage_free"), what, kept)
     if memory:
         free = info[0].get("memory_free") if info else None
-        _enough(node, "memory", memory[1], free, what)
+        kept = nothing if without is None else held.memory(config, node.uuid, without)
+        _enough(node, "memory", memory[1], free, what, kept)
 
 
-def _enough(node: Node, kind: str, needed: int, free: object, what: str) -> None:
+def _enough(
+    node: Node, kind: str, needed: int, free: object, what: str, kept: held.Held
+) -> None:
     if not isinstance(free, int):
         raise errors.OpPrereqError(
             f"node {node.name} does not say how much {kind} is free", errors.ErrorCode.ENVIRON
         )
-    if needed > free:
-        raise errors.OpPrereqError(
-            f"not enough {kind} on node {node.name} for {what}: needed {needed} MiB,"
-            f" free {free} MiB",
-            errors.ErrorCode.NORES,
+    left = max(0, free - kept.amount)
+    if needed <= left:
+        return
+    why = ""
+    if kept.amount:
+        more = f" and {len(kept.by) - 3} more" if len(kept.by) > 3 else ""
+        why = (
+            f" ({free} MiB less {kept.amount} MiB that are reserved for"
+            f" {', '.join(kept.by[:3])}{more})"
         )
+    raise errors.OpPrereqError(
+        f"not enough {kind} on node {node.name} for {what}: needed {needed} MiB,"
+        f" free {left} MiB{why}",
+        errors.ErrorCode.NORES,
+    )

@@ -11,6 +11,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.ops.operation import Context
+from ganeti.ops.reservation import lacking
 
 
 def instance(
@@ -22,11 +23,11 @@ def instance(
         OpPrereqError: there is none, or it was removed or renamed while the job waited.
     """
     found = ctx.config.instance(uuid or name)
-    yield Need(LockLevel.INSTANCE, [found.name], shared=shared)
+    yield Need(LockLevel.INSTANCE, [found.handle], shared=shared)
     current = ctx.config.instances.get(found.uuid)
-    if current is None or current.name != found.name:
+    if current is None or current.handle != found.handle:
         raise errors.OpPrereqError(
-            f"instance '{found.name}' was removed or renamed while this job waited for it",
+            f"instance '{found.handle}' was removed or renamed while this job waited for it",
             errors.ErrorCode.NOENT,
         )
     return current
@@ -37,13 +38,14 @@ def real_instance(
 ) -> Generator[Need, None, Instance]:
     """Lock an instance that exists as more than a promise; see :func:`instance`."""
     found = yield from instance(ctx, name, uuid)
-    if found.forthcoming:
-        raise errors.OpPrereqError(
-            f"instance '{found.name}' is forthcoming: it was reserved, or its creation did not"
-            " end; it can only be removed",
-            errors.ErrorCode.STATE,
-        )
+    real(ctx.config, found)
     return found
+
+
+def real(config: Config, found: Instance) -> None:
+    """Refuse an instance that is only reserved, or whose creation did not end; OpPrereqError."""
+    if found.forthcoming:
+        raise errors.OpPrereqError(lacking.refusal(config, found), errors.ErrorCode.STATE)
 
 
 def with_disks(

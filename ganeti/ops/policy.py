@@ -34,7 +34,7 @@ def parts(disks: Iterable[Disk]) -> tuple[str, ...]:
 def violations(config: Config, instance: Instance) -> list[str]:
     """What an instance breaks of the policy of its primary node's group."""
     node = config.nodes.get(instance.primary_node)
-    if node is None or instance.forthcoming:
+    if node is None:
         return []
     return ipolicy.violations(config.ipolicy(node.group), shape(config, instance))
 

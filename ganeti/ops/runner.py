@@ -11,6 +11,7 @@ from ganeti.model.names import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks, registry
 from ganeti.ops.operation import Context, Operation, reason_of
+from ganeti.ops.reservation import instead
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,7 +29,8 @@ class Runner:
     def start(self, op: OpCode, job: JobHandle) -> OpExecution:
         context = self._make_context(job)
         context.reason = reason_of(op)
-        return OpExecution(registry.find(op.op_id), op, context)
+        cls = instead.find(op, context) or registry.find(op.op_id)
+        return OpExecution(cls, op, context)
 
 
 class OpExecution:

@@ -75,7 +75,7 @@ class Tables:
 
     @cached_property
     def instances(self) -> list[Instance]:
-        return by_name(self.config.instances.values(), lambda instance: instance.name)
+        return by_name(self.config.instances.values(), lambda instance: instance.handle)
 
     @cached_property
     def groups(self) -> list[NodeGroup]:
@@ -185,13 +185,13 @@ class Tables:
         found: dict[str, list[str]] = {uuid: [] for uuid in self.config.networks}
         for instance in self.instances:
             for network in {nic.network for nic in instance.nics if nic.network}:
-                found.setdefault(network, []).append(instance.name)
+                found.setdefault(network, []).append(instance.handle)
         return found
 
 
 def _sorted_names(instances: dict[str, list[Instance]]) -> dict[str, list[str]]:
     return {
-        uuid: sorted((instance.name for instance in members), key=sort_key)
+        uuid: sorted((instance.handle for instance in members), key=sort_key)
         for uuid, members in instances.items()
     }
 

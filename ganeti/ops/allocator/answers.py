@@ -73,12 +73,13 @@ def nodes(config: Config, name: str, found: Any, count: int) -> list[Node]:
 
 def places(
     config: Config, name: str, found: Any, counts: dict[str, int]
-) -> tuple[dict[str, list[Node]], list[str]]:
-    """Nodes by instance, and the instances without a place; OpExecError."""
+) -> tuple[dict[str, list[Node]], dict[str, str]]:
+    """Nodes by instance, and the instances without a place with the reason; OpExecError."""
     placed, failed = _shaped(
         name, found, tuple[list[tuple[str, list[str]]], list[str | tuple[str, str | None]]]
     )
-    missing = [item if isinstance(item, str) else item[0] for item in failed]
+    missing = dict((item, "") if isinstance(item, str) else (item[0], item[1] or "")
+                   for item in failed)  # fmt: skip
     strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
     if strange:
         raise _unusable(name, f"it says too much or nothing about {', '.join(strange)}")

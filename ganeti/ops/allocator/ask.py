@@ -7,7 +7,9 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.config import held
 from ganeti.model.cluster import Cluster
+from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
@@ -64,11 +66,19 @@ def relocate(ctx: Context, name: str, instance: Instance) -> Node:
 
 
 def place(
-    ctx: Context, name: str, new: NewInstance, restrict_to: Sequence[str] | None = None
+    ctx: Context,
+    name: str,
+    new: NewInstance,
+    restrict_to: Sequence[str] | None = None,
+    *,
+    config: Config | None = None,
 ) -> list[Node]:
-    """Nodes for a new instance, the primary one first; see :func:`relocate` for errors."""
+    """Nodes for a new instance, the primary one first; see :func:`relocate` for errors.
+
+    ``config`` is what the allocator is told instead of the newest configuration.
+    """
     question = request.allocate(new, restrict_to)
-    found = ask(ctx, name, question, template=new.template)
+    found = ask(ctx, name, question, template=new.template, config=config)
     nodes = answers.nodes(ctx.config, name, found, new.nodes)
     names = ", ".join(node.name for node in nodes)
     ctx.log(f"Selected nodes for instance {new.name} via iallocator {name}: {names}")
@@ -77,8 +87,8 @@ def place(
 
 def place_many(
     ctx: Context, name: str, new: Sequence[NewInstance]
-) -> tuple[dict[str, list[Node]], list[str]]:
-    """Nodes by instance, and the instances that have no place; OpExecError."""
+) -> tuple[dict[str, list[Node]], dict[str, str]]:
+    """Nodes by instance, and the instances that have no place with the reason; OpExecError."""
     template = new[0].template if new else ""
     found = ask(ctx, name, request.multi_allocate(new), template=template)
     return answers.places(ctx.config, name, found, {item.name: item.nodes for item in new})
@@ -97,12 +107,13 @@ def ask(
     *,
     template: str = "",
     extra: dict[str, Any] | None = None,
+    config: Config | None = None,
 ) -> Any:
     """The result that an allocator gives; blocks up to 15 minutes.
 
     ``template`` tells which storage's free space matters; ``extra`` are options of this request.
     """
-    return answers.result(name, run(ctx, name, full(ctx, question, template), extra))
+    return answers.result(name, run(ctx, name, full(ctx, question, template, config), extra))
 
 
 def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None) -> str:
@@ -120,15 +131,17 @@ def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None)
         raise errors.OpExecError(f"allocator '{name}' failed: {errors.text(err)}") from err
 
 
-def full(ctx: Context, question: Json, template: str = "") -> str:
+def full(
+    ctx: Context, question: Json, template: str = "", config: Config | None = None
+) -> str:
     """The JSON text for an allocator: the cluster as it is now, and the question."""
-    config = ctx.config
-    return jsonio.dumps({**request.cluster(config, _facts(ctx, template)), "request": question})
+    config = config or ctx.config
+    facts = _facts(ctx, config, template)
+    return jsonio.dumps({**request.cluster(config, facts), "request": question})
 
 
-def _facts(ctx: Context, template: str) -> dict[str, NodeFacts]:
+def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
     """What the nodes say, by uuid; those that do not answer are left out."""
-    config = ctx.config
     cluster = config.cluster
     nodes = [node for node in config.nodes.values() if not node.offline and node.vm_capable]
     hypervisors = list(cluster.enabled_hypervisors)
@@ -152,9 +165,12 @@ def _facts(ctx: Context, template: str) -> dict[str, NodeFacts]:
             continue
         _boot, rooms, resources = info.get()
         room = rooms[0] if rooms else {}
+        free = int(room.get("storage_free") or 0)
+        if unit is not None:
+            free = max(0, free - held.space(config, node.uuid, unit).amount)
         found[node.uuid] = NodeFacts(
             resources[0] if resources else {},
-            (int(room.get("storage_size") or 0), int(room.get("storage_free") or 0)),
+            (int(room.get("storage_size") or 0), free),
             runs.get(),
         )
     return found

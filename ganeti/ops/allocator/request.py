@@ -1,7 +1,8 @@
 """What an allocator is told: the cluster, its instances, and the question. Pure.
 
 Sizes are MiB. The memory of instances that are marked as running but use less than they may is
-counted as used, so that nobody is promised what they can take back.
+counted as used, so that nobody is promised what they can take back. Forthcoming instances are
+told as if they were running: what they will need is not free.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class NodeFacts:
 
     #: resources as the hypervisor sees them, by their names on the wire
     resources: Mapping[str, Any] = field(default_factory=dict)
-    #: (size, free) of the storage unit in question
+    #: (size, free) of the storage unit in question, less what is reserved
     room: tuple[int, int] = (0, 0)
     #: what runs there, by name
     running: Mapping[str, InstanceInfo] = field(default_factory=dict)
@@ -67,9 +68,9 @@ def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
             node.name: _node(config, node, facts.get(node.uuid)) for node in config.nodes.values()
         },
         "instances": {
-            item.name: instance(config, item)
+            item.handle: instance(config, item)
             for item in config.instances.values()
-            if item.hypervisor is not None and item.primary_node in config.nodes
+            if item.primary_node in config.nodes and (item.hypervisor or item.forthcoming)
         },
     }
 
@@ -97,11 +98,9 @@ def _resources(config: Config, node: Node, facts: NodeFacts) -> Json:
     free = int(found.get("memory_free", 0))
     primary_memory = up_memory = 0
     for item in config.primaries.get(node.uuid, []):
-        if item.hypervisor is None:
-            continue
         memory = config.beparams(item)["maxmem"]
         primary_memory += memory
-        if item.admin_state is AdminState.UP:
+        if item.forthcoming or item.admin_state is AdminState.UP:
             up_memory += memory
             info = facts.running.get(item.name)
             free -= max(0, memory - (info.memory if info else 0))
@@ -126,9 +125,11 @@ def instance(config: Config, item: Instance) -> Json:
     template = config.disk_template(item)
     disks = config.disks_of(item)
     group = config.nodes[item.primary_node].group
+    state = AdminState.UP if item.forthcoming else item.admin_state
+    hypervisor = item.hypervisor or config.cluster.enabled_hypervisors[0]
     return {
         "tags": list(item.tags),
-        "admin_state": str(item.admin_state),
+        "admin_state": str(state),
         "vcpus": be["vcpus"],
         "memory": be["maxmem"],
         "spindle_use": be["spindle_use"],
@@ -141,7 +142,7 @@ def instance(config: Config, item: Instance) -> Json:
         "disks": [_disk(disk) for disk in disks],
         "disk_template": template,
         "disks_active": item.disks_active,
-        "hypervisor": str(item.hypervisor),
+        "hypervisor": str(hypervisor),
         "disk_space_total": disk_space(template, [disk.size for disk in disks]),
     }
 
@@ -221,7 +222,7 @@ def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
     sizes = [disk.size for disk in config.disks_of(item)]
     return {
         "type": "relocate",
-        "name": item.name,
+        "name": item.handle,
         "disk_space_total": disk_space(config.disk_template(item), sizes),
         "required_nodes": 1,
         "relocate_from": list(leave),
@@ -230,7 +231,7 @@ def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
 
 def allocate_secondary(item: Instance) -> Json:
     """A secondary node for an instance that has none."""
-    return {"type": "allocate-secondary", "name": item.name}
+    return {"type": "allocate-secondary", "name": item.handle}
 
 
 def node_evacuate(names: Sequence[str], mode: str) -> Json:

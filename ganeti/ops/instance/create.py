@@ -1,12 +1,14 @@
 """Create an instance: place, disks, guest OS, first start.
 
 Until everything is in place the instance is in the configuration as *forthcoming*: its name,
-addresses and places of disks are taken, and whatever a crash leaves behind is on record.
+addresses and places of disks are taken, and whatever a crash leaves behind is on record. The
+number of the job tells it from a reservation (``ops/reservation``).
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Collection
 
 from ganeti import errors
 from ganeti.config.changes import Draft
@@ -34,12 +36,15 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     #: whether mirrored disks are still being copied when the instance is ready
     syncing = False
+    #: reservations that do not count against it (uuids); None: it is reserved itself, none does
+    without: Collection[str] | None = ()
 
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
-        if op.forthcoming or op.commit:
-            raise errors.OpNotBuiltError(
-                "reserving instances is not built yet; leave --forthcoming and --commit away",
+        if op.forthcoming and op.commit:
+            raise errors.OpPrereqError(
+                "give either --forthcoming, which reserves, or --commit, which creates what was"
+                " reserved",
                 errors.ErrorCode.INVAL,
             )
 
@@ -143,10 +148,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             )
         what = f"instance {self.name}"
         if not self.adopts:
-            space.check(ctx, self.disks, node.uuid, what)
+            space.check(ctx, self.disks, node.uuid, what, without=self.without)
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
-            checks.resources(ctx, node, what, memory=memory)
+            checks.resources(ctx, node, what, memory=memory, without=self.without)
 
     @property
     def starts(self) -> bool:
@@ -219,7 +224,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         def edit(draft: Draft) -> None:
             port = draft.allocate_port() if needs_port else None
             self.instance = base.replace(self.instance, network_port=port)
-            promised = base.replace(self.instance, forthcoming=True)
+            promised = base.replace(
+                self.instance, forthcoming=True, creating=self.ctx.job.job_id
+            )
             self.disks = [draft.number_disk(disk) for disk in self.disks]
             draft.add_instance(
                 promised, [base.replace(disk, forthcoming=True) for disk in self.disks]
@@ -245,7 +252,17 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         else:
             ctx.log("* creating instance disks...")
             instance_disks.create(ctx, self.instance, self.disks)
+        self._record_disks()
         ctx.release(LockLevel.NODE_RES)
+
+    def _record_disks(self) -> None:
+        """From here on the nodes tell what the disks take; it is not held back any more."""
+
+        def edit(draft: Draft) -> None:
+            for disk in self.disks:
+                draft.update(disk, forthcoming=None)
+
+        self.ctx.store.change("instance-disks-made", self.ctx.author, edit)
 
     def _wait_for_sync(self) -> None:
         """See that mirrored disks have both copies, or that these are being made.
@@ -281,9 +298,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     def _make_real(self) -> None:
         def edit(draft: Draft) -> None:
-            for disk in self.disks:
-                draft.update(disk, forthcoming=None)
-            draft.update(self.instance, forthcoming=None)
+            draft.update(self.instance, forthcoming=None, creating=None, reservation=None)
 
         ctx = self.ctx
         ctx.store.change("instance-add", ctx.author, edit)

@@ -65,7 +65,7 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
         return {
             "jobs": [[True, job_id] for job_id in ids],
             "allocatable": list(found),
-            "failed": missing,
+            "failed": list(missing),
         }
 
 

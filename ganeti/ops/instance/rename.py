@@ -11,7 +11,6 @@ from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
-from ganeti.net import resolve
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
@@ -31,20 +30,21 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid = found.uuid
         # one request for both names: locks of one level are taken together
-        yield Need(LockLevel.INSTANCE, [found.name], new=[self.new_name])
+        yield Need(LockLevel.INSTANCE, [found.handle], new=[self.new_name])
         yield Need(LockLevel.NODE, locks.storage_nodes(self.ctx.config, found), shared=True)
 
     def check(self) -> None:
         ctx = self.ctx
         found = ctx.config.instances.get(self.uuid)
-        if found is None or found.forthcoming:
+        if found is None:
             raise errors.OpPrereqError(
-                f"instance '{self.op.instance_name}' does not exist (any more) or is forthcoming",
+                f"instance '{self.op.instance_name}' does not exist any more",
                 errors.ErrorCode.NOENT,
             )
+        locks.real(ctx.config, found)
         self.instance: Instance = found
         if self.op.name_check:
-            self.new_name = self._resolve()
+            checks.resolvable(self.new_name)
         if ctx.config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
@@ -55,16 +55,6 @@ class InstanceRename(Operation[OpInstanceRename, str]):
                 f"instance {found.name} is running; stop it before renaming it",
                 errors.ErrorCode.STATE,
             )
-
-    def _resolve(self) -> str:
-        try:
-            resolve.address(self.new_name)
-        except errors.ResolverError as err:
-            raise errors.OpPrereqError(
-                f"'{self.new_name}' has no address ({errors.text(err)}); leave --name-check away",
-                errors.ErrorCode.RESOLVER,
-            ) from err
-        return self.new_name
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

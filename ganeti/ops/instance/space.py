@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ganeti.base.text import plural
+from ganeti.config.room import needs
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.node import Node
 from ganeti.ops import checks
-from ganeti.ops.instance.disks import nodes_of, traits
+from ganeti.ops.instance.disks import nodes_of
 from ganeti.ops.operation import Context
 
 #: (storage type, name of the unit) -> MiB
 Needs = Mapping[tuple[str, str], int]
-
-
-def needs(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
-    """What disks take of each storage unit of one node. Pure."""
-    result: dict[tuple[str, str], int] = {}
-    for disk in disks:
-        if disk.children:
-            parts = needs(disk.children)
-        else:
-            parts = _own(disk)
-        for key, size in parts.items():
-            result[key] = result.get(key, 0) + size
-    return result
-
-
-def _own(disk: Disk) -> dict[tuple[str, str], int]:
-    kind = traits(disk).space_checked_as
-    if kind is None:
-        return {}
-    name = str(disk.logical_id[0])
-    if traits(disk).file_based:
-        name = str(Path(disk.logical_id[1]).parent)
-    return {(kind, name): disk.size}
 
 
 def growth(disk: Disk, amount: int) -> Disk:
@@ -55,10 +32,12 @@ def check(
     what: str,
     *,
     nodes: Iterable[str] | None = None,
+    without: Collection[str] | None = (),
 ) -> None:
     """Refuse when a node has too little room for disks; OpPrereqError.
 
-    ``nodes`` (uuids) limits the question to some of the nodes that the disks name.
+    ``nodes`` (uuids) limits the question to some of the nodes that the disks name; for
+    ``without`` see :func:`ganeti.ops.checks.resources`.
     """
     only = None if nodes is None else set(nodes)
     per_node: dict[str, tuple[Node, list[Disk]]] = {}
@@ -70,5 +49,9 @@ def check(
         wanted = needs(parts)
         if wanted:
             checks.resources(
-                ctx, node, f"{what} ({plural(len(parts), 'disk')})", space=wanted
+                ctx,
+                node,
+                f"{what} ({plural(len(parts), 'disk')})",
+                space=wanted,
+                without=without,
             )

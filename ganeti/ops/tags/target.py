@@ -9,6 +9,7 @@ from ganeti import constants, errors
 from ganeti.jobs.execution import Need
 from ganeti.model.base import Tagged
 from ganeti.model.config import Config
+from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, TagKind
 from ganeti.ops import locks
 from ganeti.ops.operation import Context, Needs
@@ -48,8 +49,7 @@ def lock(ctx: Context, kind: str, name: str | None) -> Needs:
     if level is None:
         return
     target = find(ctx.config, kind, name)
-    is_instance = level is LockLevel.INSTANCE
-    yield Need(level, [getattr(target, "name") if is_instance else target.uuid])  # noqa: B009
+    yield Need(level, [target.handle if isinstance(target, Instance) else target.uuid])
 
 
 def check(tags: Iterable[str]) -> None:

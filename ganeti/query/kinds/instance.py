@@ -59,7 +59,14 @@ class InstanceKind(Kind[Instance]):
 KIND = InstanceKind()
 
 stamps.add_fields(KIND, "instance")
-KIND.attribute("name", "Instance", TEXT, "Name of the instance", "name", hostname=True)
+KIND.attribute(
+    "name",
+    "Instance",
+    TEXT,
+    "Name of the instance; of a reservation without a name its identity",
+    "handle",
+    hostname=True,
+)
 KIND.attribute("os", "OS", TEXT, "OS definition with its variant", "os")
 KIND.attribute("disks_active", "DisksActive", BOOL, "Whether the disks are in use", "disks_active")
 
@@ -87,6 +94,21 @@ def _admin_up(instance: Instance) -> bool:
 @KIND.value("forthcoming", "Forthcoming", BOOL, "Whether the instance is only reserved so far")
 def _forthcoming(instance: Instance) -> bool:
     return bool(instance.forthcoming)
+
+
+@KIND.value("owner", "Owner", TEXT, "For whom the place of a reservation is kept")
+def _owner(instance: Instance) -> str | None:
+    return None if instance.reservation is None else instance.reservation.owner
+
+
+@KIND.value("expires", "Expires", FieldKind.TIMESTAMP, "When a reservation may be given away")
+def _expires(instance: Instance) -> float | None:
+    return None if instance.reservation is None else instance.reservation.expires
+
+
+@KIND.value("reserved_for", "ReservedFor", TEXT, "What the place of a reservation is kept for")
+def _reserved_for(instance: Instance) -> str | None:
+    return None if instance.reservation is None else instance.reservation.reason
 
 
 @KIND.value("network_port", "Network_port", OTHER, "TCP port of the graphical console")

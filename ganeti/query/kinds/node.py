@@ -10,7 +10,7 @@ from ganeti.filters.compile import Cell, Column
 from ganeti.model.cluster import Cluster
 from ganeti.model.node import Node
 from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, failed
-from ganeti.query.kinds import ndparams, stamps
+from ganeti.query.kinds import ndparams, node_reserved, stamps
 from ganeti.query.live import NO_ANSWER, Need, NodeInfo, NodeRequest, NodeState, StorageUnit
 
 TEXT, BOOL, NUMBER = FieldKind.TEXT, FieldKind.BOOL, FieldKind.NUMBER
@@ -87,6 +87,7 @@ KIND = NodeKind()
 # from the node object ------------------------------------------------------------------------
 
 stamps.add_fields(KIND, "node")
+node_reserved.add_fields(KIND)
 KIND.attribute("name", "Node", TEXT, "Name of the node", "name", hostname=True)
 KIND.attribute("drained", "Drained", BOOL, "Whether the node gets no new instances", "drained")
 KIND.attribute("offline", "Offline", BOOL, "Whether the node is marked offline", "offline")

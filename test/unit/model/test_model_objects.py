@@ -70,7 +70,7 @@ def test_a_configuration_of_another_implementation_survives() -> None:
 
 
 #: Keys that only this implementation has; they are written only when they are used.
-OWN_KEYS = {"Disk": {"tags"}}
+OWN_KEYS = {"Disk": {"tags"}, "Instance": {"reservation", "creating"}}
 
 
 def test_tags_of_a_disk_are_written_only_if_there_are_any() -> None:
@@ -81,10 +81,17 @@ def test_tags_of_a_disk_are_written_only_if_there_are_any() -> None:
     assert base.from_wire(Disk, tagged, "disk").tags == ("a", "b")
 
 
+
+
 @pytest.mark.parametrize("name", sorted(KEYS))
 def test_objects_have_the_documented_keys(name: str) -> None:
     found = {info.name for info in msgspec.structs.fields(CLASSES[name])}
     assert found - OWN_KEYS.get(name, set()) == set(KEYS[name])
+
+
+def test_keys_of_reservations_are_gone_from_an_instance_that_exists() -> None:
+    instance = Instance(uuid="u", name="web1", reservation=None, creating=None)
+    assert not OWN_KEYS["Instance"] & set(base.to_wire(instance))
 
 
 @pytest.mark.parametrize("name", sorted(KEYS))

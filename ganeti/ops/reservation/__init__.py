@@ -1,0 +1,1 @@
+"""Instances that are reserved before they exist."""

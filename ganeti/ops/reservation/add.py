@@ -1,0 +1,32 @@
+"""Reserve places for several instances at once."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.model.instance import Reservation
+from ganeti.opcodes.reservation import OpReservationAdd
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.reservation.batch import Batch
+
+
+class ReservationAdd(Operation[OpReservationAdd, list[str]]):
+    """Gives the uuids, in the order of the request; all are reserved, or none."""
+
+    def locks(self) -> Needs:
+        op, ctx = self.op, self.ctx
+        if op.expires is not None and op.expires <= ctx.clock.now():
+            raise errors.OpPrereqError(
+                "the reservation would have expired already", errors.ErrorCode.INVAL
+            )
+        reservation = Reservation(owner=op.owner, reason=ctx.reason or None, expires=op.expires)
+        self.batch = Batch(
+            ctx, op.instances, reservation, iallocator=op.iallocator,
+            opportunistic=op.opportunistic_locking,
+        )  # fmt: skip
+        yield from self.batch.locks()
+
+    def check(self) -> None:
+        self.batch.check()
+
+    def run(self) -> list[str]:
+        return self.batch.record()

@@ -1,0 +1,52 @@
+"""Remove a reservation whose time is over.
+
+The watcher submits this for what it sees as expired. Everything is looked at again once the lock
+is held: meanwhile the place may have become an instance, or may be kept for longer.
+"""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.opcodes.reservation import OpReservationExpire
+from ganeti.ops import locks
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.reservation import remove
+
+
+class ReservationExpire(Operation[OpReservationExpire, bool]):
+    """Gives whether it was removed."""
+
+    def locks(self) -> Needs:
+        self.instance: Instance | None = None
+        wanted = self.op.instance_uuid or self.op.instance_name
+        if self.ctx.config.find_instance(wanted) is None:
+            return
+        try:
+            self.instance = yield from locks.instance(self.ctx, wanted)
+        except errors.OpPrereqError as err:
+            self.ctx.log(errors.text(err))
+
+    def run(self) -> bool:
+        ctx, instance = self.ctx, self.instance
+        if instance is None:
+            ctx.log("There is no such reservation any more")
+            return False
+        text = self._why_not(instance)
+        if text is not None:
+            ctx.log(f"{instance.handle} is kept: {text}")
+            return False
+        owner = None if instance.reservation is None else instance.reservation.owner
+        remove.forget(ctx, "reservation-expire", instance)
+        ctx.log(f"Reservation {instance.handle} of {owner or 'nobody'} has expired")
+        return True
+
+    def _why_not(self, instance: Instance) -> str | None:
+        if not instance.forthcoming:
+            return "it is an instance by now"
+        if instance.interrupted:
+            return f"job {instance.creating} was interrupted while it made it real"
+        expires = None if instance.reservation is None else instance.reservation.expires
+        if expires is None or expires > self.ctx.clock.now():
+            return "it has time left"
+        return None

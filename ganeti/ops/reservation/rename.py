@@ -1,0 +1,75 @@
+"""Give a reservation a name, or another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.instance import OpInstanceRename
+from ganeti.ops import checks, locks
+from ganeti.ops.operation import Needs, Operation
+from ganeti.storage.registry import TEMPLATES
+
+
+class ReservationRename(Operation[OpInstanceRename, str]):
+    """Disks that will lie in a directory of their instance get one of the new name."""
+
+    def locks(self) -> Needs:
+        self.new_name = checks.host_name(self.op.new_name, "an instance")
+        found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
+        self.uuid, self.handle = found.uuid, found.handle
+        # one request for both names: locks of one level are taken together
+        yield Need(LockLevel.INSTANCE, [found.handle], new=[self.new_name])
+
+    def check(self) -> None:
+        config = self.ctx.config
+        found = config.instances.get(self.uuid)
+        if found is None or not found.forthcoming or found.handle != self.handle:
+            raise errors.OpPrereqError(
+                f"reservation '{self.handle}' was removed, renamed or created while this job"
+                " waited for it",
+                errors.ErrorCode.NOENT,
+            )
+        if found.interrupted:
+            locks.real(config, found)
+        self.instance: Instance = found
+        if self.op.name_check:
+            checks.resolvable(self.new_name)
+        if config.has_instance_name(self.new_name):
+            raise errors.OpPrereqError(
+                f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
+            )
+
+    def run(self) -> str:
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> None:
+            for uuid in self.instance.disks:
+                disk = draft.config.disks.get(uuid)
+                if disk is not None and _in_directory(disk):
+                    draft.update(disk, logical_id=_moved(disk, self.new_name))
+            draft.update(self.instance, name=self.new_name)
+
+        ctx.store.change("reservation-rename", ctx.author, edit)
+        job_id = ctx.job.job_id
+        ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
+        ctx.locks.remove(job_id, LockLevel.INSTANCE, self.handle)
+        return self.new_name
+
+
+def _in_directory(disk: Disk) -> bool:
+    return bool(
+        disk.dev_type is not None
+        and disk.logical_id
+        and TEMPLATES.get(disk.dev_type).traits.file_based
+    )
+
+
+def _moved(disk: Disk, name: str) -> tuple[str, str]:
+    driver, path = disk.logical_id
+    return driver, str(Path(path).parent.with_name(name) / Path(path).name)

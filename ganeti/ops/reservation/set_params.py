@@ -1,0 +1,57 @@
+"""Change for whom and how long a place is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.model import base
+from ganeti.model.instance import Instance, Reservation
+from ganeti.opcodes.reservation import OpReservationSetParams
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.reservation import place
+
+
+class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any]]]):
+    """Gives (what, new value) for each change."""
+
+    def locks(self) -> Needs:
+        self.instance: Instance = yield from place.forthcoming(
+            self.ctx, self.op.instance_name, self.op.instance_uuid
+        )
+
+    def check(self) -> None:
+        op = self.op
+        if op.expires is not None and op.never_expires:
+            raise errors.OpPrereqError(
+                "give either a time or that it never expires", errors.ErrorCode.INVAL
+            )
+        if op.expires is not None and op.expires <= self.ctx.clock.now():
+            raise errors.OpPrereqError(
+                "the reservation would have expired already; gnt-instance remove"
+                f" {self.instance.handle} gives it up",
+                errors.ErrorCode.INVAL,
+            )
+        self.rows: dict[str, Any] = {}
+        if op.owner is not None:
+            self.rows["owner"] = op.owner or None
+        if op.note is not None:
+            self.rows["reason"] = op.note or None
+        if op.expires is not None or op.never_expires:
+            self.rows["expires"] = op.expires
+        if not self.rows:
+            raise errors.OpPrereqError(
+                "nothing to change: give an owner, a reason or a time", errors.ErrorCode.INVAL
+            )
+
+    def run(self) -> list[tuple[str, Any]]:
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> None:
+            old = draft.config.instances[self.instance.uuid]
+            reservation = old.reservation or Reservation()
+            draft.update(old, reservation=base.replace(reservation, **self.rows))
+
+        ctx.store.change("reservation-modify", ctx.author, edit)
+        return list(self.rows.items())
