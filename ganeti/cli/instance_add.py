@@ -80,7 +80,7 @@ def _reserve(call: Call) -> None:
         "no_install": opts.no_install,
     }
     if opts.owner is None and opts.expires is None:
-        uuid = jobs.run_op(call, _CREATE, **item)
+        uuid = jobs.run_for_result(call, _CREATE, **item)
     else:
         uuid = instance_reserve.add(call, [item], iallocator=opts.iallocator)
         uuid = uuid[0] if uuid else None

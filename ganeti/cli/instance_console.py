@@ -47,10 +47,16 @@ def _console(call: Call, name: str) -> dict[str, Any]:
         OpPrereqError: no such instance, or one that does not run.
         OpExecError: its node did not say where the console is.
     """
-    fields = ["name", "uuid", "oper_state", "pnode", "console"]
+    fields = ["name", "uuid", "oper_state", "pnode", "console", "forthcoming"]
     rows = call.client.query_instances([name], fields)
     selection.refuse_unknown("instance", [name], [row[:2] for row in rows])
-    full, _uuid, runs, node, found = rows[0]
+    full, _uuid, runs, node, found, forthcoming = rows[0]
+    if forthcoming:
+        raise errors.OpPrereqError(
+            f"Instance {full} is forthcoming and has no console; gnt-instance add --commit {full}"
+            " creates it",
+            errors.ErrorCode.STATE,
+        )
     if runs is None:
         raise errors.OpExecError(
             f"Node {node} does not say whether instance {full} runs, so there is no console"

@@ -73,7 +73,7 @@ def add(call: Call, instances: list[dict[str, Any]], *, iallocator: str | None) 
     for item in instances:
         item["iallocator"] = None
         item["opportunistic_locking"] = False
-    found: list[str] = jobs.run_op(
+    found: list[str] = jobs.run_for_result(
         call,
         "OP_RESERVATION_ADD",
         instances=[jobs.build(call, "OP_INSTANCE_CREATE", **item) for item in instances],

@@ -68,12 +68,27 @@ def show_info(call: Call) -> None:
         print(info.dump([_instance(found[name]) for name in order]), end="")
 
 
+def _reserved(item: Mapping[str, Any]) -> str:
+    """For whom and how long a place is kept."""
+    parts = ["reserved"]
+    if item.get("owner"):
+        parts.append(f"for {item['owner']}")
+    if item.get("expires") is not None:
+        parts.append(f"until {output.timestamp(item['expires'])}")
+    if item.get("reason"):
+        parts.append(f"({item['reason']})")
+    return " ".join(parts)
+
+
 def _instance(item: Mapping[str, Any]) -> list[info.Pair]:
     state = f"configured to be {item['config_state']}"
     if item["run_state"]:
         state += f", actual state is {item['run_state']}"
+    reserved = item.get("reservation")
+    if reserved is not None:
+        state = _reserved(reserved)
     result: list[info.Pair] = [
-        ("Instance name", item["name"]),
+        ("Instance name", item["name"] or item["uuid"]),
         ("UUID", item["uuid"]),
         ("Serial number", item["serial_no"]),
         ("Creation time", output.timestamp(item["ctime"])),

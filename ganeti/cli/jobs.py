@@ -79,7 +79,14 @@ def run_op(call: Call, op_id: str, **params: Any) -> Any:
     return run_ops(call, [build(call, op_id, **params)])[0]
 
 
-def run_ops(call: Call, ops: Sequence[WireOp]) -> list[Any]:
+def run_for_result(call: Call, op_id: str, **params: Any) -> Any:
+    """Like :func:`run_op` for a command that prints the result: the log goes to stderr."""
+    return run_ops(call, [build(call, op_id, **params)], feedback=tell_entry)[0]
+
+
+def run_ops(
+    call: Call, ops: Sequence[WireOp], *, feedback: Feedback | None = None
+) -> list[Any]:
     """Like :func:`run_op` for one job of several opcodes; the result of each."""
     job_id = call.client.submit_job(ops)
     if getattr(call.opts, "print_jobid", False):
@@ -87,10 +94,12 @@ def run_ops(call: Call, ops: Sequence[WireOp]) -> list[Any]:
     if getattr(call.opts, "submit_only", False):
         notices.say(f"JobID: {job_id}")
         raise Exit(0)
-    return wait(call.client, job_id)
+    return wait(call.client, job_id, feedback=feedback)
 
 
-def wait(client: Client, job_id: int, *, quiet: bool = False) -> list[Any]:
+def wait(
+    client: Client, job_id: int, *, quiet: bool = False, feedback: Feedback | None = None
+) -> list[Any]:
     """Wait until a job has ended, showing its log; the results of its opcodes.
 
     Raises:
@@ -100,7 +109,7 @@ def wait(client: Client, job_id: int, *, quiet: bool = False) -> list[Any]:
         Exit: Ctrl-C was pressed; the job goes on.
     """
     try:
-        _follow(client, job_id, _ignore if quiet else show_entry)
+        _follow(client, job_id, _ignore if quiet else feedback or show_entry)
     except KeyboardInterrupt:
         notices.StatusLine.clear_current()
         notices.say(f"Detached; job {job_id} goes on. Watch it with: gnt-job watch {job_id}")
@@ -161,11 +170,21 @@ def _ignore(_entry: LogEntry) -> None:
 
 def show_entry(entry: LogEntry) -> None:
     """Print one log entry: local time in the form of ctime(3), then the message."""
+    for line in _lines(entry):
+        print(line, flush=True)
+
+
+def tell_entry(entry: LogEntry) -> None:
+    """Like :func:`show_entry`, on stderr."""
+    for line in _lines(entry):
+        notices.say(line)
+
+
+def _lines(entry: LogEntry) -> list[str]:
     _serial, when, kind, message = entry[:4]
     moment = time.ctime(when[0] + when[1] / 1_000_000)
     texts = message if kind == "message-list" and isinstance(message, list) else [message]
-    for text in texts:
-        print(f"{moment} {text}", flush=True)
+    return [f"{moment} {text}" for text in texts]
 
 
 def _results(client: Client, job_id: int) -> list[Any]:

@@ -77,6 +77,15 @@ def creations(call: Call, values: Values) -> Values:
     return {**values, "instances": [{"OP_ID": "OP_INSTANCE_CREATE", **body} for body in known]}
 
 
+def reservations(call: Call, values: Values) -> Values:
+    """Several creation bodies that may leave anything open, without a version each."""
+    whole = creations(call, values)
+    for body in whole["instances"]:
+        for name, value in {"instance_name": "", **_OPEN, "forthcoming": True}.items():
+            body.setdefault(name, value)
+    return whole
+
+
 def usb_devices(_call: Call, values: Values) -> Values:
     """Old clients separate USB devices by spaces; the parameter has commas."""
     hvparams = values.get("hvparams")

@@ -170,6 +170,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     "PUT /2/nodes/{node_name}/storage/repair": Difference(
         query=(_STORAGE_TYPE, _STORAGE_NAME), body_ignored=True
     ),
+    # reservations
+    "POST /2/reservations": Difference(query=(DRY_RUN,), prepare=adapt.reservations),
     # tags
     **{
         f"{method} {path}": _tags(kind)

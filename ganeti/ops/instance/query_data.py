@@ -35,7 +35,7 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
         config = self.ctx.config
         states = {} if self.op.static else self._states(config)
         return {
-            item.name or item.uuid: self._facts(config, item, states)
+            item.handle: {**self._facts(config, item, states), **_reservation(item)}
             for item in self.wanted
         }
 
@@ -43,8 +43,8 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
         """Node uuid -> what runs there; None for a node without answer."""
         hypervisors = [str(name) for name in config.cluster.enabled_hypervisors]
         params = {name: config.cluster.hvparams.get(name, {}) for name in hypervisors}
-        uuids = {item.primary_node for item in self.wanted if item.primary_node}
-        nodes = [config.nodes[uuid] for uuid in uuids]
+        uuids = {item.primary_node for item in self.wanted if not item.forthcoming}
+        nodes = [config.nodes[uuid] for uuid in uuids if uuid in config.nodes]
         answers = self.ctx.rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, params)
         return {uuid: answer.value if answer.ok else None for uuid, answer in answers.items()}
 
@@ -150,6 +150,8 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
         node = config.nodes.get(where)
         if self.op.static or node is None or disk.dev_type in (None, DiskTemplate.DISKLESS):
             return None
+        if disk.forthcoming:
+            return None
         try:
             wire = annotate.disk(config, disk, node.group)
             status = self.ctx.rpc.one(node, NodeCalls.blockdev_find, wire)
@@ -167,6 +169,14 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
             status.is_degraded,
             status.ldisk_status,
         ]
+
+
+def _reservation(item: Instance) -> dict[str, Any]:
+    """What only a forthcoming instance has."""
+    if not item.forthcoming:
+        return {}
+    kept = item.reservation
+    return {"reservation": {} if kept is None else base.to_wire(kept)}
 
 
 def _ends(config: Config, disk: Disk) -> dict[str, Any] | None:

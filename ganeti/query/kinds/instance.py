@@ -97,8 +97,8 @@ def _forthcoming(instance: Instance) -> bool:
 
 
 @KIND.value("owner", "Owner", TEXT, "For whom the place of a reservation is kept")
-def _owner(instance: Instance) -> str | None:
-    return None if instance.reservation is None else instance.reservation.owner
+def _owner(instance: Instance) -> str:
+    return "" if instance.reservation is None else instance.reservation.owner or ""
 
 
 @KIND.value("expires", "Expires", FieldKind.TIMESTAMP, "When a reservation may be given away")
@@ -107,8 +107,8 @@ def _expires(instance: Instance) -> float | None:
 
 
 @KIND.value("reserved_for", "ReservedFor", TEXT, "What the place of a reservation is kept for")
-def _reserved_for(instance: Instance) -> str | None:
-    return None if instance.reservation is None else instance.reservation.reason
+def _reserved_for(instance: Instance) -> str:
+    return "" if instance.reservation is None else instance.reservation.reason or ""
 
 
 @KIND.value("network_port", "Network_port", OTHER, "TCP port of the graphical console")

@@ -122,7 +122,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         f"{ADD} --commit --helper-startup-timeout 5 --helper-shutdown-timeout 6"
         " web1.example.com",
         create(disk_template="diskless", commit=True, helper_startup_timeout=5,
-               helper_shutdown_timeout=6),
+               helper_shutdown_timeout=6, nics=[]),
     ),
     # remove, rename
     (
