@@ -74,7 +74,7 @@ RESERVATIONS = {"OP_RESERVATION_ADD", "OP_RESERVATION_EXPIRE", "OP_RESERVATION_S
 def test_there_are_76_opcodes_those_of_disks_and_reservations_and_8_lock_everything() -> None:
     opcodes = registry.all_opcodes()
     ours = [op_id for op_id in opcodes if op_id.startswith("OP_DISK_")]
-    assert RESERVATIONS <= opcodes.keys()
+    assert opcodes.keys() >= RESERVATIONS
     opcodes = {key: opcodes[key] for key in opcodes.keys() - RESERVATIONS}
     assert (len(ours), len(opcodes) - len(ours)) == (7, 76)
     assert sum(cls.exclusive_bgl for cls in opcodes.values()) == 8
