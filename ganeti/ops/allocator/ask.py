@@ -7,7 +7,6 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.config import held
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -17,6 +16,7 @@ from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator.request import Json, NewInstance, NodeFacts
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
+from ganeti.storage import held
 from ganeti.storage.registry import TEMPLATES
 
 #: Stands for the allocator that the cluster has by default.

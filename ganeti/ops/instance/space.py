@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ganeti.base.text import plural
-from ganeti.config.room import needs
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.node import Node
 from ganeti.ops import checks
 from ganeti.ops.instance.disks import nodes_of
 from ganeti.ops.operation import Context
+from ganeti.storage.room import needs
 
 #: (storage type, name of the unit) -> MiB
 Needs = Mapping[tuple[str, str], int]

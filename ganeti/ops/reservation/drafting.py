@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.config.room import needs
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base, ipolicy, params
 from ganeti.model.disk import Disk
@@ -27,6 +26,7 @@ from ganeti.ops import checks
 from ganeti.ops.instance import nics, plan
 from ganeti.ops.operation import Context
 from ganeti.ops.tags import target as tag_rules
+from ganeti.storage.room import needs
 
 _INVAL = errors.ErrorCode.INVAL
 #: Keys of a disk that wait in its parameters until it has a place.

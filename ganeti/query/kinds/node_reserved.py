@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ganeti.config import held
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Column
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.query.field import Context, Field, Getter, Kind
+from ganeti.storage import held
 
 _FIELDS: tuple[tuple[str, str, FieldKind, str, Callable[[Config, str], int]], ...] = (
     (

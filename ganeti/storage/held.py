@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from ganeti.config.room import needs
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.room import needs
 
 #: Storage types whose units are directories of instances in one file system.
 _DIRECTORIES = ("file", "sharedfile")
