@@ -46,6 +46,8 @@ class Cluster:
         started = tool(
             "start", directory, "--nodes", str(nodes), "--hypervisor", hypervisor, "--keep"
         )
+        if started.code:
+            tool("stop", directory)  # its logs stay, nothing runs on
         assert started.code == 0, started.err + started.out
         self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
 
