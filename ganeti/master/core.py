@@ -24,9 +24,10 @@ from ganeti.master.replication import Replication, Snapshot
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import BGL, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.net.tls import Identity
 from ganeti.node.term import made_here, read_position
+from ganeti.ops import locks
 from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
@@ -77,13 +78,7 @@ class Core:
     def start(self) -> None:
         """Make locks for all objects, then let the queue run."""
         config = self.store.current
-        self.locks.create(LockLevel.CLUSTER, [BGL])
-        self.locks.create(LockLevel.INSTANCE, [i.handle for i in config.instances.values()])
-        self.locks.create(LockLevel.DISK, config.disks)
-        self.locks.create(LockLevel.NODEGROUP, config.groups)
-        self.locks.create(LockLevel.NODE, config.nodes)
-        self.locks.create(LockLevel.NODE_RES, config.nodes)
-        self.locks.create(LockLevel.NETWORK, config.networks)
+        locks.create(self.locks, config)
         self.replication.start(self._state, config, self.paths.position_file)
         self.store.add_listener(self._changed)
         self.queue.set_rules(config.data.filters.values())
@@ -142,9 +137,7 @@ class Core:
             self.replication.follow(after)
         if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
             self.queue.resize(after.cluster.max_running_jobs + SPARE_WORKERS)
-        if before.disks is not after.disks:
-            self.locks.create(LockLevel.DISK, after.disks.keys() - before.disks.keys())
-            self.locks.forget(LockLevel.DISK, before.disks.keys() - after.disks.keys())
+        locks.follow(self.locks, before, after)
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 

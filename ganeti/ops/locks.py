@@ -6,12 +6,31 @@ from collections.abc import Generator
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
+from ganeti.locking.manager import LockManager
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import BGL, LockLevel
 from ganeti.ops.operation import Context
 from ganeti.ops.reservation import lacking
+
+
+def create(manager: LockManager, config: Config) -> None:
+    """Make the locks of everything in a configuration, and the cluster's."""
+    manager.create(LockLevel.CLUSTER, [BGL])
+    manager.create(LockLevel.INSTANCE, [i.handle for i in config.instances.values()])
+    manager.create(LockLevel.DISK, config.disks)
+    manager.create(LockLevel.NODEGROUP, config.groups)
+    manager.create(LockLevel.NODE, config.nodes)
+    manager.create(LockLevel.NODE_RES, config.nodes)
+    manager.create(LockLevel.NETWORK, config.networks)
+
+
+def follow(manager: LockManager, before: Config, after: Config) -> None:
+    """Locks of disks come and go with them; those of other objects are their operations' work."""
+    if before.disks is not after.disks:
+        manager.create(LockLevel.DISK, after.disks.keys() - before.disks.keys())
+        manager.forget(LockLevel.DISK, before.disks.keys() - after.disks.keys())
 
 
 def instance(

@@ -26,11 +26,14 @@ from one_process import OneProcess
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.disk import OpDiskCreate, OpDiskDetach, OpDiskGrow, OpDiskRemove
 from ganeti.opcodes.enums import DdmFull, InstCreateMode
 from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMove
+
+KINDS = st.sampled_from(["file", "sharedfile"])
 
 
 @dataclass
@@ -65,10 +68,10 @@ class DiskMachine(RuleBasedStateMachine):
     @property
     def free(self) -> list[str]:
         used = {uuid for item in self.instances.values() for uuid in item.disks}
-        return sorted(set(self.disks) - used)
+        return [uuid for uuid in self.disks if uuid not in used]
 
     def an_instance(self, data: st.DataObject) -> tuple[str, ModelInstance]:
-        name = data.draw(st.sampled_from(sorted(self.instances)), label="instance")
+        name = data.draw(st.sampled_from(list(self.instances)), label="instance")
         return name, self.instances[name]
 
     def kinds(self, item: ModelInstance) -> set[str]:
@@ -95,7 +98,7 @@ class DiskMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.instances) < 4)
     @rule(
-        kind=st.sampled_from(["file", "sharedfile"]),
+        kind=KINDS,
         sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
         node=st.integers(1, 3),
     )
@@ -142,7 +145,7 @@ class DiskMachine(RuleBasedStateMachine):
     def attach(self, data: st.DataObject) -> None:
         """Any disk, one that is in use as well."""
         name, item = self.an_instance(data)
-        uuid = data.draw(st.sampled_from(self.free or sorted(self.disks)), label="disk")
+        uuid = data.draw(st.sampled_from(self.free or list(self.disks)), label="disk")
         index = data.draw(st.integers(0, len(item.disks)), label="index")
         change = DiskChange(DdmFull.ATTACH, index, DiskParams(ext={"uuid": uuid}))
         if uuid not in self.free or self.disks[uuid].node not in (0, item.node):
@@ -150,6 +153,47 @@ class DiskMachine(RuleBasedStateMachine):
             return
         self.modify(name, change)
         item.disks.insert(index, uuid)
+
+    @precondition(lambda self: len(self.disks) < 12)
+    @rule(kind=KINDS, size=st.integers(1, 6), node=st.integers(1, 3))
+    def make_disk(self, kind: str, size: int, node: int) -> None:
+        """A disk of nobody."""
+        uuid = self.cluster.run(
+            OpDiskCreate(
+                disk_template=DiskTemplate(kind), disk=DiskParams(size=size),
+                nodes=[] if kind == "sharedfile" else [f"node{node}.example.com"],
+            )
+        )  # fmt: skip
+        self.disks[uuid] = ModelDisk(size, kind, 0 if kind == "sharedfile" else node)
+        self.cluster.mark(uuid)
+
+    @precondition(lambda self: self.disks)
+    @rule(data=st.data())
+    def remove_disk(self, data: st.DataObject) -> None:
+        """Any disk; one that is in use is refused."""
+        uuid = data.draw(st.sampled_from(list(self.disks)), label="disk")
+        if uuid not in self.free:
+            with pytest.raises(errors.OpPrereqError):
+                self.cluster.run(OpDiskRemove(disk_name=uuid))
+            return
+        self.cluster.run(OpDiskRemove(disk_name=uuid))
+        del self.disks[uuid]
+
+    @precondition(lambda self: self.disks)
+    @rule(data=st.data(), amount=st.integers(1, 4))
+    def grow_disk(self, data: st.DataObject, amount: int) -> None:
+        uuid = data.draw(st.sampled_from(list(self.disks)), label="disk")
+        self.cluster.run(OpDiskGrow(disk_name=uuid, amount=amount))
+        self.disks[uuid].size += amount
+
+    @precondition(lambda self: any(item.disks for item in self.instances.values()))
+    @rule(data=st.data())
+    def detach_disk(self, data: st.DataObject) -> None:
+        used = [uuid for uuid in self.disks if uuid not in self.free]
+        uuid = data.draw(st.sampled_from(used), label="disk")
+        self.cluster.run(OpDiskDetach(disk_name=uuid))
+        [owner] = [item for item in self.instances.values() if uuid in item.disks]
+        owner.disks.remove(uuid)
 
     @precondition(lambda self: any(item.disks for item in self.instances.values()))
     @rule(data=st.data(), amount=st.integers(1, 4))
@@ -162,7 +206,7 @@ class DiskMachine(RuleBasedStateMachine):
         self.disks[item.disks[index]].size += amount
 
     @precondition(lambda self: self.instances)
-    @rule(data=st.data(), kind=st.sampled_from(["file", "sharedfile"]))
+    @rule(data=st.data(), kind=KINDS)
     def convert(self, data: st.DataObject, kind: str) -> None:
         name, item = self.an_instance(data)
         if not item.disks or self.kinds(item) == {kind}:
@@ -190,9 +234,10 @@ class DiskMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.instances)
     @rule(data=st.data(), node=st.integers(1, 3))
     def fail_over(self, data: st.DataObject, node: int) -> None:
+        """Wherever its disks are too; without disks anywhere."""
         name, item = self.an_instance(data)
         op = OpInstanceFailover(instance_name=name, target_node=f"node{node}.example.com")
-        if node == item.node or self.kinds(item) != {"sharedfile"}:
+        if node == item.node or self.kinds(item) - {"sharedfile"}:
             with pytest.raises(errors.OpPrereqError):
                 self.cluster.run(op)
             return
@@ -252,7 +297,7 @@ def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch)
     run_state_machine_as_test(
         DiskMachine,
         settings=settings(
-            max_examples=25, stateful_step_count=25, deadline=None,
+            max_examples=15, stateful_step_count=30, deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate, Phase.shrink],
         ),

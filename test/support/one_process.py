@@ -29,13 +29,14 @@ from ganeti.locking.manager import LockManager, State
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import BGL, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node as Handlers
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
+from ganeti.ops import locks
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.paths import Paths
@@ -142,13 +143,8 @@ class OneProcess:
         self.store.step = self._step  # type: ignore[method-assign]
         self.locks = LockManager([level.label for level in LockLevel])
         self.reservations = Reservations()
-        config = self.store.current
-        self.locks.create(LockLevel.CLUSTER, [BGL])
-        self.locks.create(LockLevel.INSTANCE, [i.name for i in config.instances.values() if i.name])
-        self.locks.create(LockLevel.NODEGROUP, config.groups)
-        self.locks.create(LockLevel.NODE, config.nodes)
-        self.locks.create(LockLevel.NODE_RES, config.nodes)
-        self.locks.create(LockLevel.NETWORK, config.networks)
+        locks.create(self.locks, self.config)
+        self.store.add_listener(lambda before, after: locks.follow(self.locks, before, after))
 
     def new_master(self) -> None:
         """The master daemon begins again from what is on its disk."""
