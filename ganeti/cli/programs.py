@@ -53,6 +53,11 @@ DISK = Program(
     "Look after disks, with and without an instance.",
     ("ganeti.cli.disk_show", "ganeti.cli.disk_change"),
 )
+NETWORK = Program(
+    "gnt-network",
+    "Look after networks, which instances get their addresses from.",
+    ("ganeti.cli.network_show", "ganeti.cli.network_change"),
+)
 JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
 FILTER = Program(
     "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)

@@ -9,13 +9,14 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.config import drbd
-from ganeti.model import base
+from ganeti.model import address_pool, base
 from ganeti.model.base import ConfigObject, Stamped
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
+from ganeti.model.network import Network
 from ganeti.model.node import Node
 
 #: Keys that every change of an object changes; the record has them anyway.
@@ -33,7 +34,8 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Draft:
     """Collects one change on top of a snapshot. Lives only inside :meth:`Store.change`.
 
-    Objects that are put get the next serial number and the time of the change.
+    Objects that are put get the next serial number and the time of the change. The address pools
+    of networks follow the network cards of the instances that are put and deleted.
     """
 
     def __init__(self, config: Config, now: float) -> None:
@@ -53,6 +55,8 @@ class Draft:
                 obj = base.replace(obj, ctime=obj.ctime or self.now, mtime=self.now, serial_no=1)
             else:
                 obj = base.replace(obj, mtime=self.now, serial_no=old.serial_no + 1)
+        if isinstance(obj, Instance):
+            self._follow_addresses(obj.uuid, obj)
         self._deletes.pop((container, uuid), None)
         self._puts[container, uuid] = obj
 
@@ -68,8 +72,31 @@ class Draft:
             raise errors.ConfigurationError(f"{what} was removed meanwhile")
         self.put(base.replace(current, **values))
 
+    def _follow_addresses(self, instance: str, after: Instance | None) -> None:
+        """Take and free addresses of networks as an instance comes, changes or goes.
+
+        Raises:
+            ConfigurationError: a network card belongs to a network that was removed.
+        """
+        before = self._object("instances", instance)
+        assert before is None or isinstance(before, Instance)
+        had, has = address_pool.used_by(before), address_pool.used_by(after)
+        for uuid in {network for network, _ip in had ^ has}:
+            network = self._object("networks", uuid)
+            if not isinstance(network, Network):
+                if any(item[0] == uuid for item in has):
+                    raise errors.ConfigurationError(f"network {uuid} was removed meanwhile")
+                continue
+            free, take = (
+                [ip for key, ip in found if key == uuid and address_pool.contains(network, ip)]
+                for found in (had - has, has - had)
+            )
+            self.put(address_pool.with_own(network, take=take, free=free))
+
     def delete(self, obj: ConfigObject) -> None:
         key = (container_of(obj), str(getattr(obj, "uuid")))  # noqa: B009
+        if isinstance(obj, Instance):
+            self._follow_addresses(obj.uuid, None)
         self._puts.pop(key, None)
         self._deletes[key] = None
 

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 
 from ganeti import errors
 from ganeti.config import drbd
+from ganeti.model import address_pool
 from ganeti.model.config import Config
+from ganeti.model.network import Network
+from ganeti.model.params import VALUE_POOL
 
 
 class Reservations:
@@ -62,6 +65,44 @@ class Reservations:
                     return mac
         raise errors.ReservationError(f"no free MAC address with the prefix {prefix} was found")
 
+    def address(
+        self,
+        wanted: str,
+        network: str,
+        current: Callable[[], Config],
+        job_id: int,
+        *,
+        external: bool = False,
+    ) -> str:
+        """Reserve an IPv4 address of a network (uuid): a given one, for ``pool`` the lowest free.
+
+        ``external`` allows one that is reserved for something else than network cards. ``current``
+        is called as for :meth:`drbd_minors`.
+
+        Raises:
+            AddressPoolError: it is not in the network, or none is left.
+            ReservationError: it is used, reserved or promised.
+        """
+        with self._mutex:
+            config = current()
+            found = config.networks[network]
+            kind = f"in network {found.name} the address"
+            if wanted == VALUE_POOL:
+                besides = {value for name, value in self._taken if name == kind}
+                wanted = _free_address(config, found, besides)
+            elif not external and address_pool.is_external(found, wanted):
+                raise errors.ReservationError(
+                    f"IP address {wanted} of network {found.name} is reserved for something outside"
+                    " the cluster (--no-conflicts-check takes it all the same)"
+                )
+            if address_pool.is_own(found, wanted):
+                raise errors.ReservationError(
+                    f"IP address {wanted} of network {found.name} is used by"
+                    f" {_user(config, network, wanted)}"
+                )
+            self._reserve(kind, wanted, job_id)
+            return wanted
+
     def drbd_minors(
         self, nodes: Sequence[str], current: Callable[[], Config], job_id: int
     ) -> list[int]:
@@ -80,3 +121,22 @@ class Reservations:
                 self._reserve(kind, str(minor), job_id)
                 found.append(minor)
         return found
+
+
+def _free_address(config: Config, network: Network, besides: set[str]) -> str:
+    """The lowest address that nothing has, whatever the map says; AddressPoolError if none."""
+    for instance in config.instances.values():
+        besides.update(nic.ip for nic in instance.nics if nic.network == network.uuid and nic.ip)
+    found = address_pool.first_free(network, besides)
+    if found is None:
+        raise errors.AddressPoolError(
+            f"network {network.name} ({network.network}) has no free address left"
+        )
+    return found
+
+
+def _user(config: Config, network: str, address: str) -> str:
+    for instance in config.instances.values():
+        if (network, address) in address_pool.used_by(instance):
+            return f"instance {instance.name}"
+    return "no known instance; gnt-cluster verify tells more"

@@ -9,6 +9,9 @@ from ganeti import constants
 from ganeti.base.text import natural_sorted
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.network import Network
+
+Named = Instance | Network
 
 
 def values(
@@ -77,16 +80,16 @@ def affects(before: Config, after: Config) -> bool:
         old.cluster is not new.cluster
         or old.nodes is not new.nodes
         or old.nodegroups is not new.nodegroups
-        or old.networks is not new.networks
+        or (old.networks is not new.networks and _other_names(old.networks, new.networks))
         or (old.instances is not new.instances and _other_names(old.instances, new.instances))
     )
 
 
-def _other_names(old: Mapping[str, Instance], new: Mapping[str, Instance]) -> bool:
+def _other_names(old: Mapping[str, Named], new: Mapping[str, Named]) -> bool:
     if len(old) != len(new):
         return True
-    for uuid, instance in new.items():
+    for uuid, item in new.items():
         former = old.get(uuid)
-        if former is not instance and (former is None or former.name != instance.name):
+        if former is not item and (former is None or former.name != item.name):
             return True
     return False

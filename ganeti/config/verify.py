@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ganeti.config import drbd
+from ganeti.model import address_pool
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -20,6 +21,8 @@ def problems(config: Config) -> list[str]:
         *_instances(config),
         *_disks(config),
         *_mirrors(config),
+        *_networks(config),
+        *_pools(config),
         *_unique(config),
     ]
 
@@ -140,15 +143,62 @@ def _mirrors(config: Config) -> Iterator[str]:
             yield f"disk {disk.uuid} has the same DRBD secret as another disk"
 
 
+def _networks(config: Config) -> Iterator[str]:
+    for group in config.groups.values():
+        for uuid in group.networks:
+            if uuid not in config.networks:
+                yield f"node group {group.name} is connected to the missing network {uuid}"
+    for instance in config.instances.values():
+        node = config.nodes.get(instance.primary_node)
+        own_group = None if node is None else config.groups.get(node.group)
+        for index, nic in enumerate(instance.nics):
+            what = f"network card {index} of instance {instance.name or instance.uuid}"
+            network = config.networks.get(nic.network) if nic.network else None
+            if nic.network and network is None:
+                yield f"{what} is in the missing network {nic.network}"
+            elif network and own_group and network.uuid not in own_group.networks:
+                yield (
+                    f"{what} is in network {network.name}, which is not connected to node group"
+                    f" {own_group.name}"
+                )
+
+
+def _pools(config: Config) -> Iterator[str]:
+    """An address that the pool takes for free would be given to a second guest."""
+    users: dict[str, Counter[str]] = {uuid: Counter() for uuid in config.networks}
+    for instance in config.instances.values():
+        for nic in instance.nics:
+            if nic.network in users and nic.ip:
+                users[nic.network][nic.ip] += 1
+    for network in config.networks.values():
+        bits = (network.reservations, network.ext_reservations)
+        if any(len(text) != address_pool.size(network) for text in bits if text is not None):
+            yield f"the map of addresses of network {network.name} has not one place for each"
+            continue
+        taken = set(address_pool.addresses(network, address_pool.own(network)))
+        for address, count in users[network.uuid].items():
+            where = f"address {address} of network {network.name}"
+            if count > 1:
+                yield f"{where} is used by {count} network cards"
+            if not address_pool.contains(network, address):
+                yield f"{address} is used in network {network.name} ({network.network})"
+            elif address not in taken:
+                yield f"{where} is used by an instance but free in the pool"
+        for address in sorted(taken - users[network.uuid].keys()):
+            yield f"address {address} of network {network.name} is taken, but no instance uses it"
+
+
 def _unique(config: Config) -> Iterator[str]:
     names = Counter(i.name for i in config.instances.values() if i.name)
     nodes = Counter(node.name for node in config.nodes.values())
+    networks = Counter(network.name for network in config.networks.values())
     macs = Counter(nic.mac for i in config.instances.values() for nic in i.nics)
     ports = Counter(i.network_port for i in config.instances.values() if i.network_port)
     ports.update(port for port in map(drbd.port, config.disks.values()) if port)
     for what, counter in (
         ("instance name", names),
         ("node name", nodes),
+        ("network name", networks),
         ("MAC address", macs),
         ("TCP port", ports),
     ):

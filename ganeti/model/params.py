@@ -23,6 +23,8 @@ VALUE_DEFAULT = "default"
 VALUE_NONE = "none"
 VALUE_AUTO = "auto"
 VALUE_GENERATE = "generate"
+#: IP address of a network card: one that is free in its network.
+VALUE_POOL = "pool"
 
 Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]
 

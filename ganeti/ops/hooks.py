@@ -10,6 +10,7 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
+from ganeti.model.network import Network
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks
 from ganeti.paths import Paths
@@ -194,12 +195,25 @@ def _nics(env: dict[str, Any], config: Config, instance: Instance) -> None:
         network = config.networks.get(nic.network) if nic.network else None
         if network is None:
             continue
-        env[f"{prefix}_NETWORK_NAME"] = network.name
         env[f"{prefix}_NETWORK_UUID"] = network.uuid
-        env[f"{prefix}_NETWORK_TAGS"] = list(network.tags)
-        for key in ("gateway", "network6", "gateway6", "mac_prefix"):
-            value = getattr(network, key)
-            if value:
-                name = "SUBNET6" if key == "network6" else key.upper()
-                env[f"{prefix}_NETWORK_{name}"] = value
-        env[f"{prefix}_NETWORK_SUBNET"] = network.network
+        for key, value in network_env(network).items():
+            env[f"{prefix}_{key}"] = value
+
+
+#: Key of a network object -> end of the variable's name; unset ones have no variable.
+_NETWORK_KEYS = {
+    "network": "SUBNET",
+    "gateway": "GATEWAY",
+    "network6": "SUBNET6",
+    "gateway6": "GATEWAY6",
+    "mac_prefix": "MAC_PREFIX",
+}
+
+
+def network_env(network: Network) -> dict[str, Any]:
+    """Variables about a network, without the GANETI_ prefix."""
+    env: dict[str, Any] = {"NETWORK_NAME": network.name, "NETWORK_TAGS": list(network.tags)}
+    for key, end in _NETWORK_KEYS.items():
+        if getattr(network, key):
+            env[f"NETWORK_{end}"] = getattr(network, key)
+    return env

@@ -119,6 +119,28 @@ def test_every_request_is_answered_in_the_recorded_shape(api, method, path, fact
         api.wait(answer.value)
 
 
+def test_a_network_and_an_instance_with_an_address_of_it(api):
+    net = {"name": "net1", "network": "198.51.100.0/28", "gateway": "198.51.100.1", "tags": ["t"]}
+    link = {"group_name": "default", "network_mode": "bridged", "network_link": "br0"}
+    card = {"network": "net1", "ip": "pool"}
+    web = {**CREATE, "name": "web7", "disk_template": "diskless", "disks": [], "nics": [card]}
+    api.done("POST /2/networks", net)
+    api.done("PUT /2/networks/net1/connect", link)
+    api.done("PUT /2/networks/net1/modify", {"add_reserved_ips": ["198.51.100.2"]})
+    api.done("POST /2/instances", {**web, "start": False})
+    found = api.get("/2/networks/net1")
+    assert found["map"] == "XXXX...........X"
+    assert found["inst_list"] == ["web7"]
+    assert api.get("/2/instances/web7")["nic.ips"] == ["198.51.100.3"]
+    api.done("DELETE /2/instances/web7")
+    api.done("PUT /2/networks/net1/rename", {"new_name": "net2"})
+    api.done("PUT /2/networks/net2/tags?tag=b")
+    assert api.get("/2/networks/net2/tags") == ["b", "t"]
+    api.done("PUT /2/networks/net2/disconnect", {"group_name": "default"})
+    api.done("DELETE /2/networks/net2")
+    assert api.get("/2/networks") == []
+
+
 def test_lists_with_all_fields(api):
     lists = CONTRACT["field_lists"]
     for name in ("instances", "nodes", "groups"):

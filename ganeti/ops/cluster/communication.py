@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.opcodes.addresses import Ipv4Network, Ipv6Network
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import NICMode
 from ganeti.opcodes.network import OpNetworkAdd, OpNetworkConnect
-from ganeti.ops import registry
 
 _NETWORK = "169.254.0.0/16"
 _NETWORK6 = "fe80::/10"
@@ -23,9 +21,6 @@ def jobs(config: Config, name: str, groups: Iterable[str], priority: int) -> lis
     """One job that makes the network if there is none, and connects node groups (names) to it.
 
     Nothing to do gives no job.
-
-    Raises:
-        OpPrereqError: this version cannot make or connect networks.
     """
     known = next((item for item in config.networks.values() if item.name == name), None)
     ops: list[OpCode] = []
@@ -56,11 +51,4 @@ def jobs(config: Config, name: str, groups: Iterable[str], priority: int) -> lis
         for group in sorted(groups)
         if group not in connected
     ]
-    for op in ops:
-        if not registry.is_built(op.op_id):
-            raise errors.OpPrereqError(
-                f"the communication network cannot be set up: this version cannot run {op.op_id}"
-                " yet",
-                errors.ErrorCode.STATE,
-            )
     return [ops] if ops else []

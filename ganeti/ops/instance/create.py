@@ -23,9 +23,10 @@ from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import adoption, nics, plan, power, space, sync
+from ganeti.ops.instance import adoption, communication, nics, plan, power, space, sync
 from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.instance.new_place import NewPlace
+from ganeti.ops.network import target as networks
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.tags import target as tag_rules
 from ganeti.rpc.calls import NodeCalls
@@ -62,6 +63,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         self.node = self.nodes[0]
         # the space that is looked for is still there when the disks are made
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
+        self.cards = communication.cards(self.ctx.config, self.op)
+        yield from networks.lock_used(self.ctx, (card.network for card in self.cards))
 
     # check -------------------------------------------------------------------------------
 
@@ -104,7 +107,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             wanted = adoption.sized(ctx, self.node, self.template, op.disks)
         self.disks = plan.disks(ctx, layout, wanted)
         self.nics = nics.all_new(
-            ctx, op.nics, self.node.group, check_conflicts=op.conflicts_check
+            ctx, self.cards, self.node.group, check_conflicts=op.conflicts_check
         )
         self._check_policy()
         self.instance = self._make_instance()

@@ -48,6 +48,8 @@ def check(
     result, steps = device_changes.apply(
         "network card", instance.nics, changes, maker, constants.MAX_NICS
     )
+    if steps:
+        nics.refuse_twice(result)
     return NicChanges(tuple(result), steps)
 
 

@@ -11,7 +11,7 @@ from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.instance import plan
+from ganeti.ops.instance import nics, plan
 from ganeti.ops.operation import Context, Needs
 from ganeti.storage.registry import TEMPLATES
 
@@ -102,7 +102,12 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
             for item in op.disks
         ],
         nics=[
-            {"mac": nic.mac or "auto", "ip": nic.ip, "network": nic.network, "nicparams": {}}
+            {
+                "mac": nic.mac or "auto",
+                "ip": nic.ip,
+                "network": nics.network_of(config, nic),
+                "nicparams": {},
+            }
             for nic in op.nics
         ],
         hypervisor=str(op.hypervisor or config.cluster.enabled_hypervisors[0]),

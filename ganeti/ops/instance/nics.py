@@ -8,16 +8,17 @@ from __future__ import annotations
 import ipaddress
 import re
 import uuid
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ganeti import constants, errors
-from ganeti.model import base
+from ganeti.model import address_pool, base
 from ganeti.model.config import Config
 from ganeti.model.names import NicMode
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
-from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT, VALUE_GENERATE, VALUE_NONE
+from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT, VALUE_GENERATE, VALUE_NONE, VALUE_POOL
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
 
@@ -39,10 +40,27 @@ def all_new(
             f"an instance has at most {constants.MAX_NICS} network cards, not {len(wanted)}",
             errors.ErrorCode.INVAL,
         )
-    return [
+    found = [
         new(ctx, index, item, group, check_conflicts=check_conflicts)
         for index, item in enumerate(wanted)
     ]
+    refuse_twice(found)
+    return found
+
+
+def refuse_twice(nics: Iterable[Nic]) -> None:
+    """Refuse cards of one instance that share an address; OpPrereqError."""
+    seen: Counter[str] = Counter()
+    for nic in nics:
+        seen[f"MAC address {nic.mac}"] += 1
+        if nic.network and nic.ip:
+            seen[f"IP address {nic.ip}"] += 1
+    for what, count in seen.items():
+        if count > 1:
+            raise errors.OpPrereqError(
+                f"{what} is given to {count} network cards of the instance",
+                errors.ErrorCode.NOTUNIQUE,
+            )
 
 
 def new(
@@ -68,9 +86,8 @@ def changed(
         OpPrereqError, ReservationError: a value cannot be used, an address is taken.
     """
     config = ctx.config
-    network = config.networks.get(nic.network) if nic.network else None
-    if item.network is not None:
-        network = None if item.network in _UNSET else config.network(item.network)
+    uuid_ = nic.network if item.network is None else network_of(config, item)
+    network = config.networks.get(uuid_) if uuid_ else None
     params = _own_params(index, nic, item, network)
     result = base.replace(
         nic,
@@ -80,9 +97,15 @@ def changed(
         ip=nic.ip if item.ip is None else (None if item.ip in _UNSET else item.ip),
     )
     _check(ctx.config, index, result, group)
-    if result.ip is not None and result.ip != nic.ip:
-        result = base.replace(result, ip=_address(ctx, index, result, network, check_conflicts))
+    if (result.ip, result.network) != (nic.ip, nic.network):
+        address = _address(ctx, index, result, network, group, check_conflicts)
+        result = base.replace(result, ip=address)
     return base.replace(result, mac=_mac(ctx, index, nic, item, network))
+
+
+def network_of(config: Config, item: NicParams) -> str | None:
+    """Uuid of the network that a card is to be in; OpPrereqError if it is not known."""
+    return None if item.network in _UNSET else config.network(str(item.network)).uuid
 
 
 def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
@@ -141,14 +164,22 @@ def _mac(
 
 
 def _address(
-    ctx: Context, index: int, nic: Nic, network: Network | None, check_conflicts: bool
-) -> str:
-    """The IP address that a card gets."""
-    assert nic.ip is not None
-    if nic.ip == "pool":
+    ctx: Context,
+    index: int,
+    nic: Nic,
+    network: Network | None,
+    group: str,
+    check_conflicts: bool,
+) -> str | None:
+    """The IP address that a card gets; one of a network is reserved for the job."""
+    if nic.ip is None:
+        return None
+    if network is not None:
+        return _of_network(ctx, index, nic.ip, network, check_conflicts)
+    if nic.ip == VALUE_POOL:
         raise errors.OpPrereqError(
-            f"network card {index}: addresses from a pool need network operations, which this"
-            " version does not have yet; give the address itself",
+            f"network card {index}: ip=pool takes an address from a network; name it with"
+            " network=NAME",
             errors.ErrorCode.INVAL,
         )
     try:
@@ -157,4 +188,41 @@ def _address(
         raise errors.OpPrereqError(
             f"network card {index}: '{nic.ip}' is no IP address", errors.ErrorCode.INVAL
         ) from err
+    if check_conflicts:
+        _refuse_conflict(ctx.config, index, nic.ip, group)
     return nic.ip
+
+
+def _of_network(
+    ctx: Context, index: int, wanted: str, network: Network, check_conflicts: bool
+) -> str:
+    if wanted != VALUE_POOL and not address_pool.contains(network, wanted):
+        raise errors.OpPrereqError(
+            f"network card {index}: {wanted} is no address of network {network.name}"
+            f" ({network.network}); give one of it, or ip=pool",
+            errors.ErrorCode.INVAL,
+        )
+    try:
+        return ctx.reservations.address(
+            wanted,
+            network.uuid,
+            lambda: ctx.config,
+            ctx.job.job_id,
+            external=not check_conflicts,
+        )
+    except errors.AddressPoolError as err:
+        raise errors.OpPrereqError(
+            f"network card {index}: {errors.text(err)}", errors.ErrorCode.NORES
+        ) from err
+
+
+def _refuse_conflict(config: Config, index: int, address: str, group: str) -> None:
+    """Refuse an address of a network that the group uses, for a card that is not in it."""
+    for uuid_ in config.groups[group].networks:
+        network = config.networks.get(uuid_)
+        if network is not None and address_pool.contains(network, address):
+            raise errors.OpPrereqError(
+                f"network card {index}: {address} belongs to network {network.name}, the card does"
+                f" not; add network={network.name}, or use --no-conflicts-check",
+                errors.ErrorCode.STATE,
+            )

@@ -86,9 +86,23 @@ def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy
                 f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL
             )
         ctx.warn(text)
+    _check_networks(config, instance, node)
     bridges = _bridges(config, instance, node)
     if bridges:
         ctx.rpc.one(node, NodeCalls.bridges_exist, bridges)
+
+
+def _check_networks(config: Config, instance: Instance, node: Node) -> None:
+    """Refuse a node whose group lacks a network of the instance; OpPrereqError."""
+    group = config.groups[node.group]
+    uuids = {nic.network for nic in instance.nics if nic.network} - group.networks.keys()
+    names = sorted(config.networks[uuid].name for uuid in uuids if uuid in config.networks)
+    if names:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} needs network {', '.join(names)}, which is not connected to"
+            f" node group {group.name} of node {node.name}; see gnt-network connect",
+            errors.ErrorCode.STATE,
+        )
 
 
 def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> None:

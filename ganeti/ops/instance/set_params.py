@@ -17,6 +17,7 @@ from ganeti.ops import annotate, checks, locks, policy
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import (
     attachment,
+    communication,
     hotplug,
     new_disks,
     new_nics,
@@ -26,6 +27,7 @@ from ganeti.ops.instance import (
     power,
 )
 from ganeti.ops.instance.new_settings import Row
+from ganeti.ops.network import target as networks
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -56,6 +58,8 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         yield Need(LockLevel.NODE, sorted(nodes), shared=True)
         if op.disks or op.disk_template is not None:
             yield Need(LockLevel.NODE_RES, sorted(nodes))
+        self.nic_changes = communication.changes(ctx.config, found, op)
+        yield from networks.lock_used(ctx, (item.params.network for item in self.nic_changes))
 
     # check -------------------------------------------------------------------------------
 
@@ -68,7 +72,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         nodes = [ctx.config.nodes[uuid] for uuid in ctx.config.instance_nodes(self.instance)]
         self.settings = new_settings.check(ctx, op, self.instance, nodes, self.runs)
         self.nics = new_nics.check(
-            ctx, self.instance, op.nics, check_conflicts=op.conflicts_check
+            ctx, self.instance, self.nic_changes, check_conflicts=op.conflicts_check
         )
         if op.disks:
             self._check_nodes(nodes)
@@ -93,10 +97,6 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
                 "nothing to change: give at least one setting, disk or network card",
                 errors.ErrorCode.INVAL,
             )
-        if op.instance_communication is not None:
-            raise errors.OpPrereqError(
-                "instance communication is not offered in this version", errors.ErrorCode.INVAL
-            )
 
     def _check_nodes(self, nodes: list[Node]) -> None:
         checks.all_online(nodes, f"to change disks of {self.instance.name}")
@@ -117,7 +117,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         Raises:
             OpPrereqError: a disk would be taken away under the guest.
         """
-        if self.runs is None or not (self.op.disks or self.op.nics):
+        if self.runs is None or not (self.op.disks or self.nic_changes):
             return False
         why: str | None = "--no-hotplug was given"
         if self.op.hotplug:
@@ -205,7 +205,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
 
         def edit(draft: Draft) -> None:
             values = dict(self.settings.values)
-            if self.op.nics:
+            if self.nic_changes:
                 values["nics"] = self.nics.result
             if self.new_primary is not None:
                 values["primary_node"] = NodeUuid(self.new_primary.uuid)
@@ -221,7 +221,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         self.ctx.store.change("instance-modify", self.ctx.author, edit)
 
     def _plug_nics(self, instance: Instance) -> None:
-        if not (self.plug and self.op.nics):
+        if not (self.plug and self.nic_changes):
             return
         try:
             new_nics.plug(self.ctx, instance, self.nics)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.model import address_pool
 from ganeti.model.network import Network
 from ganeti.query.field import Context, Kind
 from ganeti.query.kinds import stamps
@@ -63,14 +63,9 @@ def _mac_prefix(network: Network) -> str | None:
 
 def reserved(network: Network) -> str | None:
     """A text of 0 (free) and 1 (taken), one for each address; None without a pool."""
-    own, external = network.reservations, network.ext_reservations
-    if own is None and external is None:
+    if network.reservations is None and network.ext_reservations is None:
         return None
-    length = max(len(own or ""), len(external or ""))
-    if not length:
-        return ""
-    taken = int(own or "0", 2) | int(external or "0", 2)
-    return f"{taken:0{length}b}"
+    return address_pool.taken(network)
 
 
 @KIND.value("map", "Map", TEXT, "All addresses of the pool: X for taken and . for free ones")
@@ -98,13 +93,9 @@ def _reserved_count(network: Network) -> int | None:
     "Addresses that are taken by something else than an instance",
 )
 def _external_reservations(network: Network) -> str | None:
-    bits = network.ext_reservations
-    if bits is None:
+    if network.ext_reservations is None:
         return None
-    first = int(ipaddress.ip_network(network.network, strict=False).network_address)
-    return ", ".join(
-        str(ipaddress.IPv4Address(first + index)) for index, bit in enumerate(bits) if bit == "1"
-    )
+    return ", ".join(address_pool.addresses(network, address_pool.external(network)))
 
 
 # connections ---------------------------------------------------------------------------------

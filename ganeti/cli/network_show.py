@@ -1,0 +1,115 @@
+"""gnt-network: what networks there are, and who uses their addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ganeti.cli import listing, output, selection, tags
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many
+from ganeti.cli.programs import NETWORK
+
+_LIST_FIELDS = ("name", "network", "gateway", "mac_prefix", "group_list", "tags")
+_INFO_FIELDS = (
+    "name", "uuid", "serial_no", "network", "gateway", "network6", "gateway6", "mac_prefix",
+    "free_count", "reserved_count", "map", "external_reservations", "group_list", "inst_list",
+)  # fmt: skip
+#: Addresses in one line of a map.
+_LINE = 64
+
+tags.add_commands(NETWORK, "network", "network")
+
+
+def _groups(value: Any) -> str:
+    """``group (mode, link, vlan)`` of each connection in one cell."""
+    return ", ".join(f"{name} ({', '.join(params)})" for name, *params in value)
+
+
+@NETWORK.command(
+    "list",
+    many("network"),
+    options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT),
+)
+def list_networks(call: Call) -> int:
+    """List networks.
+
+    Arguments are names, patterns, or one filter such as 'free_count < 10'.
+    """
+    formats = {**dict.fromkeys(("inst_list", "tags"), output.joined), "group_list": _groups}
+    return listing.show_list(call, "network", _LIST_FIELDS, texts=formats)
+
+
+@NETWORK.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+def list_fields(call: Call) -> int:
+    """List the fields that gnt-network list can show."""
+    return listing.show_fields(call, "network")
+
+
+@NETWORK.command("info", many("network"), aliases=("show",))
+def show_info(call: Call) -> None:
+    """Show networks with their maps of addresses and who uses them (all without arguments)."""
+    if call.args:
+        known = call.client.query_networks([], ("name", "uuid"))
+        selection.refuse_unknown("network", call.args, known)
+    rows = call.client.query_networks(call.args, _INFO_FIELDS)
+    for row in rows:
+        network = dict(zip(_INFO_FIELDS, row, strict=True))
+        output.print_lines([*_facts(network), *_pool(network), *_connections(network)])
+        output.print_lines(list(_instances(call, network)))
+
+
+def _facts(network: dict[str, Any]) -> list[str]:
+    return [
+        f"Network name: {network['name']}",
+        f"UUID: {network['uuid']}",
+        f"Serial number: {network['serial_no']}",
+        f"  Subnet: {network['network']}",
+        f"  Gateway: {network['gateway']}",
+        f"  IPv6 Subnet: {network['network6']}",
+        f"  IPv6 Gateway: {network['gateway6']}",
+        f"  Mac Prefix: {network['mac_prefix']}",
+    ]
+
+
+def _pool(network: dict[str, Any]) -> Iterator[str]:
+    shown = network["map"]
+    if not shown:
+        return
+    free = network["free_count"]
+    yield f"  Size: {len(shown)}"
+    yield f"  Free: {free} ({free / len(shown):.2%})"
+    yield "  Usage map:"
+    for start in range(0, len(shown), _LINE):
+        part = shown[start : start + _LINE]
+        yield f"    {start:5} {part} {start + len(part) - 1}"
+    yield "          (X) used    (.) free"
+    if network["external_reservations"]:
+        yield "  externally reserved IPs:"
+        yield f"    {network['external_reservations']}"
+
+
+def _connections(network: dict[str, Any]) -> Iterator[str]:
+    if not network["group_list"]:
+        yield "  not connected to any node group"
+        return
+    yield "  connected to node groups:"
+    for name, mode, link, vlan in network["group_list"]:
+        yield f"    {name} (mode: {mode}, link: {link}, vlan: {vlan})"
+
+
+def _instances(call: Call, network: dict[str, Any]) -> Iterator[str]:
+    """Instances with a card in the network, and the addresses of these cards."""
+    names = network["inst_list"]
+    if not names:
+        yield "  not used by any instances"
+        return
+    yield f"  used by {len(names)} instances:"
+    fields = ("name", "nic.networks", "nic.ips")
+    for name, uuids, addresses in call.client.query_instances(names, fields):
+        own = [
+            f"{index}:{address}"
+            for index, (uuid, address) in enumerate(zip(uuids, addresses, strict=True))
+            if uuid == network["uuid"]
+        ]
+        yield f"    {name}: {', '.join(own)}"

@@ -1,0 +1,57 @@
+"""The network card by which a guest talks to its node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ganeti import errors
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.params import VALUE_GENERATE, VALUE_POOL
+from ganeti.opcodes.devices import NicChange, NicParams
+from ganeti.opcodes.enums import DdmFull
+from ganeti.opcodes.instance import OpInstanceSetParams
+from ganeti.opcodes.instance_create import OpInstanceCreate
+
+#: Beginning of the card's name; the instance's name follows.
+_PREFIX = "ganeti:communication:"
+
+
+def cards(config: Config, op: OpInstanceCreate) -> list[NicParams]:
+    """Cards of a new instance, with that for communication if it is asked for.
+
+    Raises:
+        OpPrereqError: the cluster has no network for it.
+    """
+    if not op.instance_communication:
+        return op.nics
+    return [*op.nics, _card(config, op.instance_name)]
+
+
+def changes(
+    config: Config, instance: Instance, op: OpInstanceSetParams
+) -> Sequence[NicChange]:
+    """Changes of the cards, with what a switch of the communication comes to.
+
+    Raises:
+        OpPrereqError: the cluster has no network for it.
+    """
+    has = next((nic for nic in instance.nics if (nic.name or "").startswith(_PREFIX)), None)
+    if op.instance_communication is None or op.instance_communication == (has is not None):
+        return op.nics
+    if has is not None:
+        return [*op.nics, NicChange(DdmFull.REMOVE, has.uuid, NicParams())]
+    return [*op.nics, NicChange(DdmFull.ADD, -1, _card(config, instance.name))]
+
+
+def _card(config: Config, instance: str) -> NicParams:
+    network = config.cluster.instance_communication_network
+    if not network:
+        raise errors.OpPrereqError(
+            "the cluster has no network for the communication of instances; set it with"
+            " gnt-cluster modify --instance-communication-network NAME",
+            errors.ErrorCode.STATE,
+        )
+    return NicParams(
+        name=f"{_PREFIX}{instance}", network=network, ip=VALUE_POOL, mac=VALUE_GENERATE
+    )

@@ -1,0 +1,47 @@
+"""Make a network."""
+
+from __future__ import annotations
+
+import uuid
+
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.network import OpNetworkAdd
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.network import settings
+from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.tags import target as tag_rules
+
+
+class NetworkAdd(Operation[OpNetworkAdd, None]):
+    def locks(self) -> Needs:
+        """Only the new network; its name is promised to this job."""
+        self.uuid = str(uuid.uuid4())
+        yield Need(LockLevel.NETWORK, (), new=[self.uuid])
+
+    def check(self) -> None:
+        op, config = self.op, self.ctx.config
+        settings.check_name(config, op.network_name)
+        tag_rules.check(op.tags)
+        self.ctx.reserve("network name", op.network_name)
+        self.network = settings.new(config, op, self.uuid)
+        if op.conflicts_check:
+            for address in settings.of_cluster(config, self.network):
+                self.ctx.log(f"Reserved {address}, which the cluster or a node has")
+
+    def hooks(self) -> Hooks:
+        nodes = [self.ctx.config.cluster.master_node]
+        return Hooks("network-add", "NETWORK", hook_env.network_env(self.network), nodes, nodes)
+
+    def run(self) -> None:
+        ctx = self.ctx
+
+        def edit(draft: Draft) -> None:
+            settings.check_name(draft.config, self.network.name)
+            draft.put(self.network)
+
+        ctx.store.change("network-add", ctx.author, edit)
+        ctx.locks.keep(ctx.job.job_id, LockLevel.NETWORK, [self.uuid])
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)

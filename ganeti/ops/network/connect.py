@@ -1,0 +1,91 @@
+"""Make a network usable in a node group."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.base.text import join_names
+from ganeti.config.changes import Draft
+from ganeti.model import address_pool
+from ganeti.model.config import Config
+from ganeti.model.names import NicMode
+from ganeti.model.network import Network
+from ganeti.opcodes.network import OpNetworkConnect
+from ganeti.ops.network import target
+from ganeti.ops.operation import Hooks, Needs, Operation
+
+
+def conflicts(config: Config, network: Network, group: str) -> list[str]:
+    """``instance/card`` of a group (uuid) with an address of the network, without being in it."""
+    return [
+        f"{instance.name}/{index}"
+        for node in config.group_nodes(group)
+        for instance in config.primaries[node.uuid]
+        for index, nic in enumerate(instance.nics)
+        if nic.network != network.uuid and nic.ip and address_pool.contains(network, nic.ip)
+    ]
+
+
+class NetworkConnect(Operation[OpNetworkConnect, None]):
+    def locks(self) -> Needs:
+        op = self.op
+        self.network, self.group = yield from target.lock_with_group(
+            self.ctx, op.network_name, op.group_name
+        )
+
+    def check(self) -> None:
+        op, ctx = self.op, self.ctx
+        mode = str(op.network_mode)
+        if mode not in set(NicMode):
+            raise errors.OpPrereqError(
+                f"network cards cannot reach a network by mode '{mode}'; known are"
+                f" {', '.join(NicMode)}",
+                errors.ErrorCode.INVAL,
+            )
+        if op.network_vlan and mode not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
+            raise errors.OpPrereqError(f"mode {mode} knows no VLAN", errors.ErrorCode.INVAL)
+        self.params = {
+            "mode": mode, "link": str(op.network_link), "vlan": str(op.network_vlan),
+        }  # fmt: skip
+        self.before = self.group.networks.get(self.network.uuid)
+        if self.before is not None:
+            self._check_same()
+        elif op.conflicts_check:
+            self._check_conflicts()
+        if self.before is None:
+            ctx.log(f"Connecting network {self.network.name} to node group {self.group.name}")
+
+    def _check_same(self) -> None:
+        assert self.before is not None
+        if self.before != self.params:
+            known = ", ".join(f"{key}={value}" for key, value in self.before.items())
+            raise errors.OpPrereqError(
+                f"network '{self.network.name}' is connected to node group '{self.group.name}'"
+                f" already, with {known}; disconnect it first",
+                errors.ErrorCode.EXISTS,
+            )
+        self.ctx.warn(
+            f"network '{self.network.name}' is connected to node group '{self.group.name}' already"
+        )
+
+    def _check_conflicts(self) -> None:
+        found = conflicts(self.ctx.config, self.network, self.group.uuid)
+        if found:
+            raise errors.OpPrereqError(
+                f"instances of node group '{self.group.name}' have addresses of network"
+                f" '{self.network.name}' without belonging to it: {join_names(found)}"
+                " (instance/network card); change them, or use --no-conflicts-check",
+                errors.ErrorCode.STATE,
+            )
+
+    def hooks(self) -> Hooks:
+        return target.group_hooks(self.ctx, "network-connect", self.group, self.params)
+
+    def run(self) -> None:
+        if self.before is not None:
+            return
+
+        def edit(draft: Draft) -> None:
+            networks = draft.config.groups[self.group.uuid].networks
+            draft.update(self.group, networks={**networks, self.network.uuid: self.params})
+
+        self.ctx.store.change("network-connect", self.ctx.author, edit)

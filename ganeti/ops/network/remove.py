@@ -1,0 +1,69 @@
+"""Remove a network."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.base.text import join_names
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.model.network import Network
+from ganeti.opcodes.network import OpNetworkRemove
+from ganeti.ops.network import target
+from ganeti.ops.operation import Hooks, Needs, Operation
+
+
+class NetworkRemove(Operation[OpNetworkRemove, None]):
+    """With force, node groups that it is connected to do not keep it."""
+
+    def locks(self) -> Needs:
+        if self.op.force:
+            config = self.ctx.config
+            yield Need(LockLevel.NODEGROUP, self._groups(config.network(self.op.network_name)))
+        self.network = yield from target.lock(self.ctx, self.op.network_name)
+
+    def _groups(self, network: Network) -> list[str]:
+        """Uuids of the node groups that it is connected to."""
+        groups = self.ctx.config.groups.values()
+        return [group.uuid for group in groups if network.uuid in group.networks]
+
+    def check(self) -> None:
+        config = self.ctx.config
+        self.groups = [config.groups[uuid] for uuid in self._groups(self.network)]
+        held = self.ctx.held(LockLevel.NODEGROUP)
+        if not held.issuperset(group.uuid for group in self.groups):
+            raise errors.OpPrereqError(
+                f"network '{self.network.name}' is connected to node group"
+                f" {join_names(group.name for group in self.groups)};"
+                f" first: gnt-network disconnect {self.network.name}",
+                errors.ErrorCode.STATE,
+            )
+        users = [
+            instance.name
+            for instance in config.instances.values()
+            if any(nic.network == self.network.uuid for nic in instance.nics)
+        ]
+        if users:
+            raise errors.OpPrereqError(
+                f"network '{self.network.name}' is used by {join_names(users)}",
+                errors.ErrorCode.STATE,
+            )
+
+    def hooks(self) -> Hooks:
+        nodes = [self.ctx.config.cluster.master_node]
+        env = {"NETWORK_NAME": self.network.name}
+        return Hooks("network-remove", "NETWORK", env, nodes, nodes)
+
+    def run(self) -> None:
+        ctx = self.ctx
+        ctx.store.change("network-remove", ctx.author, self._edit)
+        ctx.locks.remove(ctx.job.job_id, LockLevel.NETWORK, self.network.uuid)
+        for failure in ctx.services.distribute_ssconf():
+            ctx.warn(failure)
+
+    def _edit(self, draft: Draft) -> None:
+        for group in self.groups:
+            networks = dict(draft.config.groups[group.uuid].networks)
+            networks.pop(self.network.uuid, None)
+            draft.update(group, networks=networks)
+        draft.delete(self.network)
