@@ -171,6 +171,14 @@ class Config:
         """The instance that a disk is attached to; None for a detached one."""
         return self._owners.get(disk_uuid)
 
+    def detached_disks(self, node_uuid: str) -> list[Disk]:
+        """Disks without an instance that a node holds."""
+        return [
+            disk
+            for uuid, disk in self.disks.items()
+            if node_uuid in disk.nodes and uuid not in self._owners
+        ]
+
     def disks_of(self, instance: Instance) -> list[Disk]:
         """Disks in the order in which the guest sees them."""
         return [self.disks[uuid] for uuid in instance.disks]

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
-from ganeti.locking.manager import LockManager
+from ganeti.locking.manager import SET_NAME, LockManager
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -119,6 +119,17 @@ def disk(
             errors.ErrorCode.STATE,
         )
     return current
+
+
+def taken(ctx: Context, level: LockLevel) -> frozenset[str]:
+    """Names of a level that a job holds exclusively now: what it may be changing."""
+    views = {
+        view.name.partition("/")[2]: view.mode == "exclusive"
+        for view in ctx.locks.snapshot()
+        if view.name.startswith(f"{level.label}/")
+    }
+    everything = views.pop(SET_NAME, False)
+    return frozenset(name for name, exclusive in views.items() if exclusive or everything)
 
 
 def storage_nodes(config: Config, item: Instance) -> list[str]:

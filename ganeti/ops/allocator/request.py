@@ -45,6 +45,11 @@ def disk_space(template: str, sizes: Iterable[int]) -> int:
     return sum(size + extra for size in sizes)
 
 
+def space_of(disks: Iterable[Disk]) -> int:
+    """MiB that existing disks, each of its own template, take on each of their nodes."""
+    return sum(disk_space(str(disk.dev_type), [disk.size]) for disk in disks)
+
+
 def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
     """Everything but the question; ``facts`` by node uuid, of those nodes that answered."""
     own = config.cluster
@@ -143,7 +148,7 @@ def instance(config: Config, item: Instance) -> Json:
         "disk_template": template,
         "disks_active": item.disks_active,
         "hypervisor": str(hypervisor),
-        "disk_space_total": disk_space(template, [disk.size for disk in disks]),
+        "disk_space_total": space_of(disks),
     }
 
 
@@ -218,12 +223,16 @@ def _restricted(nodes: Sequence[str] | None) -> Json:
 
 
 def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
-    """Another node for an instance instead of the nodes named by ``leave``."""
-    sizes = [disk.size for disk in config.disks_of(item)]
+    """Another node for an instance instead of the nodes named by ``leave``.
+
+    Of mirrored disks beside others only the mirrored ones need room there.
+    """
+    disks = config.disks_of(item)
+    mirrored = [disk for disk in disks if disk.dev_type is DiskTemplate.DRBD]
     return {
         "type": "relocate",
         "name": item.handle,
-        "disk_space_total": disk_space(config.disk_template(item), sizes),
+        "disk_space_total": space_of(mirrored or disks),
         "required_nodes": 1,
         "relocate_from": list(leave),
     }

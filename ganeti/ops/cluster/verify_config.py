@@ -6,6 +6,7 @@ from ganeti.config import verify
 from ganeti.model.names import LockLevel
 from ganeti.net import certs
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
+from ganeti.ops import locks
 from ganeti.ops.cluster.report import Report
 from ganeti.ops.operation import Operation
 
@@ -32,13 +33,20 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         return report.ok
 
     def _interrupted(self, report: Report) -> None:
-        """Instances whose creation was begun but did not end."""
+        """Instances and disks whose creation was begun but did not end."""
         ctx = self.ctx
-        busy = {
-            view.name.partition("/")[2]
-            for view in ctx.locks.snapshot()
-            if view.name.startswith(f"{LockLevel.INSTANCE.label}/") and view.mode == "exclusive"
-        }
+        busy = locks.taken(ctx, LockLevel.INSTANCE)
+        making = locks.taken(ctx, LockLevel.DISK)
+        for disk in ctx.config.disks.values():
+            owner = ctx.config.owner(disk.uuid)
+            if disk.forthcoming and owner is None and disk.uuid not in making:
+                report.error(
+                    "EINSTANCELAYOUT",
+                    "disk",
+                    disk.uuid,
+                    "its creation was interrupted; remove what is left of it with gnt-disk remove"
+                    f" {disk.uuid}",
+                )
         for instance in ctx.config.instances.values():
             if instance.forthcoming and instance.disks and instance.name not in busy:
                 report.error(

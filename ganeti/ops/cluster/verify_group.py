@@ -12,7 +12,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
-from ganeti.ops import annotate, hooks
+from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import verify_files, verify_mirrors, verify_storage
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
@@ -37,6 +37,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         online = [node for node in nodes if not node.offline]
         report.section(f"Verifying group '{self.group.name}'")
         report.section(f"Gathering data ({len(online)} nodes)")
+        working = locks.taken(ctx, LockLevel.NODE_RES)
         started = ctx.clock.now()
         answers = self._ask(config, online)
         ended = ctx.clock.now()
@@ -56,8 +57,11 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             found[node.uuid] = value
         verify_mirrors.versions(report, online, found)
         verify_storage.group_sizes(report, config, self.group.name, online, found)
-        verify_storage.logical(report, config, ctx.config, online, found)
-        verify_files.orphans(report, config, ctx.config, online, found)
+        # where a job makes or destroys disks now, nothing is called unknown
+        busy = locks.taken(ctx, LockLevel.NODE_RES) | working
+        still = [node for node in online if node.uuid not in busy]
+        verify_storage.logical(report, config, ctx.config, online, found, busy)
+        verify_files.orphans(report, config, ctx.config, still, found)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
@@ -222,7 +226,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         """Every disk must be there, with the size that is recorded and with all its copies."""
         everywhere = _places(config, nodes)
         # The list of volumes tells more of plain disks.
-        measured = [place for place in everywhere if place[2].dev_type is not DiskTemplate.PLAIN]
+        measured = [place for place in everywhere if _is_measured(place)]
         for (node, owner, disk), found in self._ask_about(
             config, report, measured, NodeCalls.blockdev_getdimensions
         ):
@@ -310,6 +314,17 @@ def _subject(owner: Instance | None, disk: Disk) -> tuple[str, str, str]:
     if owner is None:
         return "disk", disk.uuid, disk.name or "it"
     return "instance", owner.name, disk.iv_name
+
+
+def _is_measured(place: Place) -> bool:
+    """Whether its size is asked for: the list of volumes tells more of volumes.
+
+    A detached mirror is not active, so only its volumes can be looked at.
+    """
+    _node, owner, disk = place
+    if disk.dev_type is DiskTemplate.PLAIN:
+        return False
+    return owner is not None or disk.dev_type is not DiskTemplate.DRBD
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -84,9 +84,10 @@ def versions(report: Report, nodes: Iterable[Node], answers: Mapping[str, Answer
             report.error("ENODEDRBDVERSION", "node", name, f"DRBD {text}, most nodes have {usual}")
 
 
-def is_looked_at(instance: Instance, disk: Disk) -> bool:
+def is_looked_at(instance: Instance | None, disk: Disk) -> bool:
     """Whether the state of a disk's copies is of interest."""
-    return disk.dev_type is DiskTemplate.DRBD and instance.disks_active
+    active = instance is not None and instance.disks_active
+    return disk.dev_type is DiskTemplate.DRBD and active
 
 
 def state(

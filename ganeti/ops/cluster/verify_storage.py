@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from ganeti.base.text import plural
@@ -96,11 +96,12 @@ def logical(
     now: Config,
     nodes: Iterable[Node],
     answers: Mapping[str, Answers],
+    busy: Container[str] = (),
 ) -> None:
     """Volumes that are missing, too small or inactive, and those that nobody knows.
 
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
-    removes meanwhile is no finding.
+    removes meanwhile is no finding. On nodes (uuids) that are ``busy`` nothing is called unknown.
     """
     should = volumes.expected(config)
     later = volumes.expected(now)
@@ -116,9 +117,11 @@ def logical(
         for name, wanted in expected.items():
             if not wanted.forthcoming and name in still:
                 _volume(report, item, name, wanted, found.get(name))
-        for name in sorted(set(found) - set(expected) - set(still)):
+        unknown = set() if item.uuid in busy else set(found) - set(expected) - set(still)
+        for name in sorted(unknown):
             if not any(pattern.match(name) for pattern in reserved):
-                report.error("ENODEORPHANLV", "node", item.name, f"volume {name} is unknown")
+                text = f"volume {name} is unknown; if nobody misses its content: lvremove {name}"
+                report.error("ENODEORPHANLV", "node", item.name, text)
 
 
 def _volume(report: Report, item: Node, name: str, wanted: Expected, found: Any) -> None:

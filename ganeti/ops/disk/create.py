@@ -90,11 +90,6 @@ class DiskCreate(Operation[OpDiskCreate, str]):
             raise errors.OpPrereqError(
                 "what exists can only be adopted by a new instance (gnt-instance add)", _INVAL
             )
-        if op.disk.dev_type not in (None, str(self.template)):
-            raise errors.OpPrereqError(
-                f"template {self.template} and dev_type {op.disk.dev_type} contradict each other",
-                _INVAL,
-            )
         layout = plan.layout(
             ctx,
             bearer.DIRECTORY,

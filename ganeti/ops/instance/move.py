@@ -50,20 +50,29 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 " need not be copied; use gnt-instance migrate or failover",
                 errors.ErrorCode.STATE,
             )
-        wrong = [d.iv_name for d in config.disks_of(self.instance) if not _is_local(d)]
+        wrong = [
+            d.iv_name
+            for d in config.disks_of(self.instance)
+            if instance_disks.traits(d).mirrored
+        ]
         if wrong:
             raise errors.OpPrereqError(
-                f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can; only"
-                " disks that are on one node are",
+                f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can:"
+                " mirrored disks stay on their two nodes",
                 errors.ErrorCode.STATE,
             )
         power.primary(ctx, self.instance)
         relocation.check_target(
             ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy
         )
-        self.disks = [
-            base.replace(disk, nodes=(NodeUuid(self.target_uuid),))
+        # what all nodes see is there already
+        self.old = [
+            disk
             for disk in config.disks_of(self.instance)
+            if not instance_disks.traits(disk).shared
+        ]
+        self.disks = [
+            base.replace(disk, nodes=(NodeUuid(self.target_uuid),)) for disk in self.old
         ]
         space.check(ctx, self.disks, self.target_uuid, f"instance {name}")
         if self.instance.admin_state is AdminState.UP:
@@ -116,7 +125,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
 
         Raises: whatever the nodes say.
         """
-        ctx, old = self.ctx, self.ctx.config.disks_of(self.instance)
+        ctx, old = self.ctx, self.old
         ends = ((self.source, self.instance, old), (self.target, arrived, self.disks))
         try:
             for node, instance, disks in ends:
@@ -162,8 +171,3 @@ class InstanceMove(Operation[OpInstanceMove, None]):
         for disk in self.disks:
             for failure in instance_disks.remove_from(ctx, disk, [self.source]):
                 ctx.warn(failure)
-
-
-def _is_local(disk: Disk) -> bool:
-    traits = instance_disks.traits(disk)
-    return not (traits.shared or traits.mirrored)

@@ -1,13 +1,15 @@
-"""Converting the disks of a stopped instance to another template.
+"""Converting the disks of a stopped instance to another template, whatever they have each.
 
 Between plain volumes and DRBD disks the data stays where it is: a DRBD disk is built on the volume,
-or taken off it. In all other cases it is copied on the primary node, and the old disks go only
-when the new ones are recorded.
+or taken off it. A disk that has the template already stays as it is. In all other cases data is
+copied on the primary node, and the old disks go only when the new ones are recorded.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import Enum
 
 from ganeti import errors
 from ganeti.config import drbd
@@ -17,10 +19,11 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
+from ganeti.model.params import Params
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, checks
-from ganeti.ops.instance import disks, plan, space, sync
+from ganeti.ops.instance import attachment, disks, plan, space, sync
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES
@@ -28,15 +31,53 @@ from ganeti.storage.registry import TEMPLATES
 _INVAL = errors.ErrorCode.INVAL
 
 
+class Way(Enum):
+    """How a disk becomes one of another template."""
+
+    STAY = "has it already"
+    PUT_ON = "a mirror is built on its volume"
+    TAKE_OFF = "its volume is taken from under the mirror"
+    COPY = "its content is copied"
+
+
+_IN_PLACE = {
+    (DiskTemplate.PLAIN, DiskTemplate.DRBD): Way.PUT_ON,
+    (DiskTemplate.DRBD, DiskTemplate.PLAIN): Way.TAKE_OFF,
+}
+
+
+@dataclass
+class Part:
+    """One disk before and after; its uuid stays."""
+
+    way: Way
+    old: Disk
+    new: Disk
+
+
 @dataclass
 class Conversion:
-    """Old and new disks, in the same order and with the same uuids."""
+    """What becomes of the disks of an instance, in their order."""
 
     template: DiskTemplate
-    old: list[Disk]
-    new: list[Disk]
-    #: whether the new disks stay active, because they are still being synchronised
+    parts: list[Part]
+    #: whether the disks stay active, because new ones are still being synchronised
     active: bool = False
+
+    def by(self, *ways: Way) -> list[Part]:
+        return [part for part in self.parts if part.way in ways]
+
+    @property
+    def new(self) -> list[Disk]:
+        """All disks as they are going to be."""
+        return [part.new for part in self.parts]
+
+
+def way_of(old: DiskTemplate | None, template: DiskTemplate) -> Way:
+    """How a disk of one template becomes one of another. Pure."""
+    if old is template:
+        return Way.STAY
+    return _IN_PLACE.get((old or DiskTemplate.DISKLESS, template), Way.COPY)
 
 
 def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list[Node]:
@@ -44,7 +85,8 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
     config = ctx.config
     assert op.disk_template is not None
     primary = config.nodes[instance.primary_node]
-    wanted = op.remote_node_uuid or op.remote_node
+    named = op.remote_node_uuid or op.remote_node
+    wanted = None if named is None else config.node(named)
     if op.iallocator is not None:
         raise errors.OpPrereqError(
             "name the secondary node with --node: allocators do not choose it", _INVAL
@@ -57,11 +99,17 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
                 _INVAL,
             )
         return [primary]
-    if wanted is None:
+    known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
+    if known and wanted not in (None, *known):
+        raise errors.OpPrereqError(
+            f"the secondary node of {instance.name} is {known[0].name} already; leave --node away",
+            _INVAL,
+        )
+    if wanted is None and not known:
         raise errors.OpPrereqError(
             f"disk template {op.disk_template} needs a secondary node; name it with --node", _INVAL
         )
-    return [primary, config.node(wanted)]
+    return [primary, wanted or known[0]]
 
 
 def check(
@@ -75,8 +123,7 @@ def check(
     assert op.disk_template is not None
     config = ctx.config
     template = plan.enabled_template(ctx, str(op.disk_template))
-    current = config.disk_template(instance)
-    _check_possible(op, instance, current, template, running=running)
+    _check_possible(op, instance, config.disk_template(instance), template, running=running)
     nodes = nodes_for(ctx, op, instance)
     for node in nodes[1:]:
         checks.usable_node(node, f"as the secondary node of {instance.name}")
@@ -92,13 +139,13 @@ def check(
         file_driver=op.file_driver,
         file_storage_dir=op.file_storage_dir,
     )
-    old = config.disks_of(instance)
-    new = [_planned(ctx, layout, index, disk) for index, disk in enumerate(old)]
-    result = Conversion(template, old, new)
-    if current == DiskTemplate.PLAIN and template is DiskTemplate.DRBD:
-        result.new = [_on_volume(disk, volume) for disk, volume in zip(new, old)]
-    elif current == DiskTemplate.DRBD and template is DiskTemplate.PLAIN:
-        result.new = [_bare(disk, instance.primary_node) for disk in old]
+    parts = [
+        _planned(ctx, layout, index, disk, instance.primary_node, op.ext_params)
+        for index, disk in enumerate(config.disks_of(instance))
+    ]
+    for part in parts:
+        attachment.openable(config, instance, part.new)
+    result = Conversion(template, parts)
     space.check(ctx, _to_make(result), instance.primary_node, f"instance {instance.name}")
     return result
 
@@ -125,7 +172,7 @@ def _check_possible(
             f"disks cannot be converted from {current} to {template}: one of them has no disks",
             _INVAL,
         )
-    if op.ext_params:
+    if op.ext_params and not TEMPLATES.get(template).traits.takes_options:
         raise errors.OpPrereqError(
             f"disk template {template} has no parameters of a provider; leave --ext-params away",
             _INVAL,
@@ -137,10 +184,26 @@ def _check_possible(
         )
 
 
-def _planned(ctx: Context, layout: plan.Layout, index: int, old: Disk) -> Disk:
-    """A new disk that takes the place of an old one."""
-    params = DiskParams(size=old.size, mode=old.mode, name=old.name, spindles=old.spindles)
-    return base.replace(plan.disk(ctx, layout, index, params), uuid=old.uuid)
+def _planned(
+    ctx: Context, layout: plan.Layout, index: int, old: Disk, primary: str, options: Params
+) -> Part:
+    """What takes the place of a disk: with its uuid, name and tags."""
+    way = way_of(old.dev_type, layout.kind)
+    if way is Way.STAY:
+        return Part(way, old, old)
+    if way is Way.TAKE_OFF:
+        return Part(way, old, _bare(old, primary))
+    params = DiskParams.from_wire({**options, "size": old.size})
+    new = base.replace(
+        plan.disk(ctx, layout, index, params),
+        uuid=old.uuid,
+        name=old.name,
+        mode=old.mode,
+        spindles=old.spindles,
+        tags=old.tags,
+        ctime=old.ctime,
+    )
+    return Part(way, old, _on_volume(new, old) if way is Way.PUT_ON else new)
 
 
 def _on_volume(new: Disk, volume: Disk) -> Disk:
@@ -163,17 +226,18 @@ def _bare(old: Disk, primary: str) -> Disk:
     )
 
 
-def _stays(conversion: Conversion) -> bool:
-    """Whether the data stays where it is."""
-    kinds = {conversion.old[0].dev_type, conversion.template}
-    return kinds == {DiskTemplate.PLAIN, DiskTemplate.DRBD}
-
-
 def _to_make(conversion: Conversion) -> list[Disk]:
     """What is really new of the new disks, for the question of space. Pure."""
-    if not _stays(conversion):
-        return conversion.new
-    return [child for disk in conversion.new for child in disk.children[1:]]
+    built = [child for part in conversion.by(Way.PUT_ON) for child in part.new.children[1:]]
+    return [*built, *_news(conversion.by(Way.COPY))]
+
+
+def _olds(parts: Iterable[Part]) -> list[Disk]:
+    return [part.old for part in parts]
+
+
+def _news(parts: Iterable[Part]) -> list[Disk]:
+    return [part.new for part in parts]
 
 
 # doing it ------------------------------------------------------------------------------------
@@ -182,22 +246,25 @@ def _to_make(conversion: Conversion) -> list[Disk]:
 def make(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
     """Make the new disks with the content of the old ones; undone on failure.
 
-    The old disks are not active afterwards. ``conversion.new`` is complete then.
+    The old disks are not active afterwards. The new ones are complete then.
     """
-    if conversion.template is DiskTemplate.DRBD:
-        conversion.new = disks.with_ports(ctx, conversion.new)
-    if _stays(conversion) and conversion.template is DiskTemplate.PLAIN:
-        _take_off(ctx, instance, conversion)
-    elif _stays(conversion):
-        _put_on(ctx, instance, conversion, wait=wait)
-    else:
-        _copy(ctx, instance, conversion, wait=wait)
+    fresh = conversion.by(Way.PUT_ON, Way.COPY)
+    for part, disk in zip(fresh, disks.with_ports(ctx, _news(fresh))):
+        part.new = disk
+    # what only reads comes first: it is what fails most
+    if conversion.by(Way.TAKE_OFF):
+        _take_off(ctx, instance, _olds(conversion.by(Way.TAKE_OFF)))
+    if conversion.by(Way.PUT_ON):
+        _put_on(ctx, instance, conversion.by(Way.PUT_ON))
+    if conversion.by(Way.COPY):
+        _copy(ctx, instance, conversion.by(Way.COPY))
+    _begin_sync(ctx, instance, conversion, wait=wait)
 
 
-def _take_off(ctx: Context, instance: Instance, conversion: Conversion) -> None:
+def _take_off(ctx: Context, instance: Instance, mirrors: list[Disk]) -> None:
     """From DRBD to plain: the data of the primary node counts, so it must be good."""
-    with disks.activated(ctx, instance, conversion.old):
-        state = sync.look(ctx, instance, conversion.old)
+    with disks.activated(ctx, instance, mirrors):
+        state = sync.look(ctx, instance, mirrors)
     if state.faulty:
         raise errors.OpExecError(
             f"{', '.join(state.faulty)} of {instance.name} has no good data on its primary node;"
@@ -207,84 +274,77 @@ def _take_off(ctx: Context, instance: Instance, conversion: Conversion) -> None:
         raise errors.OpExecError(
             f"the disks of {instance.name} are being synchronised; wait until that has ended"
         )
-    disks.shutdown(ctx, instance, conversion.old)
+    disks.shutdown(ctx, instance, mirrors)
     ctx.log("The mirrors are taken off; the data stays on the primary node")
 
 
-def _put_on(
-    ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
-) -> None:
+def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     """From plain to DRBD, on the same volume of the primary node."""
-    disks.shutdown(ctx, instance, conversion.old)
+    disks.shutdown(ctx, instance, _olds(parts))
     ctx.log("Creating volumes on the secondary node and metadata on both...")
-    for disk in conversion.new:
+    for disk in _news(parts):
         for node in disks.nodes_of(ctx.config, disk, instance.primary_node):
             data, meta = disk.children
             there = node.uuid == instance.primary_node
             for part in (meta, disk) if there else (data, meta, disk):
                 disks.create_part(ctx, instance, part, node, name=disk.iv_name)
-    _begin_sync(ctx, instance, conversion, wait=wait)
 
 
-def _copy(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
+def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     node = ctx.config.nodes[instance.primary_node]
-    ctx.log(f"Creating disks of template {conversion.template}...")
-    disks.create(ctx, instance, conversion.new)
-    ctx.undo.callback(disks.shutdown, ctx, instance, conversion.new)
-    disks.assemble(ctx, instance, conversion.new)
-    disks.assemble(ctx, instance, conversion.old)
-    for index, (old, new) in enumerate(zip(conversion.old, conversion.new)):
-        ctx.log(f" - converting disk {index} ({old.size} MiB)")
+    new = _news(parts)
+    ctx.log(f"Creating disks of template {new[0].dev_type}...")
+    disks.create(ctx, instance, new)
+    ctx.undo.callback(disks.shutdown, ctx, instance, new)
+    disks.assemble(ctx, instance, new)
+    disks.assemble(ctx, instance, _olds(parts))
+    for part in parts:
+        ctx.log(f" - converting {part.old.iv_name} ({part.old.size} MiB)")
         ctx.rpc.one(
             node,
             NodeCalls.blockdev_convert,
-            annotate.disk(ctx.config, old, node.group),
-            annotate.disk(ctx.config, new, node.group),
+            annotate.disk(ctx.config, part.old, node.group),
+            annotate.disk(ctx.config, part.new, node.group),
         )
-    disks.shutdown(ctx, instance, conversion.old)
-    _begin_sync(ctx, instance, conversion, wait=wait)
+    disks.shutdown(ctx, instance, _olds(parts))
 
 
 def _begin_sync(
     ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
 ) -> None:
     """See that new mirrors have, or get, their second copy; then deactivate what is complete."""
-    if conversion.template is not DiskTemplate.DRBD:
-        disks.shutdown(ctx, instance, conversion.new)
-        return
-    outcome = sync.wait(ctx, instance, conversion.new, only_begin=not wait)
+    new = _news(conversion.by(Way.PUT_ON, Way.COPY))
+    outcome = sync.wait(ctx, instance, new, only_begin=not wait)
     if outcome is sync.Outcome.DEGRADED:
         raise errors.OpExecError(
             f"the new disks of instance {instance.name} are degraded; the conversion is undone"
         )
     conversion.active = outcome is sync.Outcome.LEFT
-    if not conversion.active:
-        disks.shutdown(ctx, instance, conversion.new)
+    others = _olds(conversion.by(Way.STAY))
+    if conversion.active:
+        disks.assemble(ctx, instance, others)
+    else:
+        disks.shutdown(ctx, instance, [*new, *others])
 
 
 def record(draft: Draft, conversion: Conversion) -> None:
     """Replace the disks in the configuration; ports of DRBD disks that go are free again."""
-    for old, new in zip(conversion.old, conversion.new):
-        port = drbd.port(old)
+    for part in conversion.by(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
+        port = drbd.port(part.old)
         if port is not None:
             draft.release_port(port)
-        draft.put(new)
+        draft.put(part.new)
 
 
 def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:
     """Destroy what is left of the old disks; failures are only reported."""
     primary = instance.primary_node
-    if not _stays(conversion):
-        failures = disks.remove(ctx, conversion.old, primary)
-    elif conversion.template is DiskTemplate.PLAIN:
-        failures = []
-        for disk in conversion.old:
-            data, meta = disk.children
-            for uuid in disk.nodes:
-                node = ctx.config.nodes[uuid]
-                for part in [meta] if uuid == primary else [meta, data]:
-                    failures += disks.remove_from(ctx, part, [node], name=disk.iv_name)
-    else:
-        failures = []
+    failures = disks.remove(ctx, _olds(conversion.by(Way.COPY)), primary)
+    for part in conversion.by(Way.TAKE_OFF):
+        data, meta = part.old.children
+        for uuid in part.old.nodes:
+            node = ctx.config.nodes[uuid]
+            for volume in [meta] if uuid == primary else [meta, data]:
+                failures += disks.remove_from(ctx, volume, [node], name=part.old.iv_name)
     for failure in failures:
         ctx.warn(f"left over: {failure}")

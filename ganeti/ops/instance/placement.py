@@ -59,11 +59,7 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
     name = instance.name
     match reach(config, instance):
         case Reach.FIXED:
-            raise errors.OpPrereqError(
-                f"the disks of instance {name} (template {config.disk_template(instance)}) are on"
-                " its primary node only; gnt-instance move copies them to another node",
-                errors.ErrorCode.STATE,
-            )
+            raise errors.OpPrereqError(_why_fixed(config, instance), errors.ErrorCode.STATE)
         case Reach.MIRROR:
             secondaries = config.secondary_nodes(instance)
             secondary = config.nodes[secondaries[0]]
@@ -81,3 +77,29 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
                     f"instance {name} is on node {wanted.name} already", errors.ErrorCode.INVAL
                 )
             return wanted
+
+
+def _why_fixed(config: Config, instance: Instance) -> str:
+    """What keeps an instance on its node, and what can be done."""
+    disks = config.disks_of(instance)
+    traits = {
+        disk.uuid: TEMPLATES.get(disk.dev_type).traits
+        for disk in disks
+        if disk.dev_type is not None
+    }
+    held = [
+        disk
+        for disk in disks
+        if disk.uuid in traits and not (traits[disk.uuid].shared or traits[disk.uuid].mirrored)
+    ]
+    which = "the disks"
+    if len(held) < len(disks):
+        which = ", ".join(f"{disk.iv_name} ({disk.dev_type})" for disk in held)
+    way = "gnt-instance move copies them to another node"
+    if any(item.mirrored for item in traits.values()):
+        way = "gnt-instance modify -t drbd mirrors them too, or detach them (gnt-disk detach)"
+    template = config.disk_template(instance)
+    return (
+        f"{which} of instance {instance.name} (template {template}) are on its primary node only;"
+        f" {way}"
+    )

@@ -191,6 +191,12 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
 def _check_options(layout: Layout, index: int, item: DiskParams) -> None:
     """Refuse keys that the template would ignore."""
     driver = TEMPLATES.get(layout.kind)
+    if item.dev_type not in (None, str(layout.kind)):
+        raise errors.OpPrereqError(
+            f"disk {index} has dev_type {item.dev_type}, but template {layout.kind} was asked for;"
+            " disks of other templates can be added later",
+            _INVAL,
+        )
     if item.provider is not None and not driver.traits.takes_options:
         raise errors.OpPrereqError(
             f"disk {index}: disks of template {layout.kind} have no provider", _INVAL
@@ -279,11 +285,13 @@ def in_directory(layout: Layout, directory: str) -> Layout:
 def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[str]) -> Disk:
     """A disk on other nodes (uuids, primary first), with its names, port and secret.
 
-    Minors on nodes where a DRBD disk stays are kept, others are reserved for the job. A disk that
-    every node reaches stays as it is.
+    It uses as many of them as its template needs. Minors on nodes where a DRBD disk stays are kept,
+    others are reserved for the job. A disk that every node reaches stays as it is.
     """
     if not disk.nodes:
         return disk
+    assert disk.dev_type is not None
+    nodes = nodes[: TEMPLATES.get(disk.dev_type).traits.nodes_needed]
     logical_id = disk.logical_id
     if disk.dev_type is DiskTemplate.DRBD:
         known = dict(drbd.minors(disk))

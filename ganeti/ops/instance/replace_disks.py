@@ -5,6 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
+from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
@@ -72,7 +73,8 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         )
         leave = [config.nodes[uuid].name for uuid in config.secondary_nodes(instance)]
         question = request.relocate(config, instance, leave)
-        found = ask.ask(self.ctx, name, question, template=config.disk_template(instance))
+        kinds = {str(disk.dev_type) for disk in _mirrored(config, instance)}
+        found = ask.ask(self.ctx, name, question, template=min(kinds, default=""))
         [node] = answers.nodes(config, name, found, 1)
         self.ctx.log(f"Selected new secondary node via iallocator {name}: {node.name}")
         return node
@@ -83,8 +85,8 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         ctx = self.ctx
         config = ctx.config
         self.instance = config.instances[self.uuid]
-        all_disks = config.disks_of(self.instance)
-        if not all_disks or not all(disks.traits(disk).mirrored for disk in all_disks):
+        all_disks = _mirrored(config, self.instance)
+        if not all_disks:
             raise errors.OpPrereqError(
                 f"only mirrored disks can be replaced, but those of {self.instance.name} have"
                 f" template {config.disk_template(self.instance)}",
@@ -100,15 +102,24 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
             self._check_same_nodes()
 
     def _chosen(self, all_disks: list[Disk]) -> list[Disk]:
-        for index in self.op.disks:
-            disks.by_index(self.ctx.config, self.instance, index)
         if not self.op.disks:
             return all_disks
-        if self.remote is not None and len(set(self.op.disks)) < len(all_disks):
+        config = self.ctx.config
+        chosen = [
+            disks.by_index(config, self.instance, index) for index in sorted(set(self.op.disks))
+        ]
+        for disk in chosen:
+            if not disks.traits(disk).mirrored:
+                raise errors.OpPrereqError(
+                    f"{disk.iv_name} of {self.instance.name} has template {disk.dev_type}; only"
+                    " mirrored disks can be replaced",
+                    _INVAL,
+                )
+        if self.remote is not None and len(chosen) < len(all_disks):
             raise errors.OpPrereqError(
-                "a new secondary node gets all disks; leave --disks away", _INVAL
+                "a new secondary node gets all mirrored disks; leave --disks away", _INVAL
             )
-        return [all_disks[index] for index in sorted(set(self.op.disks))]
+        return chosen
 
     def _check_new_secondary(self, node: Node) -> None:
         ctx, instance = self.ctx, self.instance
@@ -241,3 +252,8 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
                 f"{join_names(bad)} of {self.instance.name} has no good data on node"
                 f" {self.source.name}, from which it would be copied; nothing was changed"
             )
+
+
+def _mirrored(config: Config, instance: Instance) -> list[Disk]:
+    """The disks that can be replaced; others of the instance have no second copy."""
+    return [disk for disk in config.disks_of(instance) if disks.traits(disk).mirrored]

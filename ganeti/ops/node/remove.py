@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.base.text import join_names, plural
 from ganeti.config.changes import Draft
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.node import OpNodeRemove
@@ -29,6 +30,15 @@ class NodeRemove(Operation[OpNodeRemove, None]):
             raise errors.OpPrereqError(
                 f"node {self.node.name} still has {len(used)} instances ({names}); move or remove"
                 " them first",
+                errors.ErrorCode.INVAL,
+            )
+
+        loose = config.detached_disks(self.node.uuid)
+        if loose:
+            names = join_names(disk.name or disk.uuid for disk in loose)
+            raise errors.OpPrereqError(
+                f"node {self.node.name} still holds {plural(len(loose), 'detached disk')}"
+                f" ({names}); remove them first (gnt-disk remove), or attach and move them",
                 errors.ErrorCode.INVAL,
             )
 

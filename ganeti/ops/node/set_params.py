@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
-from ganeti.base.text import join_names
+from ganeti.base.text import join_names, plural
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
@@ -91,6 +91,14 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             raise errors.OpPrereqError(
                 f"node {self.node.name} has {len(used)} instances"
                 f" ({join_names(item.name for item in used)}); move or remove them first",
+                errors.ErrorCode.STATE,
+            )
+        loose = config.detached_disks(self.uuid)
+        if loose:
+            raise errors.OpPrereqError(
+                f"node {self.node.name} holds {plural(len(loose), 'detached disk')}"
+                f" ({join_names(disk.name or disk.uuid for disk in loose)}); remove them first"
+                " (gnt-disk remove), or attach and move them",
                 errors.ErrorCode.STATE,
             )
 
