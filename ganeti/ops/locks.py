@@ -101,14 +101,14 @@ def disk(
     while True:
         owner = ctx.config.owner(found.uuid)
         if owner is not None:
-            yield Need(LockLevel.INSTANCE, [owner.name])
+            yield Need(LockLevel.INSTANCE, [owner.handle])
         yield Need(LockLevel.DISK, [found.uuid])
         current, now = ctx.config.disks.get(found.uuid), ctx.config.owner(found.uuid)
         if current is None:
             raise errors.OpPrereqError(
                 f"disk '{name}' was removed while this job waited for it", errors.ErrorCode.NOENT
             )
-        if (owner and owner.name) == (now and now.name):
+        if (owner and owner.handle) == (now and now.handle):
             break
         ctx.release(LockLevel.DISK)
         ctx.release(LockLevel.INSTANCE)

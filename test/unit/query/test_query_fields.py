@@ -107,6 +107,7 @@ def test_fields_that_compare_in_a_special_way():
     assert having("hostname") == {
         ("node", "name"),
         ("instance", "name"),
+        ("disk", "instance"),
         ("instance", "pnode"),
         ("export", "node"),
     }
