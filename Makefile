@@ -71,6 +71,8 @@ install: ## install programs and OS definitions below PREFIX (DESTDIR is honoure
 	@install -D -m 755 iallocators/most-free "$(DESTDIR)$(PREFIX)/lib/ganeti/iallocators/most-free"
 	@install -d "$(DESTDIR)$(PREFIX)/share/man/man8"
 	@install -m 644 doc/man/*.8 "$(DESTDIR)$(PREFIX)/share/man/man8/"
+	@install -D -m 755 tools/cfgupgrade "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/cfgupgrade"
+	@install -D -m 755 tools/shadow "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/shadow"
 	@install -D -m 755 tools/master-ip-setup "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/master-ip-setup"
 
 docs: $(VENV)/run.stamp ## reference and man pages from the code
