@@ -285,6 +285,8 @@ class Writer:
         }  # fmt: skip
         for net in self.known.networks:
             result["networks"][net] = {"mode": "bridged", "link": "br0"}
+            if self.since(12):
+                result["networks"][net]["vlan"] = "10"
         if self.since(11):
             result["members"] = []
         return result

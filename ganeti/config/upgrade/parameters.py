@@ -34,6 +34,7 @@ def upgrade(raw: Raw, report: Report) -> None:
             _disk(obj.get("diskparams", {}), f"{path}/diskparams", report)
             for network, values in obj.get("networks", {}).items():
                 _known(values, nic, f"{path}/networks/{network}", report)
+                _fill(values, {"vlan": ""}, f"{path}/networks/{network}", report)
     for key, instance in raw["instances"].items():
         path = f"instances/{shape.label(instance, key)}"
         _backend(instance, "beparams", f"{path}/beparams", report)
