@@ -19,6 +19,7 @@ from ganeti.cli import (
     group_show,
     instance_show,
     listing,
+    network_show,
     node_show,
     notices,
     output,
@@ -46,17 +47,20 @@ _COLUMNS: Final = {
     ),
     "node": ("name", "pip", "sip", "role", "group", "pinst_cnt", "sinst_cnt"),
     "group": ("name", "node_cnt", "pinst_cnt", "alloc_policy"),
-    "network": ("name", "network", "gateway", "mac_prefix", "group_list", "tags"),
     "filter": ("uuid", "watermark", "priority", "predicates", "action"),
 }  # fmt: skip
 _LISTS = ("tags", "disk.sizes", "snodes", "pinst_list", "sinst_list")
 #: Kinds whose usual columns are all in the configuration; their list commands serve as they are.
-_AS_THEY_ARE: Final[dict[str, Run]] = {"disk": disk_show.list_disks}
+_AS_THEY_ARE: Final[dict[str, Run]] = {
+    "disk": disk_show.list_disks,
+    "network": network_show.list_networks,
+}
 _SHOW: Final[dict[str, Run]] = {
     "cluster": cluster_show.show_info,
     "disk": disk_show.show_info,
     "group": group_show.show_info,
     "instance": instance_show.show_info,
+    "network": network_show.show_info,
     "node": node_show.show_info,
 }
 _ALL_CHANGES = switch(

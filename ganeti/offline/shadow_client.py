@@ -99,6 +99,9 @@ class ShadowClient(Client):
     def _answer_QueryNetworks(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
         return self._classic("network", names, fields)
 
+    def _answer_QueryInstances(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
+        return self._classic("instance", names, fields)
+
     def _classic(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
         kind = quiet(kind_of(what))
         qfilter = classic.name_filter(kind, list(names)) if names else None

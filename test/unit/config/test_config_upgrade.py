@@ -72,7 +72,7 @@ def test_keys_that_nobody_knows_are_named_with_their_path() -> None:
     raw["shiny"] = 1
     raw["cluster"]["colour"] = "red"
     raw["cluster"]["hvparams"]["kvm"]["turbo"] = True
-    raw["cluster"]["hvparams"]["lxc"]["whatever"] = 1
+    raw["cluster"]["hvparams"]["bhyve"] = {"whatever": 1}
     raw["cluster"]["ipolicy"]["minmax"][0]["min"]["gpu-count"] = 1
     instance = next(iter(raw["instances"].values()))
     instance["mood"], instance["nics"][0]["speed"] = "good", 1000
@@ -87,7 +87,7 @@ def test_keys_that_nobody_knows_are_named_with_their_path() -> None:
         "instances/inst2.example.com/nics/0/speed",
         "shiny",
     ]
-    assert found.config.cluster.hvparams["lxc"]["whatever"] == 1, "no driver here to judge it"
+    assert found.config.cluster.hvparams["bhyve"]["whatever"] == 1, "no driver here to judge it"
 
 
 def test_an_old_policy_becomes_a_pair_and_a_group_takes_the_rest_from_the_cluster() -> None:
@@ -141,9 +141,10 @@ def test_a_damaged_value_is_refused_by_its_path(path: Any, value: Any, wanted: s
 
 def test_a_hypervisor_without_a_driver_is_a_problem() -> None:
     raw = recorded()
-    raw["cluster"]["enabled_hypervisors"].append("lxc")
+    raw["cluster"]["enabled_hypervisors"].append("bhyve")
+    raw["cluster"]["hvparams"]["bhyve"] = {}
     assert problems(upgrade(raw).config) == [
-        "hypervisor lxc is enabled, but this software has no driver for it"
+        "hypervisor bhyve is enabled, but this software has no driver for it"
     ]
 
 

@@ -53,6 +53,9 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Cluster name: cluster.example.com" in ask(capsys, "info", "cluster")
     assert "- Node name: node1.example.com" in ask(capsys, "info", "node", "node1")
     assert "- Node group: default" in ask(capsys, "info", "groups")
+    network = ask(capsys, "info", "network", "net1")
+    assert "  Subnet: 198.51.100.0/28" in network
+    assert any("inst1.example.com" in line for line in network)
     assert len([line for line in ask(capsys, "info", "disks") if line.startswith("- Disk:")]) == 2
 
 
