@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files, process, retry
-from ganeti.hypervisor import mounts, occupants
+from ganeti.hypervisor import loops, mounts, occupants
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import DiskMode
 
@@ -204,17 +204,11 @@ class _Root:
 
     @classmethod
     def of(cls, mount: mounts.Mount) -> _Root:
-        return cls(mount.device, mount.source, _backing(mount.source))
+        return cls(mount.device, mount.source, loops.backing(mount.source))
 
     def is_reused(self) -> bool:
         """Whether its loop device belongs to another file, or to none, by now."""
-        return self.backing is not None and _backing(self.source) != self.backing
-
-
-def _backing(source: str) -> str | None:
-    with contextlib.suppress(OSError):
-        return files.read_text(Path("/sys/block") / Path(source).name / "loop/backing_file")
-    return None
+        return self.backing is not None and loops.backing(self.source) != self.backing
 
 
 def _wait_free(root: _Root) -> None:

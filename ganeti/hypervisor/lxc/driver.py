@@ -12,7 +12,6 @@ import contextlib
 import logging
 import math
 import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -21,13 +20,12 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, process
-from ganeti.hypervisor import host, mounts, root_fs
+from ganeti.hypervisor import host, loops, mounts, root_fs
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
-from ganeti.hypervisor.kvm import pinning
-from ganeti.hypervisor.lxc import cgroups, container_config, params, tools
+from ganeti.hypervisor.lxc import cgroups, container_config, node, params, tools
 from ganeti.hypervisor.lxc.params import LxcParams
-from ganeti.model.names import NicMode, RunState
-from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance, NodeNic
+from ganeti.model.names import DiskMode, RunState
+from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +35,6 @@ _START = 300.0
 _KILL = 60.0
 #: Seconds that a container gets to end before a reboot.
 _REBOOT = 120.0
-_INTERFACES = Path("/sys/class/net")
 
 
 class _Started(msgspec.Struct, kw_only=True, frozen=True):
@@ -47,6 +44,8 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True):
     memory: int
     vcpus: int
     startup_timeout: int
+    #: loop devices of further disks: device -> file
+    loops: dict[str, str] = {}
 
 
 class LxcHypervisor(Hypervisor):
@@ -69,34 +68,51 @@ class LxcHypervisor(Hypervisor):
         if self._find(name) is not None:
             raise errors.HypervisorError(f"instance {name} already runs on this node")
         root = root_fs.first_disk(name, disks)
-        text = self._config(instance, loaded, disks[1:])
-        started = _Started(
-            memory=int(instance.beparams["maxmem"]),
-            vcpus=int(instance.beparams["vcpus"]),
-            startup_timeout=loaded.startup_timeout,
-        )
+        node.check(loaded)
+        for index, nic in enumerate(instance.nics):
+            node.check_link(index, nic)
         self._forget(name)  # what an earlier container has left
         try:
             root_fs.mount(root, self._root(name))
-            home = self._home(name)
-            state = msgspec.json.encode(started)
-            files.write_atomic(home / "instance.json", state, mode=0o600, fsync=False)
-            files.write_atomic(home / "config", text, mode=0o600, fsync=False)
+            started, blocks = self._devices(instance, loaded, disks[1:])
+            place = (self._root(name), self._log(name, "console.log"))
+            facts = node.facts(cgroups.find(mounts.read()), *place)
+            text = container_config.text(instance, loaded, blocks, facts)
+            files.write_atomic(self._home(name) / "config", text, mode=0o600, fsync=False)
             self._begin(name, started)
         except errors.HypervisorError:
             self._forget(name)
             raise
 
-    def _config(
+    def _devices(
         self, instance: NodeInstance, loaded: LxcParams, disks: Sequence[AttachedDisk]
-    ) -> str:
-        _check_node(loaded)
-        for index, nic in enumerate(instance.nics):
-            _check_link(index, nic)
-        name = instance.name
-        node = _node(cgroups.find(mounts.read()), self._root(name), self._log(name, "console.log"))
-        blocks = [_block_disk(index, disk) for index, disk in enumerate(disks, 1)]
-        return container_config.text(instance, loaded, blocks, node)
+    ) -> tuple[_Started, list[container_config.BlockDisk]]:
+        """Write down how the container is started, and make devices of disks that are files."""
+        started = _Started(
+            memory=int(instance.beparams["maxmem"]),
+            vcpus=int(instance.beparams["vcpus"]),
+            startup_timeout=loaded.startup_timeout,
+        )
+        self._save(instance.name, started)
+        found = []
+        for index, disk in enumerate(disks, 1):
+            path = disk.path
+            if not node.is_device(index, path):
+                path = loops.attach(path, read_only=disk.disk.mode is DiskMode.RO)
+                known = {**started.loops, path: disk.path}
+                started = msgspec.structs.replace(started, loops=known)
+                self._save(instance.name, started)
+            number = os.stat(path).st_rdev
+            found.append(
+                container_config.BlockDisk(
+                    index, path, os.major(number), os.minor(number), disk.disk.mode
+                )
+            )
+        return started, found
+
+    def _save(self, name: str, started: _Started) -> None:
+        path = self._home(name) / "instance.json"
+        files.write_atomic(path, msgspec.json.encode(started), mode=0o600, fsync=False)
 
     def _begin(self, name: str, started: _Started) -> None:
         """Start a container whose disk is mounted; leaves no part of it running on failure."""
@@ -171,6 +187,9 @@ class LxcHypervisor(Hypervisor):
         """Unmount the root of a container that does not run, then remove what describes it."""
         root_fs.release(self._root(name))
         home = self._home(name)
+        if (home / "instance.json").exists():
+            for device, path in self._state(name).loops.items():
+                loops.detach(device, path)
         for entry in ("config", "instance.json"):
             files.remove(home / entry)
         try:
@@ -238,8 +257,8 @@ class LxcHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"instance {name} uses {used.anonymous} MiB and cannot be left with {memory} MiB"
             )
-        node = _node(layout, self._root(name), self._log(name, "console.log"))
-        steps = container_config.memory_limit(memory, node)
+        facts = node.facts(layout, self._root(name), self._log(name, "console.log"))
+        steps = container_config.memory_limit(memory, facts)
         if memory > used.limit:
             steps.reverse()  # memory with swap may never be less than memory
         for file, value in steps:
@@ -254,7 +273,7 @@ class LxcHypervisor(Hypervisor):
         for found in self._running_or_none():
             used = cgroups.usage(layout, found.pid) if found.pid is not None else None
             guests += used.anonymous if used is not None else 0
-        plain = host.node_info(hv_version=_version())
+        plain = host.node_info(hv_version=node.version())
         return NodeInfo(
             memory_total=plain.memory_total,
             memory_free=plain.memory_free,
@@ -276,16 +295,16 @@ class LxcHypervisor(Hypervisor):
     def verify(self, params: HvParams) -> str | None:
         if os.geteuid() != 0:
             return "the node daemon must run as root to run containers"
-        missing = host.missing_programs((*tools.PROGRAMS, *root_fs.PROGRAMS))
+        missing = host.missing_programs((*tools.PROGRAMS, *root_fs.PROGRAMS, loops.PROGRAM))
         if missing is not None:
             return f"{missing}; install the package lxc"
         try:
-            return _why_unusable()
+            return node.why_unusable()
         except errors.HypervisorError as err:
             return errors.text(err)
 
     def check_params(self, params: HvParams) -> None:
-        _check_node(_load(params))
+        node.check(_load(params))
 
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
         terminal = [] if _load(params).num_ttys else ["-t", "0"]
@@ -315,86 +334,6 @@ class LxcHypervisor(Hypervisor):
 
 
 _load = params.load
-
-
-def _node(layout: cgroups.Layout, root: Path, console_log: Path) -> container_config.Node:
-    old_swap, new_swap = "memory.memsw.limit_in_bytes", "memory.swap.max"
-    swap = old_swap if layout.version("memory") == 1 else new_swap
-    quota = "cpu.cfs_quota_us" if layout.version("cpu") == 1 else "cpu.stat"
-    return container_config.Node(
-        layout=layout,
-        counts_swap=cgroups.has_file(layout, "memory", swap),
-        limits_cpu=cgroups.has_file(layout, "cpu", quota),
-        root=root,
-        console_log=console_log,
-    )
-
-
-def _check_node(loaded: LxcParams) -> None:
-    """Refuse what this node does not have; HypervisorError."""
-    mask = params.processors(loaded)
-    if mask:
-        pinning.plan(mask, 1)
-    layout = cgroups.find(mounts.read())
-    missing = layout.missing(params.extra_cgroups(loaded))
-    if missing:
-        raise errors.HypervisorError(
-            f"extra_cgroups: this node has no controller {', '.join(missing)}; mount it below"
-            " /sys/fs/cgroup, or load what brings it"
-        )
-
-
-def _why_unusable() -> str | None:
-    version = _version()
-    if version is None or version < tools.LEAST_VERSION:
-        return "lxc is older than 3.0; install a newer one"
-    missing = cgroups.find(mounts.read()).missing(cgroups.NEEDED)
-    if missing:
-        return (
-            f"this node has no controller {', '.join(missing)} of control groups, so containers"
-            " cannot be limited; see cgroups(7) for how it is mounted, and the command line of"
-            " the kernel for how it is switched on"
-        )
-    return None
-
-
-def _version() -> tuple[int, ...] | None:
-    try:
-        return tools.parse_version(process.run_checked(
-            ["lxc-start", "--version"], timeout=tools.QUICK
-        ).stdout)  # fmt: skip
-    except (errors.CommandError, errors.HypervisorError) as err:
-        log.info("version of LXC: %s", errors.text(err))
-        return None
-
-
-def _check_link(index: int, nic: NodeNic) -> None:
-    mode = nic.nicparams.get("mode", NicMode.BRIDGED)
-    link = str(nic.nicparams.get("link") or "")
-    if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").exists():
-        raise errors.HypervisorError(
-            f"network card {index} is on the bridge {link}, which this node does not have; make it"
-            f" with: ip link add name {link} type bridge && ip link set {link} up"
-        )
-
-
-def _block_disk(index: int, disk: AttachedDisk) -> container_config.BlockDisk:
-    try:
-        found = os.stat(disk.path)
-    except OSError as err:
-        raise errors.HypervisorError(f"cannot use disk {disk.path}: {err.strerror}") from err
-    if not stat.S_ISBLK(found.st_mode):
-        raise errors.HypervisorError(
-            f"disk {index} is the file {disk.path}; besides its root a container can only be"
-            " given block devices (templates such as plain and drbd)"
-        )
-    return container_config.BlockDisk(
-        index=index,
-        path=disk.path,
-        major=os.major(found.st_rdev),
-        minor=os.minor(found.st_rdev),
-        mode=disk.disk.mode,
-    )
 
 
 def _reason(result: process.Result, path: Path, known: int) -> str:

@@ -260,13 +260,35 @@ def _disk(path: str) -> AttachedDisk:
     return AttachedDisk(disk, path)
 
 
-def test_further_file_is_refused(lxc: Any, tmp_path: Path) -> None:
-    (tmp_path / "second").write_bytes(b"")
+def test_further_file_gets_a_device_while_the_container_runs(lxc: Any, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    second.write_bytes(b"second disk".ljust(1 << 20, b"\0"))
     instance = lxc.instance()
-    disks = [*lxc.disks(instance), _disk(str(tmp_path / "second"))]
-    with pytest.raises(errors.HypervisorError, match="disk 1 is the file"):
+    disks = [*lxc.disks(instance), _disk(str(second))]
+    for _ in range(2):
         lxc.driver.start(instance, disks)
+        assert inside(lxc, "cat /dev/disk1").stdout.startswith("second disk")
+        assert str(second) in loop_files()
+        lxc.driver.stop(NAME, force=True)
+    lxc.driver.cleanup(NAME)
+    assert str(second) not in loop_files()
     assert lxc.left() == []
+
+
+def test_further_disk_that_is_not_there(lxc: Any, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.write_bytes(bytes(1 << 20))
+    instance = lxc.instance()
+    disks = [*lxc.disks(instance), _disk(str(first)), _disk(str(tmp_path / "none"))]
+    with pytest.raises(errors.HypervisorError, match=r"disk 2, .*No such file"):
+        lxc.driver.start(instance, disks)
+    assert str(first) not in loop_files()
+    assert lxc.left() == []
+
+
+def loop_files() -> str:
+    words = ["losetup", "--list", "--noheadings", "--output", "BACK-FILE"]
+    return process.run_checked(words, timeout=10).stdout
 
 
 def test_disk_without_an_init(lxc: Any) -> None:
