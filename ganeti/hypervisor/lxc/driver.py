@@ -337,12 +337,12 @@ _load = params.load
 
 
 def _reason(result: process.Result, path: Path, known: int) -> str:
-    """Why a container did not start: the first error in the new part of its log."""
+    """Why a container did not start: the first errors in the new part of its log."""
     if result.timed_out:
         return "it took too long; see the parameter startup_timeout"
     with contextlib.suppress(OSError), path.open("rb") as stream:
         stream.seek(known)
         said = tools.parse_errors(stream.read().decode("utf-8", "replace"))
         if said:
-            return said[0]
+            return " | ".join(said[:3])
     return result.explain()

@@ -22,6 +22,7 @@ DOWNLOAD_LIMIT = 900.0
 LAYERS: dict[str, tuple[str, ...]] = {
     "storage": ("kmod", "udev", "lvm2", "thin-provisioning-tools", "busybox-static"),
     "node": ("drbd-utils", "openssh-server", "openssh-client", "socat", "iputils-arping"),
+    "containers": ("lxc", "busybox-static", "e2fsprogs"),
     "qemu": ("qemu-system-x86", "qemu-utils", "seabios"),
 }
 
