@@ -126,6 +126,11 @@ class Paths:
         return self.data / f"ssconf_{key}"
 
     @property
+    def watcher_lock(self) -> Path:
+        """Held while a watcher works; a second one ends at once."""
+        return self.locks / "ganeti-watcher.lock"
+
+    @property
     def watcher_pause(self) -> Path:
         return self.data / "watcher.pause"
 

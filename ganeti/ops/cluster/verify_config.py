@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ganeti.config import verify
+from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.net import certs
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
@@ -33,7 +34,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         return report.ok
 
     def _interrupted(self, report: Report) -> None:
-        """Instances and disks whose creation was begun but did not end."""
+        """Instances and disks whose creation did not end, and places that are none."""
         ctx = self.ctx
         busy = locks.taken(ctx, LockLevel.INSTANCE)
         making = locks.taken(ctx, LockLevel.DISK)
@@ -47,14 +48,36 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
                     "its creation was interrupted; remove what is left of it with gnt-disk remove"
                     f" {disk.uuid}",
                 )
-        for instance in ctx.config.instances.values():
-            if instance.forthcoming and instance.disks and instance.name not in busy:
-                report.error(
-                    "EINSTANCELAYOUT",
-                    "instance",
-                    instance.name,
-                    "its creation was interrupted; remove what is left of it with"
-                    f" gnt-instance remove {instance.name}",
-                )
+        for instance in ctx.config.forthcoming:
+            handle = instance.handle
+            if handle in busy:
+                continue
+            if instance.interrupted:
+                report.error("EINSTANCELAYOUT", "instance", handle, _repair(instance))
+                continue
+            for uuid in ctx.config.instance_nodes(instance):
+                node = ctx.config.nodes.get(uuid)
+                if node is not None and (node.offline or node.drained):
+                    word = "offline" if node.offline else "drained"
+                    report.warning(
+                        "EINSTANCELAYOUT",
+                        "instance",
+                        handle,
+                        f"it is reserved on node {node.name}, which is {word}; gnt-instance"
+                        f" failover --target-node NODE {handle} gives it another place",
+                    )
 
 
+def _repair(instance: Instance) -> str:
+    """What is left of an interrupted creation, and what puts it right."""
+    handle = instance.handle
+    if instance.removable_only:
+        return (
+            "its creation was interrupted; remove what is left of it with"
+            f" gnt-instance remove {handle}"
+        )
+    return (
+        f"job {instance.creating} was interrupted while it made an instance of this reservation;"
+        f" gnt-instance add --commit {handle} begins anew, gnt-instance remove {handle} gives it"
+        " up"
+    )

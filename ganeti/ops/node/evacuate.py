@@ -12,6 +12,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import EvacMode, ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
+from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.opcodes.node import OpNodeEvacuate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
@@ -43,9 +44,11 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
             found.update((i.uuid, i) for i in config.primaries.get(self.node.uuid, []))
         if mode is not EvacMode.PRIMARY_ONLY:
             found.update((i.uuid, i) for i in config.secondaries.get(self.node.uuid, []))
-        self.instances = sorted(
-            (item for item in found.values() if not item.forthcoming), key=lambda one: one.name
-        )
+        instances = sorted(found.values(), key=lambda one: one.handle)
+        self.instances = [item for item in instances if not item.forthcoming]
+        self.reserved = [
+            item for item in instances if item.forthcoming and not item.interrupted
+        ]
 
     def _check_remote(self, wanted: str) -> None:
         op = self.op
@@ -70,8 +73,26 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
     def run(self) -> dict[str, Any]:
         ctx, op = self.ctx, self.op
         names = [item.name for item in self.instances]
+        # they move for free, so they go first and leave room
+        free = leaving.submit_all(ctx, op, [[self._free_move(item)] for item in self.reserved])
         if not names:
-            return {"jobs": []}
+            return free
+        return {"jobs": [*free["jobs"], *self._move(names)["jobs"]]}
+
+    def _free_move(self, item: Instance) -> OpCode:
+        """The new place of a reservation."""
+        if item.primary_node == self.node.uuid:
+            return OpInstanceFailover(instance_name=item.handle, iallocator=self.allocator)
+        return OpInstanceReplaceDisks(
+            instance_name=item.handle,
+            disks=[],
+            mode=ReplaceDisksMode.NEW_SECONDARY,
+            remote_node=None if self.remote is None else self.remote.name,
+            iallocator=self.allocator or None,
+        )
+
+    def _move(self, names: list[str]) -> dict[str, Any]:
+        ctx, op = self.ctx, self.op
         if self.remote is not None:
             jobs: list[list[OpCode]] = [
                 [

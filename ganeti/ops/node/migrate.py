@@ -28,7 +28,7 @@ class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
             self.target = config.node(op.target_node_uuid or op.target_node or "")
         found = config.primaries.get(self.node.uuid, [])
         self.instances = sorted(
-            (item for item in found if not item.forthcoming), key=lambda one: one.name
+            (item for item in found if not item.interrupted), key=lambda one: one.handle
         )
 
     def hooks(self) -> Hooks:
@@ -44,12 +44,14 @@ class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
         op, config = self.op, self.ctx.config
         jobs: list[list[OpCode]] = []
         for item in self.instances:
-            anywhere = placement.reach(config, item) is placement.Reach.ANYWHERE
+            anywhere = bool(
+                item.forthcoming or placement.reach(config, item) is placement.Reach.ANYWHERE
+            )
             named = self.target is not None and anywhere
             jobs.append(
                 [
                     OpInstanceMigrate(
-                        instance_name=item.name,
+                        instance_name=item.handle,
                         mode=op.mode,
                         live=op.live,
                         # A mirrored instance can go to its secondary node only.

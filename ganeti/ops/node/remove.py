@@ -26,7 +26,7 @@ class NodeRemove(Operation[OpNodeRemove, None]):
             )
         used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
         if used:
-            names = ", ".join(sorted(item.name for item in used)[:5])
+            names = ", ".join(sorted(item.handle for item in used)[:5])
             raise errors.OpPrereqError(
                 f"node {self.node.name} still has {len(used)} instances ({names}); move or remove"
                 " them first",

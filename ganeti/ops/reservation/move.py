@@ -40,11 +40,12 @@ class _Moving(Operation[O, Any]):
         raise NotImplementedError
 
     def choose(self, instance: Instance) -> list[Node]:
-        """Ask the allocator, among the nodes of the same group."""
-        config = self.ctx.config
-        own = config.nodes.get(instance.primary_node)
-        item = place.recorded(self.ctx, instance)
-        return place.chosen(self.ctx, self._allocator(), item, [own.group] if own else [])
+        """Ask the allocator for another primary node, among the nodes of the same group."""
+        ctx = self.ctx
+        own = ctx.config.nodes.get(instance.primary_node)
+        item = place.recorded(ctx, instance)
+        groups, leave = ([own.group], {own.uuid}) if own else ([], set())
+        return place.chosen(ctx, self._allocator(), item, groups, leave=leave)
 
     def _allocator(self) -> str:
         return allocator.chosen(

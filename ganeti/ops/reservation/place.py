@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ganeti import errors
@@ -83,8 +83,17 @@ def recorded(ctx: Context, instance: Instance) -> Drafted:
     return Drafted(instance, ctx.config.disks_of(instance))
 
 
-def chosen(ctx: Context, name: str, item: Drafted, groups: Sequence[str]) -> list[Node]:
+def chosen(
+    ctx: Context,
+    name: str,
+    item: Drafted,
+    groups: Sequence[str],
+    *,
+    leave: Collection[str] = (),
+) -> list[Node]:
     """Nodes that an allocator chooses in one of these groups (uuids); anywhere without groups.
+
+    Nodes in ``leave`` (uuids) are not chosen.
 
     Raises:
         OpPrereqError: there is no place.
@@ -95,13 +104,15 @@ def chosen(ctx: Context, name: str, item: Drafted, groups: Sequence[str]) -> lis
     among = among or [None]
     for group in among[:-1]:
         try:
-            return _ask(ctx, name, item, group)
+            return _ask(ctx, name, item, group, leave)
         except errors.OpPrereqError as err:
             ctx.log(errors.text(err))
-    return _ask(ctx, name, item, among[-1])
+    return _ask(ctx, name, item, among[-1], leave)
 
 
-def _ask(ctx: Context, name: str, item: Drafted, group: str | None) -> list[Node]:
+def _ask(
+    ctx: Context, name: str, item: Drafted, group: str | None, leave: Collection[str]
+) -> list[Node]:
     instance = item.instance
     template = template_of(ctx, instance, item.disks)
     be = ctx.config.beparams(instance)
@@ -125,7 +136,10 @@ def _ask(ctx: Context, name: str, item: Drafted, group: str | None) -> list[Node
         group_name=group,
         nodes=nodes_needed(template),
     )
-    return allocator.place(ctx, name, new, config=_without(ctx.config, instance.uuid))
+    among = None
+    if leave:
+        among = [node.name for node in ctx.config.nodes.values() if node.uuid not in leave]
+    return allocator.place(ctx, name, new, among, config=_without(ctx.config, instance.uuid))
 
 
 def _without(config: Config, uuid: str) -> Config:

@@ -1,0 +1,123 @@
+"""The program ``ganeti-watcher``, started by cron.
+
+Exit codes: 0 done, paused, or another watcher is at work; 1 a task failed; 11 this node is not
+the master; 5 it belongs to no cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+
+from ganeti import constants, errors, paths
+from ganeti.base import files, log
+from ganeti.base.clock import SYSTEM, Clock
+from ganeti.luxi.client import Client
+from ganeti.watcher.round import Round
+from ganeti.watcher.tasks import TASKS, Task
+
+_LOG = logging.getLogger(__name__)
+#: Seconds after its end when a job is archived, if nobody says another time.
+_JOB_AGE = 6 * 3600
+_OLD = "accepted for old cron tables; without effect"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run all tasks once; the exit code."""
+    options = _parser().parse_args(argv)
+    where = paths.current()
+    log.setup(
+        constants.WATCHER, file=where.log / "watcher.log", debug=options.debug,
+        console=options.debug,
+    )  # fmt: skip
+    lock = files.FileLock(where.watcher_lock)
+    try:
+        lock.acquire()
+    except errors.LockError:
+        _LOG.debug("Another watcher is at work")
+        return constants.EXIT_SUCCESS
+    except OSError as err:
+        return _tell(f"cannot lock {where.watcher_lock}: {err.strerror}", constants.EXIT_FAILURE)
+    try:
+        return _watch(options, where, SYSTEM)
+    finally:
+        lock.release()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=constants.WATCHER,
+        description="Look after the cluster for a moment. Cron starts it every five minutes on all"
+        " nodes; what concerns the whole cluster is done on the master node.",
+        epilog="gnt-cluster watcher pause 1h keeps it from acting for a while.",
+    )
+    parser.add_argument(
+        "-d", "--debug", action="store_true", help="log more, and to this terminal too"
+    )
+    parser.add_argument(
+        "-A", "--job-age", type=int, default=_JOB_AGE, metavar="SECONDS",
+        help="archive jobs that ended longer ago (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--ignore-pause", action="store_true", help="act in spite of a pause")
+    for name in ("--wait-children", "--no-wait-children", "--no-verify-disks", "--no-strict"):
+        parser.add_argument(name, action="store_true", help=_OLD)
+    parser.add_argument("--rapi-ip", metavar="ADDRESS", help=_OLD)
+    return parser
+
+
+def _watch(options: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
+    until = paused_until(where, clock)
+    if until is not None and not options.ignore_pause:
+        _LOG.info("Paused until %s, as gnt-cluster watcher pause said", int(until))
+        return constants.EXIT_SUCCESS
+    client = Client()
+    try:
+        client.query_config_values(["cluster_name"])
+        return run(Round(client, clock, options.job_age), TASKS)
+    except errors.NoMasterError as err:
+        if err.exit_code == constants.EXIT_NOTMASTER:
+            _LOG.debug("%s", errors.text(err))
+            return err.exit_code
+        return _tell(errors.text(err), err.exit_code)
+    except errors.GanetiError as err:
+        return _tell(errors.text(err), err.exit_code)
+    finally:
+        client.close()
+
+
+def run(now: Round, tasks: Mapping[str, Task]) -> int:
+    """Do all tasks, whatever becomes of the others; the exit code.
+
+    Raises:
+        NoMasterError: the master is gone; the rest cannot be done.
+    """
+    code = constants.EXIT_SUCCESS
+    for name, task in tasks.items():
+        try:
+            task(now)
+        except errors.NoMasterError:
+            raise
+        except errors.GanetiError as err:
+            code = _tell(f"task {name} failed: {errors.text(err)}", constants.EXIT_FAILURE)
+        except Exception:  # noqa: BLE001 - the other tasks are done whatever it was
+            _LOG.exception("task %s failed", name)
+            code = constants.EXIT_FAILURE
+    return code
+
+
+def paused_until(where: paths.Paths, clock: Clock) -> float | None:
+    """Until when (Unix time) the watcher is to do nothing; None when it may act."""
+    try:
+        until = float(files.read_text(where.watcher_pause).strip())
+    except (FileNotFoundError, ValueError):
+        return None
+    return until if until > clock.now() else None
+
+
+def _tell(text: str, code: int) -> int:
+    """Cron mails what is written to stderr."""
+    _LOG.error("%s", text)
+    sys.stderr.write(f"{constants.WATCHER}: {text}\n")
+    return code
