@@ -112,6 +112,8 @@ def disk(
             break
         ctx.release(LockLevel.DISK)
         ctx.release(LockLevel.INSTANCE)
+    if now is not None:
+        real(ctx.config, now)
     if current.forthcoming and not forthcoming:
         end = "" if now else "; gnt-disk remove takes away what there is of it"
         raise errors.OpPrereqError(

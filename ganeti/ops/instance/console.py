@@ -25,11 +25,7 @@ class InstanceConsole(Operation[OpInstanceConsole, dict[str, Any]]):
 
     def check(self) -> None:
         self.instance = self.ctx.config.instances[self.uuid]
-        if self.instance.forthcoming:
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} is forthcoming and has no console",
-                errors.ErrorCode.STATE,
-            )
+        locks.real(self.ctx.config, self.instance)
         self.node = power.primary(self.ctx, self.instance)
 
     def run(self) -> dict[str, Any]:

@@ -153,8 +153,9 @@ class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):
         op, ctx = self.op, self.ctx
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY:
             raise errors.OpPrereqError(
-                f"{instance.handle} is forthcoming and has no disks that could be replaced; only"
-                " its secondary node can be changed, with --new-secondary",
+                f"{instance.handle} is forthcoming and has no disks that could be replaced;"
+                f" gnt-instance replace-disks --new-secondary NODE {instance.handle} changes its"
+                " secondary node",
                 errors.ErrorCode.STATE,
             )
         nodes = ctx.config.instance_nodes(instance)
