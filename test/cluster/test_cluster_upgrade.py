@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import old_configs
@@ -66,7 +67,10 @@ def test_data_directories_of_other_versions_start(tmp_path: Path) -> None:
     try:
         address = cluster.cells("node list -o pip")[0][0]
         recorded = json.loads(RECORDED.read_bytes())
-        exchange(cluster, recorded, address)
+        exchange(cluster, recorded, address, jobs=[old_job(5)])
+        assert cluster.cells("job list -o id,status,summary") == [
+            ["5", "success", "CLUSTER_WHATEVER"]
+        ]
         assert [row[0] for row in cluster.cells("instance list -o name")] == [
             "inst1.example.com", "inst2.example.com",
         ]  # fmt: skip
@@ -104,7 +108,23 @@ def one_node(raw: old_configs.Raw) -> old_configs.Raw:
     return raw
 
 
-def exchange(cluster: Cluster, raw: old_configs.Raw, address: str) -> None:
+def old_job(number: int) -> old_configs.Raw:
+    """An ended job of another version, with an opcode that we do not have."""
+    stamp = [1_795_225_000, 5]
+    op = {
+        "input": {"OP_ID": "OP_CLUSTER_WHATEVER", "reason": [], "name": "x", "debug_level": 0},
+        "status": "success", "result": True, "log": [], "priority": 0, "start_timestamp": stamp,
+        "exec_timestamp": stamp, "end_timestamp": stamp,
+    }  # fmt: skip
+    return {
+        "id": number, "ops": [op], "received_timestamp": stamp, "start_timestamp": stamp,
+        "end_timestamp": stamp, "livelock": "/var/run/ganeti/livelocks/job_1", "process_id": 77,
+    }  # fmt: skip
+
+
+def exchange(
+    cluster: Cluster, raw: old_configs.Raw, address: str, jobs: Sequence[old_configs.Raw] = ()
+) -> None:
     """Stop everything, put another data directory in place, upgrade it, start."""
     assert tool("stop", cluster.directory).code == 0
     where = cluster.paths()
@@ -115,6 +135,9 @@ def exchange(cluster: Cluster, raw: old_configs.Raw, address: str) -> None:
     node |= {"primary_ip": address, "secondary_ip": address}
     raw["cluster"]["master_ip"] = address
     where.config_file.write_text(json.dumps(raw))
+    for job in jobs:
+        (where.queue / f"job-{job['id']}").write_text(json.dumps(job))
+        (where.queue / "serial").write_text(f"{job['id']}\n")
     done = upgrade(cluster, "--force")
     assert done.code == 0, done.err
     started = tool("start", cluster.directory)

@@ -215,6 +215,15 @@ def test_own_parameters_that_differ_are_warned_about() -> None:
     assert "accelerator" not in found.raw["cluster"]["hvparams"]["kvm"]
 
 
+def test_tags_of_disks_are_ours_alone() -> None:
+    config = with_disk(upgrade(recorded()).config, base.replace(extra(), tags=("gold",)))
+    found = downgrade(config, 3_010_000)
+    assert found.report.warnings == [
+        "disks/spare/tags will be forgotten: only this software has it"
+    ]
+    assert all("tags" not in disk for disk in found.raw["disks"].values())
+
+
 def test_planned_instances_go_only_where_they_are_known() -> None:
     raw = recorded()
     uuid = "c7e2b5a4-36b4-4a09-9c6f-d1b5a8a9f001"

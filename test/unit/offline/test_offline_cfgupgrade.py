@@ -140,6 +140,21 @@ def test_what_is_no_good_configuration_is_refused(
     assert wanted in refused(node, capsys, 1)
 
 
+def test_a_file_that_may_not_be_read(
+    node: Paths, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(_path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as other_user:
+        other_user.setattr(Path, "read_bytes", forbidden)
+        assert run("--force") == 1
+    said = capsys.readouterr().err
+    assert f"cannot read {node.config_file}: Permission denied" in said
+    assert "Nothing was changed" in said
+    assert backups(node) == []
+
+
 def test_a_cluster_that_is_not_there(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     node.config_file.unlink()
     assert "no master candidate" in refused(node, capsys, constants.EXIT_NOTCLUSTER)

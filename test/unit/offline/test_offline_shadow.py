@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import old_configs
@@ -12,7 +14,8 @@ from ganeti import constants
 from ganeti.base import jsonio
 from ganeti.offline import shadow
 
-RECORDED = Path(__file__).parents[2] / "recorded" / "config_3_0_2.json"
+REPOSITORY = Path(__file__).parents[3]
+RECORDED = REPOSITORY / "test" / "recorded" / "config_3_0_2.json"
 
 
 def ask(capsys: pytest.CaptureFixture[str], *words: str, path: Path = RECORDED) -> list[str]:
@@ -79,44 +82,62 @@ def test_every_version_answers(
         assert ask(capsys, "info", kind, path=path)
 
 
-def test_nothing_is_written_or_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The file is a read-only one in a read-only directory, and so is the root of this node."""
+#: Runs shadow in a process that ends at once when it writes, makes a socket or starts a program.
+WATCHED = """
+import os, sys
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+CHANGING = ("os.mkdir", "os.remove", "os.rename", "os.link", "os.symlink", "os.truncate",
+            "os.chmod", "os.utime", "socket.", "subprocess.Popen", "os.fork", "os.exec", "shutil.")
+
+def hook(event, args):
+    if (event == "open" and args[2] & WRITING) or event.startswith(CHANGING):
+        os.write(2, f"FORBIDDEN {event} {args[:1]}".encode())
+        os._exit(99)
+
+sys.addaudithook(hook)
+from ganeti.offline.shadow import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["list", "instances"], ["list", "nodes", "-o", "name,mfree"], ["info", "instance"],
+     ["info", "cluster"], ["verify", "-v"]],
+)  # fmt: skip
+def test_nothing_is_written_or_asked(tmp_path: Path, words: list[str]) -> None:
+    """The file is a read-only one in a read-only directory."""
     (tmp_path / "root/var/log/ganeti").mkdir(parents=True)
-    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path / "root"))
     path = tmp_path / "read-only" / "config.data"
     path.parent.mkdir()
     path.write_bytes(RECORDED.read_bytes())
     path.chmod(0o400)
     path.parent.chmod(0o500)
-    before, content = path.stat(), path.read_bytes()
+    before = path.stat()
     names = sorted(str(name) for name in tmp_path.rglob("*"))
-    opened = _opened_for_writing(monkeypatch)
-    for words in (["list", "instances"], ["info", "cluster"], ["verify", "-v"], ["list", "jobs"]):
-        shadow.main([str(path), *words])
-    capsys.readouterr()
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", WATCHED, str(path), *words],
+        env=os.environ | {"GANETI_ROOTDIR": str(tmp_path / "root")},
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
     after = path.stat()
-    assert opened == []
     assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns, after.st_mode) == (
         before.st_ino, before.st_mtime_ns, before.st_ctime_ns, before.st_mode
     )  # fmt: skip
-    assert path.read_bytes() == content
+    assert path.read_bytes() == RECORDED.read_bytes()
     assert sorted(str(name) for name in tmp_path.rglob("*")) == names
 
 
-def _opened_for_writing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is opened for writing from now on, by its name."""
-    found: list[str] = []
-    real = os.open
-
-    def watched(path: str, flags: int, *more: int, **named: int) -> int:
-        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            found.append(str(path))
-        return real(path, flags, *more, **named)
-
-    monkeypatch.setattr(os, "open", watched)
-    return found
+def test_the_watch_of_the_test_above_sees_what_is_forbidden(tmp_path: Path) -> None:
+    code = WATCHED.replace("from ganeti", "open(sys.argv[1], 'w')\nfrom ganeti")
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", code, str(tmp_path / "x")],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 99
+    assert "FORBIDDEN open" in ran.stderr
 
 
 def failed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
