@@ -39,12 +39,18 @@ def _one_way_to_a_node(call: Call) -> None:
     "failover",
     one("instance"),
     options=(
-        o.FORCE, o.TARGET_NODE, o.IALLOCATOR, o.IGNORE_CONSISTENCY, o.SHUTDOWN_TIMEOUT,
+        o.FORCE, o.TARGET_NODE.but(help="Node to go to; mirrored disks are copied to it first"),
+        o.IALLOCATOR, o.IGNORE_CONSISTENCY, o.SHUTDOWN_TIMEOUT,
         o.CLEANUP, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
     ),
 )  # fmt: skip
 def failover(call: Call) -> None:
-    """Stop an instance and start it on its other node; asks first."""
+    """Stop an instance and start it on its other node; asks first.
+
+    Mirrored disks can go to any node: with --target-node the new node gets a copy while the
+    instance runs on, then takes over; the old primary node keeps the other copy (if it is offline,
+    the secondary one).
+    """
     name, opts = call.args[0], call.opts
     _one_way_to_a_node(call)
     instance_params.ask_first(

@@ -99,6 +99,83 @@ def test_failover_from_a_dead_node_keeps_the_data(web: tuple[Cluster, StorageNod
     cluster.ok("instance migrate -f", WEB, timeout=120)
 
 
+@pytest.fixture
+def back(web: tuple[Cluster, StorageNodes]) -> Iterator[tuple[Cluster, StorageNodes]]:
+    """Afterwards the instance runs on node2 again, with its copy on node3."""
+    cluster, nodes = web
+    yield web
+    nodes.clear_rules()
+    if cluster.cells("instance list -o pnode,snodes", WEB) != [[n + DOMAIN for n in HOME]]:
+        cluster.ok("instance failover -f -n node2", WEB, timeout=120)
+        cluster.ok("instance replace-disks -n node3", WEB, timeout=120)
+    cluster.ok("cluster verify")
+
+
+HOME, DOMAIN = ("node2", "node3"), ".example.com"
+
+
+def places(cluster: Cluster) -> list[str]:
+    """Primary and secondary node."""
+    [cells] = cluster.cells("instance list -o pnode,snodes", WEB)
+    return [name.removesuffix(DOMAIN) for name in cells]
+
+
+def test_failover_to_a_third_node(back: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = back
+    write(nodes)
+    out = cluster.ok("instance failover -f -n node1", WEB, timeout=120).out
+    # the guest is stopped only when the new copy is complete
+    assert out.index("disks are in sync") < out.index("shutting down the instance")
+    assert (runs_on(cluster), places(cluster)) == (["node1"], ["node1", "node2"])
+    assert nodes.path("node1", "drbd0").read_bytes()[:8] == b"precious"
+    assert [m.role for m in nodes.mirrors("node2").values()] == ["Secondary"]
+    assert nodes.volumes("node3") == {}
+    wrong = cluster.gnt("instance failover -f -n node1", WEB)
+    assert "is on node node1.example.com already" in wrong.err
+
+
+@pytest.mark.parametrize(("tool_", "match"), [("lvcreate", "disk0_meta"), ("drbdsetup", "attach")])
+def test_a_third_node_that_cannot_take_it(
+    back: tuple[Cluster, StorageNodes], tool_: str, match: str
+) -> None:
+    cluster, nodes = back
+    nodes.fail(tool_, "  scripted failure", node="node1", match=match, times=None)
+    ran = cluster.gnt("instance failover -f -n node1", WEB, timeout=120)
+    assert ran.code == 1
+    assert "it stays on node2.example.com" in ran.err
+    nodes.clear_rules()
+    assert (runs_on(cluster), places(cluster)) == (["node2"], ["node2", "node3"])
+    assert roles(nodes) == {"node2": ("Connected", "Primary"), "node3": ("Connected", "Secondary")}
+    assert nodes.volumes("node1") == {}
+
+
+def test_failover_of_a_dead_node_to_a_third_one(back: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = back
+    write(nodes)
+    nodes.power_cut("node2")
+    kill_noded(cluster, "node2")
+    (cluster.paths("node2").fake_hypervisor / WEB).unlink()
+    cluster.ok("node modify --offline yes node2")
+    cluster.ok("instance failover -f -n node1", WEB, timeout=120)
+    assert (runs_on(cluster), places(cluster)) == (["node1"], ["node1", "node3"])
+    assert nodes.path("node1", "drbd0").read_bytes()[:8] == b"precious"
+    nodes.boot("node2")
+    assert tool("start-node", cluster.directory, "node2").code == 0
+    cluster.ok("node modify --offline no node2")
+    for name in nodes.volumes("node2"):
+        nodes.run("node2", "lvremove", "-f", name)
+
+
+def test_a_stopped_instance_goes_to_a_third_node(back: tuple[Cluster, StorageNodes]) -> None:
+    cluster, nodes = back
+    cluster.ok("instance shutdown", WEB)
+    cluster.ok("instance failover -f -n node1", WEB, timeout=120)
+    assert (runs_on(cluster), places(cluster)) == ([], ["node1", "node2"])
+    assert nodes.mirrors("node1") == {}
+    cluster.ok("instance startup", WEB)
+    assert runs_on(cluster) == ["node1"]
+
+
 def test_a_copy_that_is_not_complete_is_not_taken(web: tuple[Cluster, StorageNodes]) -> None:
     cluster, nodes = web
     nodes.lose_disk("node3", 0)

@@ -1,7 +1,7 @@
 """Fail an instance over: stop it, make the other node its primary one, start it there.
 
 Once the record names the other node there is no way back; a failure before that starts the
-instance again where it was.
+instance again where it was. Mirrored disks that have no copy on the wanted node: ``to_any_node``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.instance import cleanup, takeover
+from ganeti.ops.instance import cleanup, takeover, to_any_node
 from ganeti.ops.instance.relocation import Destination
 from ganeti.ops.operation import Hooks, Needs, Operation
 
@@ -23,8 +23,15 @@ class InstanceFailover(Operation[OpInstanceFailover, None]):
             self.ctx, self.op.instance_name, self.op.instance_uuid
         )
         self.uuid, self.source_uuid = found.uuid, found.primary_node
+        self.secondaries = self.ctx.config.secondary_nodes(found)
+        self.far: to_any_node.ToAnyNode | None = None
         if self.op.cleanup:
             yield from cleanup.locks(self.ctx, found)
+            return
+        far = to_any_node.wanted(self.ctx.config, found, self.op)
+        if far is not None:
+            self.far = to_any_node.ToAnyNode(self.ctx, found, far, self.op)
+            yield from self.far.locks()
             return
         self.destination = Destination(self.ctx, found, self.op)
         yield from self.destination.locks()
@@ -34,6 +41,10 @@ class InstanceFailover(Operation[OpInstanceFailover, None]):
         self.instance = ctx.config.instances[self.uuid]
         self.target = None
         if op.cleanup:
+            return
+        if self.far is not None:
+            self.far.check()
+            self.target = self.far.target
             return
         self.target = self.destination.node()
         self.takeover = takeover.Takeover(
@@ -51,8 +62,8 @@ class InstanceFailover(Operation[OpInstanceFailover, None]):
         config = self.ctx.config
         env = hook_env.instance_env(config, config.instances[self.uuid])
         source = config.nodes[self.source_uuid]
-        secondaries = config.secondary_nodes(self.instance)
-        names = [config.nodes[uuid].name for uuid in secondaries]
+        names = [config.nodes[uuid].name for uuid in self.secondaries]
+        keeper = source if self.far is None else self.far.keeper
         target = [] if self.target is None else [self.target.uuid]
         env.update(
             IGNORE_CONSISTENCY=self.op.ignore_consistency,
@@ -61,9 +72,9 @@ class InstanceFailover(Operation[OpInstanceFailover, None]):
             NEW_PRIMARY=self.target.name if self.target else source.name,
             FAILOVER_CLEANUP=self.op.cleanup,
             OLD_SECONDARY=names[0] if names else "",
-            NEW_SECONDARY=source.name if names else "",
+            NEW_SECONDARY=keeper.name if names else "",
         )
-        nodes = [config.cluster.master_node, *secondaries, *target]
+        nodes = [config.cluster.master_node, *self.secondaries, *target]
         return Hooks("instance-failover", "INSTANCE", env, nodes, [*nodes, self.source_uuid])
 
     def run(self) -> None:
@@ -71,6 +82,9 @@ class InstanceFailover(Operation[OpInstanceFailover, None]):
             cleanup.Cleanup(
                 self.ctx, self.instance, self.op, force=self.op.ignore_consistency
             ).run()
+            return
+        if self.far is not None:
+            self.far.run()
             return
         self.ctx.release(LockLevel.NODE, keep=[self.source_uuid, self.target.uuid])
         self.takeover.run()

@@ -12,7 +12,7 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
-from ganeti.ops import annotate, checks, locks, policy
+from ganeti.ops import checks, locks, policy
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator import answers, ask, request
 from ganeti.ops.instance import (
@@ -25,7 +25,6 @@ from ganeti.ops.instance import (
     sync,
 )
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.rpc.calls import NodeCalls
 
 _INVAL = errors.ErrorCode.INVAL
 
@@ -165,7 +164,8 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
     def _find_broken(self) -> None:
         """Replace what is broken; both sides at once cannot be."""
         broken = {
-            node.uuid: self._faulty(node, self.chosen) for node in (self.primary, self.secondary)
+            node.uuid: sync.faulty(self.ctx, node, self.chosen)
+            for node in (self.primary, self.secondary)
         }
         here, there = broken[self.primary.uuid], broken[self.secondary.uuid]
         if here and there:
@@ -179,26 +179,6 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
             self.target, self.source = self.primary, self.secondary
         names = here or there
         self.chosen = [disk for disk in self.chosen if disk.iv_name in names]
-
-    def _faulty(self, node: Node, wanted: list[Disk]) -> list[str]:
-        """Names of disks without good data on a node.
-
-        Raises:
-            OpPrereqError: the node cannot say.
-        """
-        wire = [annotate.disk(self.ctx.config, disk, node.group) for disk in wanted]
-        answers = self.ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus_multi, wire)
-        found: list[str] = []
-        for disk, (ok, status) in zip(wanted, answers):
-            if not ok or isinstance(status, str):
-                raise errors.OpPrereqError(
-                    f"the state of {disk.iv_name} on node {node.name} is not known: {status};"
-                    " see gnt-instance activate-disks",
-                    errors.ErrorCode.STATE,
-                )
-            if status.ldisk_status == sync.FAULTY:
-                found.append(disk.iv_name)
-        return found
 
     def hooks(self) -> Hooks:
         config = self.ctx.config
@@ -246,7 +226,7 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
 
     def _refuse_bad_source(self) -> None:
         """Copies are made of good data only."""
-        bad = self._faulty(self.source, self.chosen)
+        bad = sync.faulty(self.ctx, self.source, self.chosen)
         if bad:
             raise errors.OpExecError(
                 f"{join_names(bad)} of {self.instance.name} has no good data on node"

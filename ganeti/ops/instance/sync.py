@@ -10,6 +10,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.operation import Context
@@ -123,6 +124,27 @@ def look(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> State:
     wire = [annotate.disk(ctx.config, disk, node.group) for disk in disks]
     found = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus, wire)
     return judge([disk.iv_name for disk in disks], found)
+
+
+def faulty(ctx: Context, node: Node, disks: Sequence[Disk]) -> list[str]:
+    """Names of mirrored disks without good data on a node.
+
+    Raises:
+        OpPrereqError: the node cannot say.
+    """
+    wire = [annotate.disk(ctx.config, disk, node.group) for disk in disks]
+    answers = ctx.rpc.one(node, NodeCalls.blockdev_getmirrorstatus_multi, wire)
+    found: list[str] = []
+    for disk, (ok, status) in zip(disks, answers):
+        if not ok or isinstance(status, str):
+            raise errors.OpPrereqError(
+                f"the state of {disk.iv_name} on node {node.name} is not known: {status};"
+                " see gnt-instance activate-disks",
+                errors.ErrorCode.STATE,
+            )
+        if status.ldisk_status == FAULTY:
+            found.append(disk.iv_name)
+    return found
 
 
 class _Watch:

@@ -30,7 +30,9 @@ class Takeover:
         shutdown_timeout: int,
         ignore_consistency: bool,
         ignore_ipolicy: bool,
+        start: bool = True,
     ) -> None:
+        """``start``: whether an instance that should run is started on the target."""
         self._ctx = ctx
         self._instance = instance
         self._target = target
@@ -38,16 +40,17 @@ class Takeover:
         self._timeout = shutdown_timeout
         self._ignore = ignore_consistency
         self._ignore_ipolicy = ignore_ipolicy
+        self._starts = start and instance.admin_state is AdminState.UP
         self._source = ctx.config.nodes[instance.primary_node]
 
     def check(self) -> None:
         """Reads only; OpPrereqError says what stands against it."""
         ctx, instance, target = self._ctx, self._instance, self._target
         relocation.check_target(ctx, instance, target, ignore_ipolicy=self._ignore_ipolicy)
-        if instance.admin_state is AdminState.UP:
+        if self._starts:
             memory = ctx.config.beparams(instance)["maxmem"]
             relocation.check_memory(ctx, instance, target, memory)
-        else:
+        elif instance.admin_state is not AdminState.UP:
             ctx.log(f"Instance {instance.name} is not marked as running: it will not be started")
         if instance.disks_active:
             self._check_disks()
@@ -84,7 +87,7 @@ class Takeover:
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
         ctx.log(f"* instance {instance.name} belongs to node {self._target.name} now")
-        if instance.admin_state is not AdminState.UP:
+        if not self._starts:
             return
         ctx.log(f"* starting the instance on the target node {self._target.name}")
         try:
