@@ -1,4 +1,4 @@
-"""Disks and instances through any series of operations, against a reference model.
+"""Disks, instances and reservations through any series of operations, against a reference model.
 
 After each step the configuration is sound, no lock is left, every disk has the place, size and
 content that the model knows, and no file of a disk is anywhere else.
@@ -32,7 +32,10 @@ from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMove
+from ganeti.opcodes.reservation import OpReservationAdd, OpReservationExpire
 
+#: Seconds for which places are kept.
+LIMIT = 86400.0
 KINDS = st.sampled_from(["file", "sharedfile"])
 
 
@@ -50,12 +53,22 @@ class ModelInstance:
     disks: list[str] = field(default_factory=list)
 
 
+@dataclass
+class ModelReservation:
+    node: int
+    kind: str
+    sizes: list[int]
+    expires: bool
+    expired: bool = False
+
+
 class DiskMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._directory = tempfile.TemporaryDirectory()
         self.cluster = OneProcess(Path(self._directory.name) / "cluster")
         self.instances: dict[str, ModelInstance] = {}
+        self.reserved: dict[str, ModelReservation] = {}
         self.disks: dict[str, ModelDisk] = {}
         self.new_names = (f"i{number}.example.com" for number in range(1, 1000))
 
@@ -253,6 +266,71 @@ class DiskMachine(RuleBasedStateMachine):
             del self.disks[uuid]
         del self.instances[name]
 
+    @precondition(lambda self: len(self.reserved) < 3)
+    @rule(
+        kind=KINDS, sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+        node=st.integers(1, 3), expires=st.booleans(),
+    )  # fmt: skip
+    def reserve(self, kind: str, sizes: list[int], node: int, expires: bool) -> None:
+        name = next(self.new_names)
+        wanted = OpInstanceCreate(
+            instance_name=name, mode=InstCreateMode.CREATE, os_type="noop",
+            disks=[DiskParams(size=size) for size in sizes], nics=[],
+            disk_template=DiskTemplate(kind), pnode=f"node{node}.example.com",
+        )  # fmt: skip
+        end = self.cluster.clock.now() + LIMIT if expires else None
+        self.cluster.run(OpReservationAdd(instances=[wanted], expires=end))
+        self.reserved[name] = ModelReservation(node, kind, sizes, expires)
+
+    @precondition(lambda self: self.reserved)
+    @rule()
+    def time_passes(self) -> None:
+        self.cluster.clock.ahead += LIMIT + 1
+        for item in self.reserved.values():
+            item.expired = item.expires
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data(), node=st.integers(1, 3))
+    def bring_reservation_elsewhere(self, data: st.DataObject, node: int) -> None:
+        """Whatever its disks are: there is nothing to copy."""
+        name = data.draw(st.sampled_from(list(self.reserved)), label="reservation")
+        target = f"node{node}.example.com"
+        self.cluster.run(OpInstanceFailover(instance_name=name, target_node=target))
+        self.reserved[name].node = node
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        """A reservation can always become an instance, one whose time is over as well."""
+        name = data.draw(st.sampled_from(list(self.reserved)), label="reservation")
+        self.cluster.run(
+            OpInstanceCreate(
+                instance_name=name, mode=InstCreateMode.CREATE, disks=[], nics=[], commit=True,
+                start=False,
+            )
+        )  # fmt: skip
+        item = self.reserved.pop(name)
+        self.instances[name] = ModelInstance(item.node)
+        for index, size in enumerate(item.sizes):
+            self.learn(name, index, size, item.kind, item.node)
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        """The watcher asks for all; only those whose time is over go."""
+        name = data.draw(st.sampled_from(list(self.reserved)), label="reservation")
+        expired = self.cluster.run(OpReservationExpire(instance_name=name))
+        assert expired is self.reserved[name].expired
+        if expired:
+            del self.reserved[name]
+
+    @precondition(lambda self: self.reserved)
+    @rule(data=st.data())
+    def remove_reservation(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(list(self.reserved)), label="reservation")
+        self.cluster.run(OpInstanceRemove(instance_name=name))
+        del self.reserved[name]
+
     @rule()
     def master_begins_again(self) -> None:
         self.cluster.new_master()
@@ -267,9 +345,12 @@ class DiskMachine(RuleBasedStateMachine):
     @invariant()
     def all_is_as_the_model_says(self) -> None:
         config = self.cluster.config
-        found = {item.name: list(item.disks) for item in config.instances.values()}
-        assert found == {name: item.disks for name, item in self.instances.items()}
-        assert {uuid: (d.size, str(d.dev_type)) for uuid, d in config.disks.items()} == {
+        real = [item for item in config.instances.values() if not item.forthcoming]
+        assert {item.name: list(item.disks) for item in real} == {
+            name: item.disks for name, item in self.instances.items()
+        }
+        disks = [disk for disk in config.disks.values() if not disk.forthcoming]
+        assert {disk.uuid: (disk.size, str(disk.dev_type)) for disk in disks} == {
             uuid: (disk.size, disk.kind) for uuid, disk in self.disks.items()
         }
         for name, item in self.instances.items():
@@ -277,6 +358,19 @@ class DiskMachine(RuleBasedStateMachine):
             assert instance.primary_node == self.cluster.node(item.node).uuid
             names = [config.disks[uuid].iv_name for uuid in item.disks]
             assert names == [f"disk/{index}" for index in range(len(names))]
+
+    @invariant()
+    def reservations_are_as_the_model_says(self) -> None:
+        config = self.cluster.config
+        found = {item.name: item for item in config.instances.values() if item.forthcoming}
+        assert list(found) == list(self.reserved)
+        for name, item in self.reserved.items():
+            assert found[name].primary_node == self.cluster.node(item.node).uuid
+            disks = config.disks_of(found[name])
+            assert [(disk.size, str(disk.dev_type)) for disk in disks] == [
+                (size, item.kind) for size in item.sizes
+            ]
+            assert all(disk.forthcoming for disk in disks)
 
     @invariant()
     def content_is_where_it_belongs(self) -> None:

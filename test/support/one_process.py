@@ -17,7 +17,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.base.clock import SYSTEM
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.bootstrap import defaults, init
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import ssconf, verify
@@ -53,6 +53,18 @@ class MasterDied(BaseException):
     """Ends an operation as a kill does: nothing of it happens any more."""
 
 
+class MovedClock(Clock):
+    """The system's clock, set forward by ``ahead`` seconds."""
+
+    ahead = 0.0
+
+    def now(self) -> float:
+        return SYSTEM.now() + self.ahead
+
+    def monotonic(self) -> float:
+        return SYSTEM.monotonic() + self.ahead
+
+
 class _Store(Store):
     """The real store; each change is a step at which the master can die."""
 
@@ -78,6 +90,7 @@ class OneProcess:
         self.dies_at: int | None = None
         self.dead = False
         self.log: list[str] = []
+        self.clock = MovedClock()
         self._jobs = itertools.count(1)
         self._runs = itertools.count(1)
         self.epoch = 1
@@ -173,7 +186,7 @@ class OneProcess:
         me: Any = self
         return Context(
             job=job, store=self.store, rpc=me, locks=self.locks, reservations=self.reservations,
-            clock=SYSTEM, paths=self.paths["node1"], services=me,
+            clock=self.clock, paths=self.paths["node1"], services=me,
         )  # fmt: skip
 
     def run_epoch(self) -> tuple[int, int]:
