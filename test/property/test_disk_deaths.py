@@ -16,6 +16,7 @@ from one_process import MasterDied, OneProcess
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.disk import OpDiskCreate, OpDiskRemove
 from ganeti.opcodes.enums import DdmFull, InstCreateMode
 from ganeti.opcodes.instance import OpInstanceRemove, OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
@@ -23,6 +24,8 @@ from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.opcodes.instance_move import OpInstanceMove
 
 WEB, DB = "web.example.com", "db.example.com"
+#: Reserved, not yet an instance.
+SOON = "soon.example.com"
 #: More steps than any of the operations has.
 ENOUGH = 200
 
@@ -43,6 +46,13 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for uuid in cluster.instance(name).disks:
             cluster.mark(uuid)
     cluster.run(_modify(DB, DiskChange(DdmFull.DETACH, 1, DiskParams(name="data"))))
+    cluster.run(
+        OpInstanceCreate(
+            instance_name=SOON, mode=InstCreateMode.CREATE, os_type="noop", forthcoming=True,
+            disks=[DiskParams(size=1), DiskParams(size=2)], nics=[],
+            disk_template=DiskTemplate.FILE, pnode="node2.example.com",
+        )
+    )  # fmt: skip
     assert cluster.verify() == []
     cluster.close()
     return root
@@ -52,10 +62,19 @@ def _modify(name: str, change: DiskChange) -> OpInstanceSetParams:
     return OpInstanceSetParams(instance_name=name, disks=[change])
 
 
+def _free(cluster: OneProcess) -> str:
+    [free] = [uuid for uuid in cluster.config.disks if cluster.config.owner(uuid) is None]
+    return free
+
+
 def _attach(cluster: OneProcess) -> OpCode:
-    used = {uuid for item in cluster.config.instances.values() for uuid in item.disks}
-    [free] = set(cluster.config.disks) - used
-    return _modify(WEB, DiskChange(DdmFull.ATTACH, 0, DiskParams(ext={"uuid": free})))
+    return _modify(WEB, DiskChange(DdmFull.ATTACH, 0, DiskParams(ext={"uuid": _free(cluster)})))
+
+
+def _commit(_cluster: OneProcess) -> OpCode:
+    return OpInstanceCreate(
+        instance_name=SOON, mode=InstCreateMode.CREATE, disks=[], nics=[], commit=True
+    )
 
 
 OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
@@ -68,6 +87,11 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     ),
     "grow": lambda _c: OpInstanceGrowDisk(instance_name=WEB, disk=0, amount=1),
     "move": lambda _c: OpInstanceMove(instance_name=WEB, target_node="node3.example.com"),
+    "make a disk": lambda _c: OpDiskCreate(
+        disk_template=DiskTemplate.FILE, disk=DiskParams(size=1), nodes=["node3.example.com"]
+    ),
+    "remove a disk": lambda cluster: OpDiskRemove(disk_name=_free(cluster)),
+    "commit": _commit,
     "remove instance": lambda _c: OpInstanceRemove(instance_name=WEB),
 }
 
@@ -83,7 +107,7 @@ def test_the_master_dies_at_every_step(
         cluster = OneProcess(tmp_path / str(number))
         try:
             if _run_until(cluster, OPERATIONS[name](cluster), number):
-                assert number > 5
+                assert number > 3
                 return
             _inspect(cluster, f"{name}: dead after {cluster.steps[-1]}")
         finally:
@@ -105,11 +129,37 @@ def _run_until(cluster: OneProcess, op: OpCode, number: int) -> bool:
 def _inspect(cluster: OneProcess, when: str) -> None:
     assert cluster.problems == [], when
     assert cluster.held_locks() == [], when
-    known = {uuid: cluster.image(uuid) for uuid in cluster.config.disks}
     reported = "\n".join(cluster.verify())
-    for uuid, path in known.items():
-        if not path.exists():
-            assert uuid in reported or path.name in reported, (when, reported)
+    known = []
+    for uuid, disk in cluster.config.disks.items():
+        path = cluster.image(uuid)
+        known.append(path.resolve())
+        if path.exists() == bool(disk.forthcoming):
+            owner = cluster.config.owner(uuid)
+            names = [uuid, path.name, *([owner.name] if owner else [])]
+            assert any(name in reported for name in names), (when, uuid, reported)
     for path in cluster.images():
-        if path.resolve() not in [each.resolve() for each in known.values()]:
-            assert path.name in reported, (when, path, reported)
+        assert path.resolve() in known or path.name in reported, (when, path, reported)
+
+
+def test_a_commit_that_was_cut_off_is_repeated(
+    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever the master died: the next commit makes the instance, and leaves nothing over."""
+    monkeypatch.setattr("os.fsync", lambda _fd: None)
+    for number in range(ENOUGH):
+        shutil.copytree(begun, tmp_path / str(number), symlinks=True)
+        cluster = OneProcess(tmp_path / str(number))
+        try:
+            if _run_until(cluster, _commit(cluster), number):
+                assert number > 5
+                return
+            if cluster.instance(SOON).forthcoming:
+                cluster.run(_commit(cluster))
+                assert cluster.verify() == []
+            assert not cluster.instance(SOON).forthcoming
+            assert [len(cluster.instance(name).disks) for name in (WEB, DB, SOON)] == [2, 1, 2]
+            assert len(cluster.images()) == 6
+        finally:
+            cluster.close()
+    pytest.fail("the commit never ended")
