@@ -164,11 +164,11 @@ class LxcHypervisor(Hypervisor):
         ``drop_capabilities`` forbids.
         """
         name = instance.name
-        if self._find(name) is None:
+        started = self._state(name)
+        if started is None or self._find(name) is None:
             raise errors.HypervisorError(
                 f"instance {name} cannot be rebooted: it does not run on this node"
             )
-        started = self._state(name)
         self._ask(name, _REBOOT)
         if self._find(name) is not None:
             log.warning("container %s did not stop within %d s; it is ended", name, _REBOOT)
@@ -187,9 +187,9 @@ class LxcHypervisor(Hypervisor):
         """Unmount the root of a container that does not run, then remove what describes it."""
         root_fs.release(self._root(name))
         home = self._home(name)
-        if (home / "instance.json").exists():
-            for device, path in self._state(name).loops.items():
-                loops.detach(device, path)
+        started = self._state(name)
+        for device, path in (started.loops if started is not None else {}).items():
+            loops.detach(device, path)
         for entry in ("config", "instance.json"):
             files.remove(home / entry)
         try:
@@ -202,7 +202,7 @@ class LxcHypervisor(Hypervisor):
     # what runs
 
     def list_names(self) -> list[str]:
-        return sorted(found.name for found in tools.all_containers(self._lxcpath) if found.runs)
+        return sorted(self.info_all())
 
     def info(self, name: str) -> InstanceInfo | None:
         found = self._find(name)
@@ -211,7 +211,8 @@ class LxcHypervisor(Hypervisor):
     def info_all(self) -> dict[str, InstanceInfo]:
         layout = cgroups.find(mounts.read())
         running = [found for found in tools.all_containers(self._lxcpath) if found.runs]
-        return {found.name: self._info(found, layout) for found in running}
+        infos = ((found.name, self._info(found, layout)) for found in running)
+        return {name: info for name, info in infos if info is not None}
 
     def _find(self, name: str) -> tools.Container | None:
         """A container that runs, None when it does not."""
@@ -220,8 +221,11 @@ class LxcHypervisor(Hypervisor):
         found = tools.container(self._lxcpath, name)
         return found if found is not None and found.runs else None
 
-    def _info(self, found: tools.Container, layout: cgroups.Layout) -> InstanceInfo:
+    def _info(self, found: tools.Container, layout: cgroups.Layout) -> InstanceInfo | None:
+        """None when it was just cleaned up, or is not ours."""
         started = self._state(found.name)
+        if started is None:
+            return None
         used = cgroups.usage(layout, found.pid) if found.pid is not None else None
         return InstanceInfo(
             memory=used.limit if used is not None and used.limit else started.memory,
@@ -230,10 +234,12 @@ class LxcHypervisor(Hypervisor):
             time=used.cpu_seconds if used is not None else 0.0,
         )
 
-    def _state(self, name: str) -> _Started:
+    def _state(self, name: str) -> _Started | None:
         path = self._home(name) / "instance.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=_Started)
+        except FileNotFoundError:
+            return None
         except (OSError, msgspec.MsgspecError) as err:
             raise errors.HypervisorError(f"cannot read {path}: {err}") from err
 

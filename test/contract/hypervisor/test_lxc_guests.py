@@ -360,6 +360,27 @@ def test_container_whose_first_process_ended(lxc: Any) -> None:
     assert lxc.left() == []
 
 
+def test_monitor_that_is_killed_leaves_no_second_copy(lxc: Any) -> None:
+    """LXC knows nothing of the container then; whatever is left of it ends before a new start."""
+    instance = lxc.instance()
+    disks = lxc.start(instance)
+    first = pid(lxc)
+    monitor = Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1]
+    os.kill(int(monitor), signal.SIGKILL)
+    assert process.wait_exit(int(monitor), 10)
+    lxc.driver.start(instance, disks)
+    assert not process.is_alive(first)
+    assert lxc.driver.list_names() == [NAME]
+
+
+def test_container_of_somebody_else_is_left_out(lxc: Any) -> None:
+    lxc.start(lxc.instance())
+    (lxc.paths.lxc / NAME / "instance.json").rename(lxc.directory / "aside")
+    assert lxc.driver.info_all() == {}
+    (lxc.directory / "aside").rename(lxc.paths.lxc / NAME / "instance.json")
+    assert list(lxc.driver.info_all()) == [NAME]
+
+
 def test_what_a_container_cannot_do(lxc: Any) -> None:
     instance = lxc.instance()
     with pytest.raises(errors.HypervisorError, match="cannot be started paused"):
