@@ -62,7 +62,7 @@ class Rack:
 
     @property
     def quick(self) -> float:
-        """Seconds that a start may take; mounting a disk and starting LXC are programs of theirs."""
+        """Seconds that a start may take; mount and lxc-start are whole programs."""
         return 0.8 if self.name in TREES else 0.3
 
     def __post_init__(self) -> None:
