@@ -1,8 +1,8 @@
 """Runs inside a machine: calls the DRBD driver with the disk that both machines share.
 
-``drbd_side.py SIDE STEPS``: steps are a JSON list of [method, arguments, changes of the disk].
-Prints a JSON list of [result, error text]; with ``DRBD_RECORD`` every command and its answer is
-appended to that file.
+``drbd_side.py SIDE``: each JSON list of [method, arguments, changes of the disk] that is written to
+the named pipe ``/run/drbd.ask`` is answered over ``/run/drbd.answer`` by a JSON list of [result,
+error text]. With ``DRBD_RECORD`` every command and its answer is appended to that file.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from ganeti.storage.drbd import params
 from ganeti.storage.interface import Environment
 from ganeti.storage.registry import device
 
+ASK, ANSWER = "/run/drbd.ask", "/run/drbd.answer"
 ADDRESSES = ("10.123.9.1", "10.123.9.2")
 MINORS = (0, 3)
 
@@ -81,16 +83,27 @@ def record(file: str) -> None:
     process.run = recording
 
 
+def answer(side: int, method: str, arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
+    try:
+        return [call(side, method, arguments, changes), None]
+    except errors.GanetiError as err:
+        return [None, errors.text(err)]
+    except Exception:
+        # A fault of driver or scenario, which is told there; the pipe must not fall silent.
+        return [None, traceback.format_exc()]
+
+
 def main() -> None:
     if "DRBD_RECORD" in os.environ:
         record(os.environ["DRBD_RECORD"])
-    answers = []
-    for method, arguments, changes in json.loads(sys.argv[2]):
-        try:
-            answers.append([call(int(sys.argv[1]), method, arguments, changes), None])
-        except errors.GanetiError as err:
-            answers.append([None, errors.text(err)])
-    print(json.dumps(answers))
+    for pipe in (ANSWER, ASK):
+        os.mkfifo(pipe)
+    while True:
+        with open(ASK) as asked:
+            steps = json.load(asked)
+        answers = [answer(int(sys.argv[1]), *step) for step in steps]
+        with open(ANSWER, "w") as out:
+            json.dump(answers, out)
 
 
 main()

@@ -99,7 +99,7 @@ class LvmDevice(Device):
     def assemble(self) -> None:
         """Activate the volume; BlockDeviceError when it is not there or a part is missing."""
         try:
-            tool.run(["lvchange", "--activate", "y", self._full_name])
+            tool.run(["lvchange", "--yes", "--activate", "y", self._full_name])
         except errors.BlockDeviceError as err:
             raise errors.BlockDeviceError(
                 f"cannot activate {self.path}: {errors.text(err)}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from lab import initramfs, project
+from lab import initramfs, project, xen
 from lab.channel import Ran
 from lab.kernel import kernel
 from lab.machine import Machine, Spec, boot, check_host
@@ -75,6 +76,20 @@ class Node:
         self.set_up()
         self.start("ganeti-noded")
 
+    def boot_into_xen(self) -> None:
+        """Begin a boot into Xen; the state disk and so the cluster stay what they were."""
+        self.machine.power_off()
+        layers = (*LAYERS, xen.LAYER)
+        more = {"xen": True, "layers": layers, "modules": xen.MODULES}
+        self.machine.spec = replace(self.machine.spec, **more)
+        self.machine.begin_boot()
+
+    def finish_xen(self) -> None:
+        self.machine.finish_boot()
+        self.sh(xen.SERVICES)
+        self.set_up()
+        self.start("ganeti-noded")
+
     def start(self, daemon: str) -> None:
         self.ok(daemon, env={"GANETI_TIME_FACTOR": TIME_FACTOR})
 
@@ -132,6 +147,13 @@ class Cluster:
         if ran.code:
             raise LabError(f"{name} was not added: {ran.err}{ran.out}")
 
+    def boot_into_xen(self, nodes: Sequence[Node]) -> None:
+        """Boot nodes without instances anew, with Xen below their kernel."""
+        for node in nodes:
+            node.boot_into_xen()
+        for node in nodes:
+            node.finish_xen()
+
     def make(self) -> None:
         """Keys, volume groups, gnt-cluster init, gnt-node add."""
         self.master.sh("ssh-keygen -q -t ed25519 -N '' -C lab -f /tmp/key")
@@ -158,6 +180,7 @@ def tiny(directory: Path) -> dict[Path, Path]:
     made, target = kernel(), directory / "tiny"
     target.mkdir()
     shutil.copy(made.image, target / "vmlinux")
+    shutil.copy(made.packed, target / "vmlinuz")
     shutil.copy(initramfs.of_instance(made), target / "initrd")
     return {target: Path("/opt/tiny")}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from lab import initramfs
+from lab import initramfs, xen
 from lab.accel import accelerator
 from lab.channel import Channel, Monitor, Ran
 from lab.kernel import kernel
@@ -49,6 +49,8 @@ class Spec:
     #: a disk for what must survive a power cut (see init.machine)
     state: bool = False
     append: str = ""
+    #: boot into Xen, with the machine's own kernel as domain 0 (see xen.py)
+    xen: bool = False
 
 
 class Machine:
@@ -190,7 +192,7 @@ class Machine:
     def _options(self) -> list[str]:
         made, spec, at = kernel(), self.spec, self.directory
         accel = accelerator()
-        cpu = "host" if accel == "kvm" else "max,la57=off"
+        cpu = "host" if accel == "kvm" else xen.CPU if spec.xen else "max,la57=off"
         options = ["-name", spec.name, "-machine", "q35", "-accel", accel, "-cpu", cpu]
         options += ["-m", str(spec.memory), "-smp", str(spec.cpus), "-nodefaults"]
         options += ["-no-user-config", "-display", "none", "-no-reboot"]
@@ -213,6 +215,8 @@ class Machine:
             netdev = f"tap,id=n0,ifname={self._tap},script=no,downscript=no"
             device = f"virtio-net-pci,netdev=n0,mac={self.mac},romfile="
             options += ["-netdev", netdev, "-device", device]
+        if spec.xen:
+            return options + xen.options(made, self._command_line())
         options += ["-kernel", str(made.image), "-initrd", str(initramfs.of_machine(made))]
         return [*options, "-append", self._command_line()]
 
@@ -228,7 +232,7 @@ class Machine:
 
     def _command_line(self) -> str:
         spec = self.spec
-        words = ["console=ttyS0", "quiet", "loglevel=4", "panic=-1"]
+        words = ["console=hvc0" if spec.xen else "console=ttyS0", "quiet", "loglevel=4", "panic=-1"]
         words += ["mitigations=off", "net.ifnames=0"]
         words += [f"lab.name={spec.name}", f"lab.layers={len(spec.layers)}"]
         mounts = [f"share{n}:{inside}" for n, inside in enumerate(spec.shares.values())]

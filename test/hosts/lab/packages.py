@@ -24,6 +24,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "node": ("drbd-utils", "openssh-server", "openssh-client", "socat", "iputils-arping"),
     "containers": ("lxc", "busybox-static", "e2fsprogs"),
     "qemu": ("qemu-system-x86", "qemu-utils", "seabios"),
+    "xen": ("xen-hypervisor-4.17-amd64", "xen-utils-4.17", "xen-utils-common", "xenstore-utils"),
 }
 
 
