@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from lab import project
 from lab.channel import wait_for
+from lab.faults import Book
 from lab.machine import Machine, Spec, boot, check_host
 from lab.network import Network
 from lab.place import Unavailable, run_directory
@@ -127,6 +128,19 @@ def pair() -> Iterator[Pair]:
         pytest.skip(str(err))
 
 
+def test_a_name_that_is_taken_is_refused(pair: Pair, book: Book) -> None:
+    machine = pair.machines[0]
+    with book.case("a new volume (driver)", "its name is taken") as case:
+        machine.sh(
+            "lvcreate -q -y -L 32m -n i1.disk0_data xenvg; printf mine > /dev/xenvg/i1.disk0_data"
+        )
+        assert "exists already" in pair.refused(0, "create_volumes")
+        assert machine.sh("head -c 4 /dev/xenvg/i1.disk0_data") == "mine"
+        case.outcome, case.recovery = "refused, nothing changed", "remove or rename that volume"
+        machine.sh("lvremove -q -y xenvg/i1.disk0_data")
+    assert machine.sh("lvs --noheadings xenvg") == ""
+
+
 def test_a_new_disk_is_filled_from_the_primary(pair: Pair) -> None:
     for side in (1, 0):
         pair.do(side, "create_volumes")
@@ -184,11 +198,13 @@ def test_lost_volumes_are_replaced(pair: Pair) -> None:
     assert len(pair.sums()) == 1
 
 
-def test_what_is_in_use_is_left_alone(pair: Pair) -> None:
-    text = pair.refused(0, "assemble", {"prefix": "other-", "secret": "f" * 40})
-    assert "is in use by resource0" in text
-    pair.do(0, "shutdown", {"prefix": "other-", "secret": "f" * 40})
-    assert pair.state(0) == "Connected Primary/Secondary UpToDate/UpToDate"
+def test_what_is_in_use_is_left_alone(pair: Pair, book: Book) -> None:
+    with book.case("disk activated (driver)", "its DRBD minor serves another disk") as case:
+        text = pair.refused(0, "assemble", {"prefix": "other-", "secret": "f" * 40})
+        assert "is in use by resource0" in text
+        pair.do(0, "shutdown", {"prefix": "other-", "secret": "f" * 40})
+        assert pair.state(0) == "Connected Primary/Secondary UpToDate/UpToDate"
+        case.outcome = "refused, the other disk goes on"
 
 
 def test_the_power_of_the_primary_is_cut(pair: Pair) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from lab import mirror
+from lab import mirror, sabotage
 from lab.channel import wait_for
 from lab.cluster import Cluster, Node
 from lab.faults import Book
@@ -16,9 +15,19 @@ _PARAMS = (
     "kvm:kernel_path=/opt/tiny/vmlinux,initrd_path=/opt/tiny/initrd,root_path=/dev/vda,"
     "kernel_args=console=ttyS0 quiet panic=-1 mitigations=off,serial_console=true,vhost_net=false"
 )
-_SERIAL = f"/var/run/ganeti/kvm-hypervisor/ctrl/{VM}.serial"
+_RUN = "/var/run/ganeti/kvm-hypervisor"
+_SERIAL = f"{_RUN}/ctrl/{VM}.serial"
 #: Seconds in which an instance must count; one boot in some tens hangs and is tried once more.
 BOOT_LIMIT = 90.0
+#: For the guest's shell: memory is written all the time, faster than the network takes it.
+_WRITING = (
+    "(while :; do dd if=/dev/zero of=/tmp/x bs=1M count=24 conv=notrunc; done) >/dev/null 2>&1 &"
+)
+#: The same, slow enough for a move that ends.
+_WRITING_SLOWLY = (
+    "(while :; do dd if=/dev/zero of=/tmp/y bs=64k count=16 conv=notrunc; sleep 1; done)"
+    " >/dev/null 2>&1 &"
+)
 
 
 def count(node: Node) -> int:
@@ -33,47 +42,152 @@ def counts(node: Node) -> int:
     return found
 
 
-@pytest.fixture
-def vm(cluster: Cluster) -> Iterator[None]:
-    """A running instance on the second node, mirrored on the third."""
-    second, third = cluster.nodes[1:3]
-    cluster.ok(
-        "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
-        "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
+def types(node: Node, line: str) -> None:
+    """Give a line to the shell in the instance."""
+    ran = node.ok(
+        "bash", "-c", f"(cat; sleep 1) | timeout 5 socat - UNIX-CONNECT:{_SERIAL}",
+        stdin=f"{line}; echo TYPED-IN\n",
     )  # fmt: skip
+    assert re.search(r"^TYPED-IN", ran.out, re.M), ran.out
+
+
+def boots(cluster: Cluster, node: Node) -> int:
+    """The count of an instance that was just started."""
     try:
-        counts(second)
+        return counts(node)
     except Exception:
         cluster.ok("instance reboot -t hard", VM)
-        counts(second)
-    yield
-    cluster.ok("instance remove -f", VM)
+        return counts(node)
+
+
+def runs_on(node: Node) -> bool:
+    return node.run("bash", "-c", f"kill -0 $(cat {_RUN}/pid/{VM})").code == 0
+
+
+def begin_to_move(cluster: Cluster) -> str:
+    """Begin a migration that does not end by itself; gives the number of its job."""
+    ran = cluster.ok("instance migrate -f --submit", VM)
+    job = (ran.out + ran.err).split()[-1]
+    begun = "migrating instance to"
+    wait_for("a migration", lambda: begun in cluster.gnt("job info", job).out, 90.0)
+    return job
+
+
+@pytest.fixture
+def vm(cluster: Cluster) -> str:
+    """A running instance on the second node, mirrored on the third; the last scenario ends it."""
+    second, third = cluster.nodes[1:3]
+    if not cluster.cells("instance list -o name"):
+        cluster.ok(
+            "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
+            "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
+        )  # fmt: skip
+        boots(cluster, second)
+    return VM
+
+
+def test_a_guest_that_ignores_the_power_button_is_ended(
+    cluster: Cluster, vm: str, book: Book
+) -> None:
+    node = cluster.nodes[1]
+    with book.case("gnt-instance shutdown --timeout=5", "the KVM guest ignores it") as case:
+        types(node, "killall acpid")
+        cluster.ok("instance shutdown --timeout=5", vm)
+        assert not runs_on(node)
+        case.outcome = "ended by force when the time is over"
+    cluster.ok("instance startup", vm)
+    boots(cluster, node)
+
+
+def test_a_qemu_that_hangs(cluster: Cluster, vm: str, book: Book) -> None:
+    node = cluster.nodes[1]
+    with book.case("gnt-instance migrate", "QEMU hangs (its monitor does not answer)") as case:
+        node.sh(f"kill -STOP $(cat {_RUN}/pid/{vm})")
+        ran = cluster.gnt("instance migrate -f", vm)
+        assert ran.code == 1
+        assert "did not answer" in ran.err
+        assert f"it runs on node {node.name}" in ran.err
+        case.outcome = "given up after ten seconds with a message; the instance is where it was"
+    with book.case("gnt-instance shutdown", "QEMU hangs (its monitor does not answer)") as case:
+        cluster.gnt("instance shutdown --timeout=5", vm)
+        assert cluster.cells("instance list -o status", vm) == [["ADMIN_down"]]
+        assert not runs_on(node)
+        case.outcome = "killed"
+    cluster.ok("instance startup", vm)
+    boots(cluster, node)
+
+
+def test_the_link_is_cut_during_a_migration(cluster: Cluster, vm: str, book: Book) -> None:
+    source, target = cluster.nodes[1:3]
+    mirror.until(source, **mirror.WHOLE)
+    types(source, _WRITING)
+    with book.case("gnt-instance migrate", "network of the target cut in the middle") as case:
+        job = begin_to_move(cluster)
+        target.machine.link(up=False)
+        ran = cluster.gnt("job watch", job, limit=400.0)
+        assert ran.code == 1
+        assert "nothing was sent for 60 s" in ran.out + ran.err
+        assert runs_on(source)
+        # A guest that works writes to its disk, too.
+        mirror.write(source, "meanwhile", offset=64)
+        target.machine.link(up=True)
+        cleanup = "instance migrate --cleanup -f"
+        wait_for("the target", lambda: not cluster.gnt(cleanup, vm).code, 200.0)
+        assert runs_on(source)
+        assert not runs_on(target)
+        mirror.until(source, **mirror.WHOLE)
+        case.outcome = "given up after a minute of silence; the instance goes on where it was"
+        case.recovery = "network back, instance migrate --cleanup"
+    cluster.ok("cluster verify")
+
+
+def test_the_node_daemon_dies_during_a_migration(cluster: Cluster, vm: str, book: Book) -> None:
+    source, target = cluster.nodes[1:3]
+    with book.case(
+        "gnt-instance migrate", "node daemon of the source killed in the middle"
+    ) as case:
+        job = begin_to_move(cluster)
+        sabotage.kill_daemon(source)
+        ran = cluster.gnt("job watch", job, limit=400.0)
+        assert ran.code == 1
+        source.start("ganeti-noded")
+        assert "a migration of it did not end" in cluster.gnt("cluster verify").out
+        cluster.ok("instance migrate --cleanup -f", vm)
+        assert [runs_on(source), runs_on(target)] == [True, False]
+        mirror.until(source, **mirror.WHOLE)
+        case.outcome = "the job fails and tells what to do; the instance runs on one node"
+        case.recovery = "daemon started again, instance migrate --cleanup"
+    cluster.ok("cluster verify")
+    cluster.ok("instance reboot -t hard", vm)
+    boots(cluster, source)
 
 
 def test_a_running_instance_is_moved_and_survives_its_node(
-    cluster: Cluster, vm: None, book: Book
+    cluster: Cluster, vm: str, book: Book
 ) -> None:
     source, target = cluster.nodes[1:3]
+    types(source, _WRITING_SLOWLY)
     before = counts(source)
     with book.case("gnt-instance migrate", "none: a live KVM instance on DRBD") as case:
-        cluster.ok("instance migrate -f", VM)
+        cluster.ok("instance migrate -f", vm)
         assert counts(target) > before
         case.outcome = "the instance counts on, on the other node"
-    ((node, status),) = cluster.cells("instance list -o pnode,status", VM)
+    ((node, status),) = cluster.cells("instance list -o pnode,status", vm)
     assert (node, status) == (target.name, "running")
     mirror.until(target, **mirror.WHOLE)
     assert mirror.state(target)["ro"] == "Primary/Secondary"
-    assert source.run("pgrep", "-f", "qemu-system.*vm1").code == 1
+    assert not runs_on(source)
     with book.case("running KVM instance on DRBD", "power cut of its node") as case:
         target.power_cut()
         mirror.until(source, cs="WFConnection")
         cluster.ok("node modify --offline=yes", target.name)
-        cluster.ok("instance failover -f --ignore-consistency", VM)
+        cluster.ok("instance failover -f --ignore-consistency", vm)
         counts(source)
         case.outcome = "starts on the other half"
         case.recovery = "node modify --offline=no, instance activate-disks"
         target.power_on()
         cluster.ok("node modify --offline=no", target.name)
-        cluster.ok("instance activate-disks", VM)
+        cluster.ok("instance activate-disks", vm)
         mirror.until(source, **mirror.WHOLE)
     assert mirror.checksum(source) == mirror.checksum(target)
+    cluster.ok("instance remove -f", vm)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from lab import mirror
+from lab import mirror, sabotage
 from lab.channel import wait_for
 from lab.cluster import Cluster, Node
 from lab.faults import Book
@@ -55,6 +55,29 @@ def pair(cluster: Cluster) -> Iterator[Pair]:
         cluster.add(WEB, "drbd", made.left, "--disk", "0:size=64M", second=made.right)
         mirror.write(made.left, "payload")
     return made
+
+
+def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Book) -> None:
+    left, right = cluster.nodes[1:3]
+    with book.case("gnt-instance add on DRBD", "the minor is taken by somebody else") as case:
+        right.sh("drbdsetup new-resource foreign; drbdsetup new-minor foreign 0 0")
+        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=64M", second=right)
+        assert ran.code == 1
+        assert "minor 0 is in use by foreign" in ran.err
+        assert "unallocated drbd minor 0 is in use" in cluster.gnt("cluster verify").out
+        case.outcome = "refused, nothing left behind; verify names the minor"
+        case.recovery = "take that minor away (drbdsetup down)"
+        right.sh("drbdsetup down foreign")
+    with book.case("gnt-instance add on DRBD", "network of the secondary node cut") as case:
+        right.machine.link(up=False)
+        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=64M", second=right)
+        assert ran.code == 1
+        assert right.name in ran.err
+        right.machine.link(up=True)
+        case.outcome = "refused, nothing left behind"
+        case.recovery = "network back"
+    assert cluster.cells("instance list -o name") == []
+    assert left.volumes() == right.volumes() == {}
 
 
 def test_a_mirror_is_made_grows_and_changes_sides(pair: Pair) -> None:
@@ -137,13 +160,43 @@ def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
         mirror.write(broken, "on-other-disk", offset=256)
         mirror.until(broken, ds="Diskless/UpToDate")
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
-        assert cluster.gnt("cluster verify").code == 1
+        said = cluster.gnt("cluster verify")
+        print(said.out)
+        assert said.code == 1
         cluster.ok("instance replace-disks -p", WEB)
         pair.whole()
         assert pair.status() == "running"
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         case.outcome = "goes on over the network from the other disk; verify reports it"
         case.recovery = "instance replace-disks -p, while it runs"
+
+
+def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book) -> None:
+    cluster, node = pair.cluster, pair.primary()
+    with book.case("gnt-instance replace-disks -p", "node daemon killed in the middle") as case:
+        sabotage.stop_at(node, "drbdsetup", "detach")
+        ran = cluster.ok("instance replace-disks -p --submit", WEB)
+        sabotage.wait_until_stopped(node)
+        sabotage.kill_daemon(node)
+        watched = cluster.gnt("job watch", (ran.out + ran.err).split()[-1])
+        assert watched.code == 1
+        sabotage.let_go(node, "drbdsetup")
+        node.start("ganeti-noded")
+        assert mirror.read(node, 7) == "payload"
+        said = cluster.gnt("cluster verify")
+        print(watched.out, watched.err, said.out, node.sh("lvs xenvg"))
+        assert said.code == 1
+        cluster.ok("instance replace-disks -p", WEB)
+        pair.whole()
+        assert mirror.read(node, 7) == "payload"
+        case.outcome = "the job fails, the instance goes on over the network; verify names the disk"
+        case.recovery = (
+            "daemon started again, instance replace-disks -p, lvremove of what verify names"
+        )
+    for path in node.volumes():
+        if "replaced" in path:
+            node.sh(f"lvremove -q -y {path}")
+    cluster.ok("cluster verify")
 
 
 def test_another_node_becomes_the_secondary(pair: Pair) -> None:
@@ -171,8 +224,21 @@ def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:
     assert mirror.read(primary, 7) == "payload"
 
 
+def test_a_mirrored_instance_gets_another_name(pair: Pair) -> None:
+    cluster, primary, secondary = pair.cluster, pair.primary(), pair.secondary()
+    cluster.ok("instance shutdown", WEB)
+    cluster.ok("instance rename", WEB, "web2")
+    for node in (primary, secondary):
+        assert set(node.sh("lvs --noheadings -o lv_tags xenvg").split()) == {"originstname+web2"}
+    cluster.ok("instance startup", "web2")
+    assert cluster.cells("instance list -o name,status") == [["web2", "running"]]
+    pair.whole()
+    assert mirror.read(primary, 7) == "payload"
+    cluster.ok("cluster verify")
+
+
 def test_nothing_is_left_of_a_removed_mirror(pair: Pair) -> None:
-    pair.cluster.ok("instance remove -f", WEB)
+    pair.cluster.ok("instance remove -f", "web2")
     for node in (pair.left, pair.right):
         assert node.volumes() == {}
         assert mirror.state(node).get("cs", "Unconfigured") == "Unconfigured"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from lab import mirror
+from lab import mirror, sabotage
 from lab.channel import wait_for
 from lab.cluster import Cluster, Node
 from lab.faults import Book
@@ -48,7 +48,8 @@ def xen(holder: Holder) -> Iterator[Cluster]:
     except Unavailable as err:
         pytest.skip(str(err))
     cluster.boot_into_xen(cluster.nodes[1:])
-    cluster.ok("cluster modify --enabled-hypervisors=fake,kvm,xen-pvm")
+    line = "cluster modify --enabled-hypervisors=fake,kvm,xen-pvm"
+    cluster.ok(line, "-H", "xen-pvm:kernel_path=/opt/tiny/vmlinux")
     yield cluster
     holder.drop()
 
@@ -59,7 +60,7 @@ def guest(xen: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     name: str = request.param
     second, third = xen.nodes[1:3]
     xen.ok(
-        "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
+        "instance add -t drbd -o noop --no-nics -B minmem=128,maxmem=128 --disk 0:size=32M",
         "-H", _KINDS[name], "-n", f"{second.name}:{third.name}", name,
     )  # fmt: skip
     counts_past(second, name, 0)
@@ -72,8 +73,7 @@ def test_a_guest_is_moved_while_it_counts(xen: Cluster, guest: str, book: Book) 
     source, target = xen.nodes[1:3]
     before = count(source, guest)
     with book.case("gnt-instance migrate", "none: a live Xen PVH guest on DRBD") as case:
-        ran = xen.ok("instance migrate -f", guest)
-        print(ran.out, ran.err)
+        xen.ok("instance migrate -f", guest, limit=600.0)
         counts_past(target, guest, before)
         case.outcome = "the guest counts on, on the other node"
     ((node, status),) = xen.cells("instance list -o pnode,status", guest)
@@ -83,9 +83,7 @@ def test_a_guest_is_moved_while_it_counts(xen: Cluster, guest: str, book: Book) 
 
 
 @pytest.mark.parametrize("guest", [PV], indirect=True)
-def test_a_pv_guest_is_not_moved_where_xen_cannot_follow_it(
-    xen: Cluster, guest: str, book: Book
-) -> None:
+def test_a_pv_guest_stays_and_is_saved_and_restored(xen: Cluster, guest: str, book: Book) -> None:
     source = xen.nodes[1]
     with book.case("gnt-instance migrate", "Xen PV guest, Xen without shadow paging") as case:
         ran = xen.gnt("instance migrate -f", guest)
@@ -95,3 +93,23 @@ def test_a_pv_guest_is_not_moved_where_xen_cannot_follow_it(
         case.outcome = "refused, the guest counts on where it was"
     mirror.until(source, **mirror.WHOLE)
     assert mirror.state(source)["ro"] == "Primary/Secondary"
+    with book.case("running Xen PV guest", "saved and restored with xl behind our back") as case:
+        source.sh(f"xl save {guest} /tmp/saved", limit=240.0)
+        saved = count(source, guest)
+        assert xen.cells("instance list -o status", guest) == [["ERROR_down"]]
+        source.sh("xl restore /tmp/saved; rm /tmp/saved", limit=240.0)
+        counts_past(source, guest, saved)
+        assert xen.cells("instance list -o status", guest) == [["running"]]
+        case.outcome = "ERROR_down while it is away, then it counts on and is known again"
+        case.recovery = "xl restore"
+    with book.case("gnt-instance shutdown", "xl hangs") as case:
+        sabotage.stop_at(source, "xl", "list", done=False)
+        ran = xen.gnt("instance shutdown", guest, limit=500.0)
+        assert ran.code == 1
+        assert "xl list" in ran.err
+        sabotage.let_go(source, "xl")
+        counts_past(source, guest, count(source, guest))
+        case.outcome = "the job fails when xl does not answer in time; the guest counts on"
+        case.recovery = "what makes xl hang taken away"
+    xen.ok("instance shutdown", guest)
+    assert guest not in source.sh("xl list")

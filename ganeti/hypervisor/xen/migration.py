@@ -32,6 +32,9 @@ AWAY = "--migratedaway"
 SOCAT = "socat"
 #: Bytes that socat moves at a time.
 _BLOCK = "-b524288"
+#: Seconds without a byte after which socat takes the other node for lost; building the domain
+#: at the target, when little is sent, takes less.
+_SILENCE = "-T120"
 #: Seconds until socat listens, and that a status waits for the end.
 _LISTEN_WAIT = 10.0
 _STATUS_WAIT = 2.0
@@ -45,7 +48,7 @@ def receive_argv(address: str, port: int, paths: Paths) -> list[str]:
     where = f"[{address}]" if ":" in address else address
     family = "pf=ip6" if ":" in address else "pf=ip4"
     listen = f"OPENSSL-LISTEN:{port},bind={where},{family},reuseaddr,{_tls(paths)}"
-    return [SOCAT, _BLOCK, listen, f"EXEC:{xl.PROGRAM} migrate-receive"]
+    return [SOCAT, _BLOCK, _SILENCE, listen, f"EXEC:{xl.PROGRAM} migrate-receive"]
 
 
 def send_argv(name: str, address: str, port: int, target: str, paths: Paths) -> list[str]:
@@ -56,7 +59,7 @@ def send_argv(name: str, address: str, port: int, target: str, paths: Paths) -> 
     """
     where = f"[{address}]" if ":" in address else address
     connect = f"OPENSSL:{where}:{port},{_tls(paths)},commonname={target},retry=20,interval=0.25"
-    return [xl.PROGRAM, "migrate", "-s", f"{SOCAT} {_BLOCK} - {connect} #", name, "-"]
+    return [xl.PROGRAM, "migrate", "-s", f"{SOCAT} {_BLOCK} {_SILENCE} - {connect} #", name, "-"]
 
 
 def _tls(paths: Paths) -> str:

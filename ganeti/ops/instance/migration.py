@@ -27,7 +27,7 @@ from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
 #: Seconds between two lines about the progress.
 TELL_EVERY = 10.0
 #: Seconds without a byte after which a migration is given up, and for all of it.
-STALLED_AFTER = 300.0
+STALLED_AFTER = 60.0
 LONGEST = 12 * 3600.0
 
 
@@ -174,7 +174,7 @@ class Progress:
         self._begun = now
         self._told = now
         self._moved = now
-        self._bytes = -1
+        self._bytes: int | None = None
 
     def next(self, found: MigrationStatus, now: float) -> str | None:
         """A line, when it is time for one.
@@ -182,8 +182,9 @@ class Progress:
         Raises:
             OpExecError: nothing was sent for a long time, or it takes too long.
         """
-        done = found.transferred_ram or 0
-        if done != self._bytes:
+        done = found.transferred_ram
+        # Xen tells no figures; its socat notices silence by itself.
+        if done is None or done != self._bytes:
             self._bytes, self._moved = done, now
         if now - self._moved > STALLED_AFTER:
             raise errors.OpExecError(f"nothing was sent for {STALLED_AFTER:.0f} s")
@@ -195,7 +196,8 @@ class Progress:
         if now - self._told < TELL_EVERY:
             return None
         self._told = now
-        return line(found)
+        silent = now - self._moved
+        return f"* nothing was sent for {silent:.0f} s" if silent >= TELL_EVERY else line(found)
 
 
 def line(found: MigrationStatus) -> str:
