@@ -22,12 +22,12 @@ def node(cluster: Cluster) -> Iterator[Node]:
     cluster.ok("cluster verify")
 
 
-def crash(cluster: Cluster, node: Node, program: str, line: str, *words: str) -> Ran:
+def crash(cluster: Cluster, node: Node, program: str, line: str, *words: str, but: str = "") -> Ran:
     """Run a command; the node daemon dies when a program of it has done its work.
 
     Gives what the command said; the daemon runs again then.
     """
-    sabotage.stop_at(node, program)
+    sabotage.stop_at(node, program, but=but)
     ran = cluster.gnt(line, "--submit", *words)
     job = (ran.out + ran.err).split()[-1]
     sabotage.wait_until_stopped(node)
@@ -63,7 +63,7 @@ def test_while_a_disk_grows_and_while_it_is_removed(
 ) -> None:
     cluster.add(WEB, "plain", node, "--disk", "0:size=64M")
     with book.case("gnt-instance grow-disk", FAULT) as case:
-        ran = crash(cluster, node, "lvextend", "instance grow-disk", WEB, "0", "32M")
+        ran = crash(cluster, node, "lvextend", "instance grow-disk", WEB, "0", "32M", but="--test")
         assert ran.code == 1
         assert cluster.cells("instance list -o status,disk.sizes", WEB) == [["running", "64"]]
         cluster.ok("cluster repair-disk-sizes", WEB)

@@ -25,7 +25,7 @@ _WRITING = (
 )
 #: The same, slow enough for a move that ends.
 _WRITING_SLOWLY = (
-    "(while :; do dd if=/dev/zero of=/tmp/y bs=64k count=16 conv=notrunc; sleep 1; done)"
+    "(while :; do dd if=/dev/zero of=/tmp/y bs=64k count=4 conv=notrunc; sleep 1; done)"
     " >/dev/null 2>&1 &"
 )
 
@@ -46,7 +46,7 @@ def types(node: Node, line: str) -> None:
     """Give a line to the shell in the instance."""
     ran = node.ok(
         "bash", "-c", f"(cat; sleep 1) | timeout 5 socat - UNIX-CONNECT:{_SERIAL}",
-        stdin=f"{line}; echo TYPED-IN\n",
+        stdin=f"{line}\necho TYPED-IN\n",
     )  # fmt: skip
     assert re.search(r"^TYPED-IN", ran.out, re.M), ran.out
 

@@ -106,7 +106,7 @@ def test_a_pv_guest_stays_and_is_saved_and_restored(xen: Cluster, guest: str, bo
         sabotage.stop_at(source, "xl", "list", done=False)
         ran = xen.gnt("instance shutdown", guest, limit=500.0)
         assert ran.code == 1
-        assert "xl list" in ran.err
+        assert "timed out" in ran.err, ran.err
         sabotage.let_go(source, "xl")
         counts_past(source, guest, count(source, guest))
         case.outcome = "the job fails when xl does not answer in time; the guest counts on"

@@ -13,7 +13,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.cluster.report import Report
-from ganeti.rpc.objects import BlockDevStatus
+from ganeti.rpc.objects import BlockDevStatus, LocalDisk
 
 #: What a node answered to its checks, by name.
 Answers = Mapping[str, Any]
@@ -104,8 +104,22 @@ def state(
     if not found.is_degraded:
         return
     text = f"{where} is degraded; local disk state is '{_LOCAL_STATES[found.ldisk_status]}'"
+    text += _meaning(item, instance, found)
     if found.sync_percent is None:
         report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
     else:
         text += f", {found.sync_percent:.1f}% are synchronised"
         report.warning("EINSTANCEFAULTYDISK", "instance", instance.name, text)
+
+
+def _meaning(item: Node, instance: Instance, found: BlockDevStatus) -> str:
+    """Which of the two copies is the bad one, and what makes it anew."""
+    if found.ldisk_status == LocalDisk.FAULTY:
+        option = "-p" if item.uuid == instance.primary_node else "-s"
+        return (
+            ": the copy on this node failed or is out of date; gnt-instance replace-disks"
+            f" {option} {instance.name} makes it anew"
+        )
+    if found.ldisk_status == LocalDisk.OKAY:
+        return ": this copy is complete, the one on the other node is away or is not"
+    return ""

@@ -64,7 +64,7 @@ def run(
     node = ctx.config.nodes[instance.primary_node]
     for disk, item in zip(disks, wanted):
         wire = annotate.disk(ctx.config, disk, node.group)
-        info = f"originstname+{instance.name}"
+        info = instance_disks.label(instance)
         if instance_disks.traits(disk).must_adopt:
             ctx.rpc.one(
                 node, NodeCalls.blockdev_create, wire, disk.size, instance.name, True, info, False

@@ -137,13 +137,18 @@ def create_part(
             part.size,
             instance.name,
             node.uuid == instance.primary_node,
-            f"originstname+{instance.name}",
+            label(instance),
             bool(ctx.config.ndparams(node).get("exclusive_storage")),
         )
     except errors.GanetiError as err:
         raise errors.OpExecError(
             f"{name} of {instance.name} could not be made: {errors.text(err)}"
         ) from err
+
+
+def label(instance: Instance) -> str:
+    """What is noted beside the data of an instance's disks, as a tag of a volume."""
+    return f"originstname+{instance.name}"
 
 
 def _remove_again(ctx: Context, part: Disk, node: Node, name: str) -> None:

@@ -107,6 +107,15 @@ class _Exchange:
             self._rename(part, child)
         ctx.log(f"Adding the new volumes to {self._disk.iv_name}")
         ctx.rpc.one(node, NodeCalls.blockdev_addchildren, self._wire(self._disk), old)
+        self._connect()
+
+    def _connect(self) -> None:
+        """Let both sides look for each other: after a split brain they do not by themselves."""
+        ctx = self._ctx
+        nodes = [ctx.config.nodes[str(uuid)] for uuid in self._disk.logical_id[:2]]
+        wire = [self._wire(self._disk)]
+        for uuid, answer in ctx.rpc.many(nodes, NodeCalls.drbd_attach_net, wire, False).items():
+            self._try(f"connecting the side on {ctx.config.nodes[uuid].name}", answer.get)
 
     def _rename(self, before: Disk, after: Disk) -> None:
         """Rename a volume; back on failure."""

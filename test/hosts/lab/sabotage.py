@@ -10,17 +10,16 @@ _FIRST = "/usr/local/sbin"
 _ASLEEP = "sleep 7777"
 
 
-def stop_at(node: Node, program: str, word: str = "", *, done: bool = True) -> None:
+def stop_at(node: Node, program: str, word: str = "", *, but: str = "", done: bool = True) -> None:
     """Let a program hang from now on, after it has done its work, or before.
 
-    ``word``: only when this is among its arguments.
+    Only when ``word`` is among its arguments, and ``but`` is not.
     """
     real = node.sh(f"type -P {program}")
+    spared = f'case " $* " in *" {but} "*) exec {real} "$@" ;; esac\n' if but else ""
+    chosen = f'case " $* " in *" {word} "*) ;; *) exec {real} "$@" ;; esac\n' if word else ""
     work = f'{real} "$@" || exit\n' if done else ""
-    script = f"""#!/bin/bash
-case " $* " in *" {word} "*) ;; *) exec {real} "$@" ;; esac
-{work}exec {_ASLEEP}
-"""
+    script = f"#!/bin/bash\n{spared}{chosen}{work}exec {_ASLEEP}\n"
     node.ok("tee", f"{_FIRST}/{program}", stdin=script)
     node.sh(f"chmod +x {_FIRST}/{program}")
 
@@ -38,8 +37,3 @@ def let_go(node: Node, program: str) -> None:
 def kill_daemon(node: Node) -> None:
     """End the node daemon as a crash would."""
     node.sh("kill -KILL $(cat /var/run/ganeti/ganeti-noded.pid)")
-
-
-def pause_process(node: Node, pattern: str) -> None:
-    """A process stands still: it neither answers nor ends."""
-    node.sh(f"pkill -STOP -f '{pattern}'")
