@@ -24,6 +24,11 @@ from ganeti.offline import surroundings
 from ganeti.offline.data_directory import DataDirectory, set_aside
 
 PROGRAM = "cfgupgrade"
+_DESCRIPTION = """\
+Bring the data directory of a cluster of version 2.7 to 3.1 to this version, on its
+master node, while its daemons do not run. The old configuration is kept beside the
+new one. With --downgrade, go back. See doc/upgrade.md.
+"""
 _EXIT_CODES = """\
 exit codes:
   0   done, or nothing to do
@@ -38,9 +43,7 @@ exit codes:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Bring the data directory of a cluster of version 2.7 to 3.1 to this version,"
-        " on its master node, while its daemons do not run. The old configuration is kept beside"
-        " the new one. With --downgrade, go back.",
+        description=_DESCRIPTION,
         epilog=_EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
