@@ -54,7 +54,7 @@ def downgrade(config: Config, target: int) -> Downgraded:
 
 
 def _refuse(raw: Raw, target: int) -> None:
-    found = [*_new_values(raw, target), *_new_modes(raw, target)]
+    found = [*_interrupted(raw), *_new_values(raw, target), *_new_modes(raw, target)]
     if target < _V3_0:
         found += disks.mixed(raw)
     if found:
@@ -63,6 +63,17 @@ def _refuse(raw: Raw, target: int) -> None:
             + "\n".join(found),
             errors.ErrorCode.STATE,
         )
+
+
+def _interrupted(raw: Raw) -> Iterator[str]:
+    """An instance that a job is making, or was: only this software knows what is left of it."""
+    for key, instance in raw["instances"].items():
+        if instance.get("creating") is not None:
+            name = shape.label(instance, key)
+            yield (
+                f"the creation of instance {name} was interrupted. Remove what is left of it"
+                f" first:\n  gnt-instance remove {name}"
+            )
 
 
 def _new_values(raw: Raw, target: int) -> Iterator[str]:

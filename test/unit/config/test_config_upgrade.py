@@ -236,6 +236,20 @@ def test_planned_instances_go_only_where_they_are_known() -> None:
     assert uuid not in back.raw["instances"]
 
 
+def test_what_is_planned_and_by_whom() -> None:
+    raw = recorded()
+    uuid = "c7e2b5a4-36b4-4a09-9c6f-d1b5a8a9f001"
+    planned = {"uuid": uuid, "forthcoming": True, "name": "later.example.com"}
+    raw["instances"][uuid] = planned | {"reservation": {"owner": "alice"}}
+    found = downgrade(upgrade(raw).config, 3_000_000)
+    assert found.report.warnings == [
+        "instances/later.example.com/reservation will be forgotten: only this software has it"
+    ]
+    raw["instances"][uuid] = planned | {"creating": 0}
+    with pytest.raises(errors.OpPrereqError, match="gnt-instance remove later.example.com"):
+        downgrade(upgrade(raw).config, 3_000_000)
+
+
 def test_only_some_versions_can_be_gone_back_to() -> None:
     assert versions.target("3.0") == 3_000_000
     with pytest.raises(errors.OpPrereqError, match=r"there is one to 3\.1, 3\.0, 2\.13"):
