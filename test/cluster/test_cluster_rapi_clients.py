@@ -103,14 +103,23 @@ def test_queries_with_a_filter(api):
     assert (wrong.status, "nosuch" in wrong.error) == (400, True)
 
 
-def test_reservations_are_refused_with_a_text_as_long_as_nothing_makes_them(api):
-    for request, body in (
-        ("POST /2/instances", {"__version__": 1, "forthcoming": True}),
-        ("POST /2/instances/later.example.com/create", None),
-        ("POST /2/instances/2c6b2b0a-3f2e-4a2e-9d6b-0123456789ab/create", {"pnode": "x"}),
-    ):
-        answer = api.ask(request, body)
-        assert (answer.status, "reserving" in answer.error) == (501, True)
+def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
+    job = api.done("POST /2/instances", {"__version__": 1, "forthcoming": True})
+    [uuid] = job["opresult"]
+    assert api.get(f"/2/instances/{uuid}")["name"] == uuid
+    create = f"POST /2/instances/{uuid}/create"
+    lacking = api.wait(api.ask(create, {"os_type": "noop"}).value)
+    assert lacking["status"] == "error"
+    assert "it lacks" in str(lacking["opresult"])
+    api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
+    job = api.done(
+        "POST /2/instances/later.example.com/create",
+        {"os_type": "noop", "pnode": "node2.example.com", "disk_template": "file",
+         "disks": [{"size": 4}], "beparams": {"memory": 64}},
+    )  # fmt: skip
+    assert job["opresult"] == [["node2.example.com"]]
+    assert api.get(f"/2/instances/{uuid}")["status"] == "running"
+    api.done("DELETE /2/instances/later.example.com")
 
 
 def test_jobs_are_canceled(api):
