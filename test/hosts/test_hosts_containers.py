@@ -10,7 +10,7 @@ from lab.machine import Machine, Spec, check_host
 from lab.place import Unavailable, run_directory
 
 #: What depends on the version, and a life from beginning to end.
-LXC = "lxc and (are_limited or running_container or only_the_devices or graceful)"
+LXC = "lxc and (are_limited or running_container or only_the_devices or vlans or graceful)"
 
 
 @pytest.fixture(scope="module")

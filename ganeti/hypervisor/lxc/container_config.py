@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def text(
         *_limits(instance, params, node),
         *_devices(params, disks, node.layout),
         *_disks(disks),
-        *_cards(instance.nics),
+        *_cards(instance),
         # The last word has the administrator.
         *lxc_params.extra_config(params),
     ]
@@ -139,16 +140,28 @@ def _disks(disks: Sequence[BlockDisk]) -> Iterator[tuple[str, str]]:
         yield "lxc.mount.entry", f"{disk.path} dev/disk{disk.index} none bind,create=file 0 0"
 
 
-def _cards(nics: Sequence[NodeNic]) -> Iterator[tuple[str, str]]:
-    if not nics:
+def routed_cards(instance: NodeInstance) -> Iterator[tuple[str, NodeNic]]:
+    """Cards for whose guest the node answers, with the name of the node's end of each."""
+    for index, nic in enumerate(instance.nics):
+        if nic.nicparams.get("mode") == NicMode.ROUTED:
+            yield _pair(instance, index), nic
+
+
+def _pair(instance: NodeInstance, index: int) -> str:
+    """A name of an interface (15 letters at most) that no other card of the node has."""
+    return f"gnt{hashlib.sha256(instance.uuid.encode()).hexdigest()[:8]}-{index}"
+
+
+def _cards(instance: NodeInstance) -> Iterator[tuple[str, str]]:
+    if not instance.nics:
         # Without a word about it the container would have no network namespace of its own.
         yield "lxc.net.0.type", "empty"
-    for index, nic in enumerate(nics):
-        for key, value in _card(index, nic):
+    for index, nic in enumerate(instance.nics):
+        for key, value in _card(instance, index, nic):
             yield f"lxc.net.{index}.{key}", value
 
 
-def _card(index: int, nic: NodeNic) -> Iterator[tuple[str, str]]:
+def _card(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[str, str]]:
     mode = str(nic.nicparams.get("mode", NicMode.BRIDGED))
     link = str(nic.nicparams.get("link") or "")
     yield "type", "veth"
@@ -163,6 +176,7 @@ def _card(index: int, nic: NodeNic) -> Iterator[tuple[str, str]]:
         for number in vlan.trunk:
             yield "veth.vlan.tagged.id", str(number)
     elif mode == NicMode.ROUTED:
+        yield "veth.pair", _pair(instance, index)
         yield from _routed(index, nic, link)
     else:
         raise errors.HypervisorError(

@@ -22,6 +22,7 @@ from ganeti import errors
 from ganeti.base import files, process
 from ganeti.hypervisor import host, loops, mounts, root_fs
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
+from ganeti.hypervisor.kvm import network_plan
 from ganeti.hypervisor.lxc import cgroups, container_config, node, params, tools
 from ganeti.hypervisor.lxc.params import LxcParams
 from ganeti.model.names import DiskMode, RunState
@@ -35,6 +36,7 @@ _START = 300.0
 _KILL = 60.0
 #: Seconds that a container gets to end before a reboot.
 _REBOOT = 120.0
+_SYSCTL = Path("/proc/sys/net")
 
 
 class _Started(msgspec.Struct, kw_only=True, frozen=True):
@@ -46,6 +48,8 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True):
     startup_timeout: int
     #: loop devices of further disks: device -> file
     loops: dict[str, str] = {}
+    #: files below /proc/sys/net and their values, for the node's ends of routed cards
+    sysctls: dict[str, str] = {}
 
 
 class LxcHypervisor(Hypervisor):
@@ -92,6 +96,11 @@ class LxcHypervisor(Hypervisor):
             memory=int(instance.beparams["maxmem"]),
             vcpus=int(instance.beparams["vcpus"]),
             startup_timeout=loaded.startup_timeout,
+            sysctls={
+                file: value
+                for pair, nic in container_config.routed_cards(instance)
+                for file, value in network_plan.sysctl_plan(pair, nic)
+            },
         )
         self._save(instance.name, started)
         found = []
@@ -131,6 +140,14 @@ class LxcHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"container {name} did not start: {_reason(result, path, known)} (see {path})"
             )
+        try:
+            for file, value in started.sysctls.items():
+                (_SYSCTL / file).write_text(value)
+        except OSError as err:
+            self._kill(name)
+            raise errors.HypervisorError(
+                f"container {name}: its routed network card cannot be set up: {err}"
+            ) from err
         log.info("container %s runs", name)
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:

@@ -202,10 +202,31 @@ def test_card_on_a_bridge(lxc: Any, bridge: str) -> None:
     assert os.listdir(f"/sys/class/net/{bridge}/brif") == []
 
 
+def test_vlans_of_a_card_on_a_bridge(lxc: Any, bridge: str) -> None:
+    """Where bridges know no VLANs, such a card is refused instead of being put into none."""
+    nicparams = {"mode": NicMode.BRIDGED, "link": bridge, "vlan": ".5:6"}
+    nic = NodeNic(uuid="n", mac="aa:00:00:01:02:03", nicparams=nicparams)
+    words = ["ip", "link", "set", bridge, "type", "bridge", "vlan_filtering", "1"]
+    if not process.run(words, timeout=10).ok:
+        with pytest.raises(errors.HypervisorError, match=r"(?i)vlan"):
+            lxc.start(lxc.instance(nics=(nic,)))
+        return
+    lxc.start(lxc.instance(nics=(nic,)))
+    said = process.run_checked(["bridge", "-j", "vlan", "show"], timeout=10).stdout
+    (port,) = os.listdir(f"/sys/class/net/{bridge}/brif")
+    (vlans,) = (entry["vlans"] for entry in json.loads(said) if entry["ifname"] == port)
+    found = {entry["vlan"]: entry.get("flags", []) for entry in vlans}
+    assert found == {5: ["PVID", "Egress Untagged"], 6: []}
+
+
 def test_routed_card(lxc: Any) -> None:
     lxc.start(lxc.instance(nics=(card(NicMode.ROUTED, "", "203.0.113.7"),)))
-    routes = process.run_checked(["ip", "-j", "route", "show", "203.0.113.7"], timeout=10).stdout
-    assert [route["dst"] for route in json.loads(routes)] == ["203.0.113.7"]
+    said = process.run_checked(["ip", "-j", "route", "show", "203.0.113.7"], timeout=10).stdout
+    (route,) = json.loads(said)
+    assert route["dst"] == "203.0.113.7"
+    for name in ("proxy_arp", "forwarding"):
+        path = Path("/proc/sys/net/ipv4/conf") / route["dev"] / name
+        assert path.read_text() == "1\n"
     assert "203.0.113.7" in inside(lxc, "ip addr").stdout
 
 
