@@ -90,6 +90,23 @@ def test_keys_that_nobody_knows_are_named_with_their_path() -> None:
     assert found.config.cluster.hvparams["bhyve"]["whatever"] == 1, "no driver here to judge it"
 
 
+def test_objects_without_uuid_get_the_same_one_each_time() -> None:
+    raw = old(2_070_000, 11)
+    for node in raw["nodes"].values():
+        del node["uuid"]
+    for instance in raw["instances"].values():
+        for disk in instance["disks"]:
+            del disk["uuid"]
+            for child in disk["children"]:
+                del child["uuid"]
+    first, second = upgrade(raw).config, upgrade(raw).config
+    assert first.data == second.data
+    assert problems(first) == []
+    assert {node.name for node in first.nodes.values()} == set(raw["nodes"])
+    assert len(first.disks) == sum(len(one["disks"]) for one in raw["instances"].values()) > 0
+    assert all(child.uuid for disk in first.disks.values() for child in disk.children)
+
+
 def test_an_old_policy_becomes_a_pair_and_a_group_takes_the_rest_from_the_cluster() -> None:
     raw = old(2_070_000)
     group = next(iter(raw["nodegroups"].values()))

@@ -172,6 +172,19 @@ def test_nobody_confirms(node: Paths, capsys: pytest.CaptureFixture[str]) -> Non
     assert "add --force" in said
 
 
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 13), ("", 13)])
+def test_a_person_is_asked(
+    node: Paths, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or answer)
+    before = node.config_file.read_bytes()
+    assert run() == code
+    assert asked == [f"Upgrade {node.config_file} from 3.0 to 3.2? [y/N] "]
+    assert (node.config_file.read_bytes() == before) == (code != 0)
+
+
 def test_the_master_daemon_runs(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     pid_file = daemon.PidFile(node.pid_file(constants.MASTERD))
     pid_file.acquire()
