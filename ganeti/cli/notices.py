@@ -64,13 +64,17 @@ class StatusLine:
 
 
 def confirmed(question: str, details: Sequence[str] = ()) -> bool:
-    """Ask a person; no terminal to ask at, or an empty answer, is a no.
+    """Ask a person; an empty answer is a no, and so is no terminal to ask at, which is told.
 
     ``details`` are shown before the question, or on request when there are many.
     """
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
+        say(
+            f"{question}\nThere is no terminal to ask at, so nothing is done (--help names the"
+            " option that answers yes)"
+        )
         return False
     with os.fdopen(fd, "r+b", buffering=0) as terminal:
         return ask(

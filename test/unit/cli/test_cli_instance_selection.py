@@ -158,7 +158,9 @@ def test_without_a_terminal_the_answer_is_no(
     cluster: RecordingMaster, start_gnt_instance: Start, words: list[str]
 ) -> None:
     child = start_gnt_instance(*words)
-    assert child.communicate(timeout=20) == ("", "")
+    out, told = child.communicate(timeout=20)
+    assert out == ""
+    assert "There is no terminal to ask at, so nothing is done" in told
     assert child.returncode == 1
     assert cluster.jobs == []
 
