@@ -122,7 +122,29 @@ def show_info(call: Call) -> None:
         ("Instance policy - limits for instances", info.ipolicy(found["ipolicy"])),
         ("Data collectors", _collectors(found)),
     ]
+    reserved = _reserved(call)
+    if reserved:
+        sections.append(("Reservations", reserved))
     print(info.dump(sections), end="")
+
+
+def _reserved(call: Call) -> list[info.Pair]:
+    """What is kept for instances that do not exist yet; nothing when there are none."""
+    fields = ["be/maxmem", "be/vcpus", "disk_usage", "expires"]
+    rows = call.client.query("instance", fields, ["?", "forthcoming"]).data
+    if not rows:
+        return []
+    memory, vcpus, disk = (
+        sum(row[column][1] for row in rows if row[column][1] is not None) for column in range(3)
+    )
+    ends = sorted(row[3][1] for row in rows if row[3][1] is not None)
+    return [
+        ("instances", len(rows)),
+        ("memory", units.format_size(memory)),
+        ("vcpus", vcpus),
+        ("disk space", units.format_size(disk)),
+        ("next to expire", output.timestamp(ends[0]) if ends else "none"),
+    ]
 
 
 def _parameters(found: dict[str, Any]) -> list[info.Pair]:
