@@ -49,7 +49,7 @@ def all_new(
 
 
 def refuse_twice(nics: Iterable[Nic]) -> None:
-    """Refuse cards of one instance that share an address; OpPrereqError."""
+    """Refuse cards of one or several new instances that share an address; OpPrereqError."""
     seen: Counter[str] = Counter()
     for nic in nics:
         seen[f"MAC address {nic.mac}"] += 1
@@ -58,7 +58,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
     for what, count in seen.items():
         if count > 1:
             raise errors.OpPrereqError(
-                f"{what} is given to {count} network cards of the instance",
+                f"{what} is given to {count} network cards",
                 errors.ErrorCode.NOTUNIQUE,
             )
 

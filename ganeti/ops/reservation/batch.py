@@ -15,7 +15,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import checks
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.instance import plan
+from ganeti.ops.instance import nics, plan
 from ganeti.ops.instance.new_place import described
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.reservation import drafting
@@ -152,6 +152,7 @@ class Batch:
             drafting.draft(ctx, wish.op, wish.uuid, wish.nodes, self._reservation)
             for wish in self._wishes
         ]
+        nics.refuse_twice(nic for item in self.drafts for nic in item.instance.nics)
         drafting.check_room(ctx, self.drafts)
 
     def record(self) -> list[str]:

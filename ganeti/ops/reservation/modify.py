@@ -152,6 +152,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.mac}"
             self.rows.append((f"nic.{step.index}", shown))
+        nics.refuse_twice(result)
         return tuple(result)
 
     # disks and nodes -----------------------------------------------------------------------
