@@ -78,11 +78,13 @@ class FakeHypervisor(Hypervisor):
         files.ensure_dir(path.parent)
         if not self._free(instance.name) or not _create(path, f"0\n{memory}\n{vcpus}\n"):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
+        self._note_disks(instance.name, [item.disk.uuid for item in disks])
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
         if self.script.ruled("stop", name):
             return
         files.remove(self._path(name))
+        files.remove(self._disks(name))
         if force:
             files.remove(self._moving(name, "away"))
             files.remove(self._moving(name, "awaited"))
@@ -94,11 +96,13 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(
                 f"instance {instance.name} does not run on this node, so it cannot be rebooted"
             )
+        self._note_disks(instance.name, [item.disk.uuid for item in disks])
 
     def cleanup(self, name: str) -> None:
-        path = self._changes(name)
+        paths = (self._changes(name), self._disks(name))
         if not self.script.ruled("cleanup", name):
-            files.remove(path)
+            for path in paths:
+                files.remove(path)
 
     def list_names(self) -> list[str]:
         rule = self.script.rule("list_names")
@@ -168,11 +172,33 @@ class FakeHypervisor(Hypervisor):
     def check_hotplug(self, instance: NodeInstance) -> None:
         self._device("check_hotplug", instance.name)
 
+    def plugged_disks(self, name: str) -> list[str] | None:
+        rule = self.script.rule("plugged_disks", name)
+        if rule is not None and rule.lies:
+            return self.script.believable("plugged_disks", rule.lie, list[str])
+        return self._noted_disks(name)
+
+    def _noted_disks(self, name: str) -> list[str] | None:
+        try:
+            return files.read_text(self._disks(name)).split()
+        except FileNotFoundError:
+            return None
+
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._device("plug_disk", instance.name, disk.disk.uuid)
+        others = self._other_disks(instance.name, disk.disk.uuid)
+        self._note_disks(instance.name, [*others, disk.disk.uuid])
 
     def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
         self._device("unplug_disk", instance.name, disk.uuid)
+        self._note_disks(instance.name, self._other_disks(instance.name, disk.uuid))
+
+    def _other_disks(self, name: str, uuid: str) -> list[str]:
+        return [each for each in self._noted_disks(name) or () if each != uuid]
+
+    def _note_disks(self, name: str, uuids: list[str]) -> None:
+        text = "".join(f"{uuid}\n" for uuid in uuids)
+        files.write_atomic(self._disks(name), text, fsync=False)
 
     def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
         self._device("plug_nic", instance.name, nic.uuid)
@@ -300,6 +326,9 @@ class FakeHypervisor(Hypervisor):
 
     def _changes(self, name: str) -> Path:
         return self.paths.fake_hypervisor / f".changes-{self._path(name).name}"
+
+    def _disks(self, name: str) -> Path:
+        return self.paths.fake_hypervisor / f".disks-{self._path(name).name}"
 
     def _free(self, name: str) -> bool:
         return not any(self._moving(name, how).exists() for how in ("away", "awaited"))

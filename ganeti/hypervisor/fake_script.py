@@ -54,6 +54,7 @@ Method = Literal[
     "console",
     "balloon",
     "check_hotplug",
+    "plugged_disks",
     "plug_disk",
     "unplug_disk",
     "plug_nic",

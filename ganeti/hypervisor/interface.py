@@ -153,6 +153,9 @@ class Hotpluggable(Protocol):
     def check_hotplug(self, instance: NodeInstance) -> None:
         """Refuse when the guest does not run, or its machine cannot take devices now."""
 
+    def plugged_disks(self, name: str) -> list[str] | None:
+        """Uuids of the disks that a running guest has now; None when it does not run or tell."""
+
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         """Add an assembled disk. No error when the guest has it."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, jsonio
-from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hypervisor
+from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, Hypervisor
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.disks import Disks
@@ -53,6 +53,19 @@ class Instances:
         """Names of what the given hypervisors run here, sorted."""
         found = (self._context.hypervisor(name).list_names() for name in hypervisors)
         return sorted({instance for names in found for instance in names})
+
+    def plugged_disks(self, hypervisors: Sequence[str]) -> dict[str, list[str]]:
+        """Name -> uuids of the disks that a running guest has, of those guests that tell."""
+        found: dict[str, list[str]] = {}
+        for each in hypervisors:
+            driver = self._context.hypervisor(each)
+            if not isinstance(driver, Hotpluggable):
+                continue
+            for name in driver.list_names():
+                disks = driver.plugged_disks(name)
+                if disks is not None:
+                    found[name] = disks
+        return found
 
     def info(self, instance: str, hypervisor: str) -> InstanceInfo | None:
         """State of one instance, None when it does not run here."""

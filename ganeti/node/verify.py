@@ -67,6 +67,7 @@ class Verifier:
             "file-storage-path": self._storage_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
             "gluster-storage-path": self._mount_point,
+            "guest-disks": lambda names, _hv: instances.plugged_disks(_texts(names)),
             "hvinfo": self._hypervisor_info,
             "hvparms": self._hypervisor_params,
             "hypervisor": self._hypervisors,

@@ -14,6 +14,7 @@ from storage_nodes import StorageNodes
 
 ONE, TWO = "one.example.com", "two.example.com"
 MIB = 1 << 20
+LEFT = "0a1b2c3d-0000-4000-8000-000000000001.file.disk0"
 Both = tuple[Cluster, StorageNodes]
 
 
@@ -259,14 +260,14 @@ def test_verification_names_what_nobody_knows(storage_cluster: Both) -> None:
     cluster, nodes = storage_cluster
     directory = cluster.root("node3") / "srv/ganeti/file-storage/left"
     directory.mkdir(parents=True)
-    (directory / "x.file.disk0").write_bytes(b"x")
+    (directory / LEFT).write_bytes(b"x")
     nodes.run("node3", "lvcreate", "-L", "4m", "-n", "left.disk0", "xenvg")
     told = cluster.gnt("cluster verify")
     assert told.code == 1
-    assert "file /srv/ganeti/file-storage/left/x.file.disk0 belongs to no disk" in told.out
+    assert f"file /srv/ganeti/file-storage/left/{LEFT} belongs to no disk" in told.out
     assert "if nobody misses its content: lvremove xenvg/left.disk0" in told.out
     nodes.run("node3", "lvremove", "-f", "xenvg/left.disk0")
-    (directory / "x.file.disk0").unlink()
+    (directory / LEFT).unlink()
     directory.rmdir()
     cluster.ok("cluster verify")
 
@@ -288,6 +289,10 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     ran = cluster.ok(f"disk attach hot {ONE}")
     script.unlink()
     assert "no slot is left" in ran.out
+    told = cluster.ok("cluster verify").out
+    assert f"its guest runs without disk/1 ({value(cluster, 'hot', 'uuid')})" in told
+    cluster.ok("instance reboot --type=full", ONE)
+    assert "its guest runs" not in cluster.ok("cluster verify").out
     cluster.ok("instance shutdown", ONE)
     cluster.ok("disk detach hot")
     cluster.ok("disk remove -f hot")

@@ -173,12 +173,13 @@ class DiskFaults:
         original = getattr(module, function)
 
         def counted(*args: Any, **more: Any) -> Any:
-            return self._do(
-                "call", function, lambda: original(*args, **more),
-                lambda: _Undo(frozenset(), _nothing, _nothing),
-            )  # fmt: skip
+            return self.count("call", function, lambda: original(*args, **more))
 
         setattr(module, function, counted)
+
+    def count(self, kind: str, name: str, do: Callable[[], Any]) -> Any:
+        """Do something that counts like an operation on a file and cannot be taken back."""
+        return self._do(kind, name, do, lambda: _Undo(frozenset(), _nothing, _nothing))
 
     # the operations ------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """The master daemon with a fault, started as often as asked.
 
 Everything is imported once; then each line on standard input, a JSON object with ``point`` (label,
-number, way; or null) and ``trace`` (whether labels are wanted), forks one master daemon. Standard
+number, way; or null), ``trace`` (whether labels are wanted) and ``calls`` (whether calls to nodes
+about disks and instances count like writes), forks one master daemon. Standard
 output tells of it: ``pid N``, ``ready``, ``op LABEL``, ``killed POINT``, ``exit STATUS``.
 
 Usage: faulty_master.py CHECKPOINT_AFTER RUN_LOG
@@ -28,8 +29,11 @@ from ganeti.config import store, vote
 from ganeti.master import core
 from ganeti.master import daemon as master_daemon
 from ganeti.ops import runner
+from ganeti.rpc import client as rpc_client
 
 _write = os.write
+#: Beginnings of the names of node calls that count.
+_COUNTED = ("blockdev_", "file_storage_", "hotplug_", "instance_", "disk_")
 
 
 def say(text: str) -> None:
@@ -74,6 +78,18 @@ def follow_phases(faults: DiskFaults) -> None:
     core.Core.stop = on_stop  # type: ignore[method-assign]
 
 
+def count_node_calls(faults: DiskFaults) -> None:
+    """Let calls to nodes that change disks or guests count like an operation on a file."""
+    original = rpc_client.NodeRpc._fan_out
+
+    def counted(self: Any, spec: Any, todo: Any) -> Any:
+        if not spec.name.startswith(_COUNTED):
+            return original(self, spec, todo)
+        return faults.count("call", spec.name, lambda: original(self, spec, todo))
+
+    rpc_client.NodeRpc._fan_out = counted  # type: ignore[method-assign]
+
+
 def serve(order: dict[str, Any]) -> int:
     """Be a master daemon; the exit code, if it comes to that."""
     null = os.open(os.devnull, os.O_RDONLY)
@@ -89,6 +105,8 @@ def serve(order: dict[str, Any]) -> int:
     )
     follow_phases(faults)
     faults.install()
+    if order["calls"]:
+        count_node_calls(faults)
     for function in ("hold", "claim"):
         faults.count_calls(vote, function)
     return master_daemon.main(["-f", "--stop-timeout", "5", "--vote-patience", "5"])

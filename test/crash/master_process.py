@@ -57,13 +57,22 @@ class MasterProcess:
                 self.died.set()
             self._lines.put(word)
 
-    def start(self, point: Point | None = None, *, trace: bool = False) -> bool:
-        """Start a master; True when it is ready, False when it has ended before."""
+    def start(
+        self, point: Point | None = None, *, trace: bool = False, calls: bool = False
+    ) -> bool:
+        """Start a master; True when it is ready, False when it has ended before.
+
+        With ``calls`` calls to nodes about disks and instances are points too.
+        """
         assert self.died.is_set()
         self.died.clear()
         self.killed_at = ""
         self.labels = []
-        order = {"point": [point.label, point.number, point.way] if point else None, "trace": trace}
+        order = {
+            "point": [point.label, point.number, point.way] if point else None,
+            "trace": trace,
+            "calls": calls,
+        }
         assert self._parent.stdin is not None
         self._parent.stdin.write(f"{json.dumps(order)}\n")
         self._parent.stdin.flush()

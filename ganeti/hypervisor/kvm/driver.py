@@ -141,6 +141,9 @@ class KvmHypervisor(Hypervisor):
     def check_hotplug(self, instance: NodeInstance) -> None:
         self._hotplug.check(instance.name)
 
+    def plugged_disks(self, name: str) -> list[str] | None:
+        return self._hotplug.plugged(name)
+
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._hotplug.plug_disk(instance.name, _drive(disk))
 

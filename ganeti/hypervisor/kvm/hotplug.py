@@ -84,6 +84,13 @@ class Hotplug:
         """Refuse when the guest does not run or its machine has no places."""
         self._check(self._running(name))
 
+    def plugged(self, name: str) -> list[str] | None:
+        """Uuids of the guest's disks, as far as that is on record; None when it does not run."""
+        found = self._store.find(name)
+        if found is None or not self._store.runs(found) or found.runtime.move != "none":
+            return None
+        return [drive.uuid for drive in found.runtime.drives]
+
     @contextlib.contextmanager
     def _change(self, name: str) -> Iterator[_Change]:
         runtime = self._running(name)

@@ -13,7 +13,7 @@ from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks, locks
-from ganeti.ops.cluster import verify_files, verify_mirrors, verify_storage
+from ganeti.ops.cluster import verify_files, verify_guests, verify_mirrors, verify_storage
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
@@ -67,6 +67,9 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         for instance in sorted(instances, key=lambda item: item.name):
             if not instance.forthcoming:
                 self._instance(config, report, instance, running)
+        verify_guests.disks(
+            report, config, ctx.config, online, found, locks.taken(ctx, LockLevel.INSTANCE)
+        )
         self._unfinished(config, report, online)
         self._orphans(config, report, running)
         report.section("Verifying disks")
@@ -85,6 +88,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             "time": None,
             "hypervisor": hypervisors,
             "instancelist": hypervisors,
+            "guest-disks": hypervisors,
             "node-net-test": [
                 [[n.name, n.primary_ip, n.secondary_ip] for n in nodes],
                 [n.name for n in nodes],

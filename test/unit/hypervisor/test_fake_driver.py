@@ -65,6 +65,7 @@ METHODS: dict[str, Call] = {
     "console": lambda d: d.console(instance(), "node1", {}),
     "balloon": lambda d: d.balloon(instance(), 64),
     "check_hotplug": lambda d: d.check_hotplug(instance()),
+    "plugged_disks": lambda d: d.plugged_disks("web1"),
     "plug_disk": lambda d: d.plug_disk(instance(), AttachedDisk(DISK, "/d")),
     "unplug_disk": lambda d: d.unplug_disk(instance(), DISK),
     "plug_nic": lambda d: d.plug_nic(instance(), 0, NIC),
