@@ -236,6 +236,7 @@ def test_changes_of_devices_are_noted_until_the_end(driver: FakeHypervisor) -> N
     driver.plug_disk(instance(), AttachedDisk(DISK, "/d"))
     driver.unplug_nic(instance(), NIC)
     assert driver.changes("web1") == ["plug_disk d-1", "unplug_nic n-1"]
+    assert driver.plugged_disks("web1") == ["d-1"]
     script(driver, plug_nic={"web1": {"fail": "no slot"}}, change_nic={"*": {"lie": True}})
     with pytest.raises(errors.HotplugError, match="no slot"):
         driver.plug_nic(instance(), 1, NIC)
@@ -244,6 +245,7 @@ def test_changes_of_devices_are_noted_until_the_end(driver: FakeHypervisor) -> N
     driver.stop("web1")
     driver.cleanup("web1")
     assert driver.changes("web1") == []
+    assert driver.plugged_disks("web1") is None
 
 
 def test_memory_of_a_running_guest(driver: FakeHypervisor) -> None:
