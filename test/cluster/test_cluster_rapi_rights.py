@@ -61,7 +61,9 @@ def rapi(cluster: Cluster) -> RapiDaemon:
 
 
 def concrete(path: str) -> str:
-    return re.sub(r"\{(disk|job_id)\}", "999999", re.sub(r"\{(?!disk|job_id)\w+\}", "nosuch", path))
+    """A path with values that fit and that nothing has."""
+    numbers = re.sub(r"\{(disk|job_id)\}", "999999", path)
+    return re.sub(r"\{\w+\}", "nosuch", numbers)
 
 
 @pytest.mark.parametrize("who", MAY)
