@@ -102,6 +102,8 @@ class Migration:
                 self._source, NodeCalls.instance_get_migration_status, here
             )
             if found.status is MigrationState.COMPLETED:
+                if found.total_time is not None:
+                    self._ctx.log(summary(found))
                 return
             if found.status is not MigrationState.ACTIVE:
                 why = f": {found.error}" if found.error else ""
@@ -210,6 +212,13 @@ def line(found: MigrationStatus) -> str:
     percent = 100 - 100 * min(left, found.total_ram) / found.total_ram
     eta = "" if found.eta is None else f", about {found.eta:.0f} s left"
     return f"* memory transfer progress: {percent:.2f} %{eta}"
+
+
+def summary(found: MigrationStatus) -> str:
+    """What the transfer took; the guest goes on at the target when that has recorded it."""
+    sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
+    still = "" if found.downtime is None else f", standing still for {found.downtime} ms of that"
+    return f"* memory transferred: {sent} MiB in {seconds:.1f} s{still}"
 
 
 def is_live(mode: str | None, live: bool | None, default: str) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.model.names import MigrationState
-from ganeti.ops.instance.migration import STALLED_AFTER, Progress
+from ganeti.ops.instance.migration import STALLED_AFTER, Progress, summary
 from ganeti.rpc.objects import MigrationStatus
 
 
@@ -34,3 +34,12 @@ def test_a_hypervisor_without_figures_is_not_silent() -> None:
     progress = Progress(0.0)
     told = [progress.next(status(None), 100.0 * number) for number in range(1, 20)]
     assert set(told) == {"* memory transfer is going on"}
+
+
+def test_the_end_tells_what_it_took() -> None:
+    found = MigrationStatus(
+        status=MigrationState.COMPLETED, transferred_ram=132 << 20, total_time=5120, downtime=317
+    )
+    assert summary(found) == (
+        "* memory transferred: 132 MiB in 5.1 s, standing still for 317 ms of that"
+    )
