@@ -68,8 +68,8 @@ def begin_to_move(cluster: Cluster) -> str:
     """Begin a migration that does not end by itself; gives the number of its job."""
     ran = cluster.ok("instance migrate -f --submit", VM)
     job = (ran.out + ran.err).split()[-1]
-    begun = "migrating instance to"
-    wait_for("a migration", lambda: begun in cluster.gnt("job info", job).out, 90.0)
+    begun = "memory transfer progress"
+    wait_for("a migration", lambda: begun in cluster.gnt("job info", job).out, 150.0)
     return job
 
 
