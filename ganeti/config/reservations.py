@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config import drbd
@@ -17,12 +18,31 @@ from ganeti.model.network import Network
 from ganeti.model.params import VALUE_POOL
 
 
+@dataclass(frozen=True)
+class MemoryClaim:
+    """Memory of a node that a job is about to use, or to record as reserved."""
+
+    job_id: int
+    #: uuid
+    node: str
+    #: uuid, or anything else that is the uuid of no instance
+    instance: str
+    mebibytes: int
+    reserves: bool
+
+    def told_by(self, config: Config) -> bool:
+        """Whether who reads the configuration counts it already."""
+        found = config.instances.get(self.instance)
+        return found is not None and (self.reserves or bool(found.forthcoming))
+
+
 class Reservations:
     """Thread-safe; kinds are independent of each other."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._taken: dict[tuple[str, str], int] = {}
+        self._memory: list[MemoryClaim] = []
 
     def reserve(self, kind: str, value: str, job_id: int) -> None:
         """Promise a value to a job.
@@ -43,6 +63,24 @@ class Reservations:
         with self._mutex:
             for key in [key for key, owner in self._taken.items() if owner == job_id]:
                 del self._taken[key]
+            self._memory = [claim for claim in self._memory if claim.job_id != job_id]
+
+    def claim_memory(self, claims: Iterable[MemoryClaim]) -> list[MemoryClaim]:
+        """Note what one job takes of a node; gives what others have noted there.
+
+        A guest that starts and a reservation of the same memory do not exclude each other by
+        locks, as making disks may take hours. So both note first what they take, then ask the node
+        what is free: of two at least the later one sees the other.
+        """
+        with self._mutex:
+            mine = list(claims)
+            self._memory += mine
+            jobs, nodes = {each.job_id for each in mine}, {each.node for each in mine}
+            return [
+                each
+                for each in self._memory
+                if each.job_id not in jobs and each.node in nodes
+            ]
 
     def mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:
         """Reserve a MAC address: a given one, or a new one for ``auto`` and ``generate``.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.config.reservations import MemoryClaim
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.node import Node
@@ -182,12 +183,16 @@ def resources(
     memory: tuple[str, int] | None = None,
     space: Mapping[tuple[str, str], int] | None = None,
     without: Collection[str] | None = (),
+    claims: Mapping[str, int] | None = None,
+    reserves: bool = False,
 ) -> None:
     """Refuse when a node has too little of something; one call for everything.
 
     ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit. What
     forthcoming instances hold is not free, but for those in ``without`` (uuids); with None
-    nothing is held back: the question is for something that is reserved itself.
+    nothing is held back: the question is for something that is reserved itself. ``claims`` has
+    the shares of instances (uuids) in the memory, if they are known; with ``reserves`` it is going
+    to be reserved, not used at once.
 
     Raises:
         OpPrereqError: not enough, or the node does not say.
@@ -198,7 +203,9 @@ def resources(
         (kind, name, [exclusive] if kind == "lvm-vg" else []) for kind, name in wanted
     ]
     hypervisors = []
+    others: list[MemoryClaim] = []
     if memory:
+        others = _claim(ctx, node, claims or {f"job {ctx.job.job_id}": memory[1]}, reserves)
         hypervisors.append((memory[0], ctx.config.cluster.hvparams.get(memory[0], {})))
     _boot, rooms, info = ctx.rpc.one(node, NodeCalls.node_info, units, hypervisors)
     config, nothing = ctx.config, held.Held()
@@ -207,8 +214,30 @@ def resources(
         _enough(node, f"space in {unit[1]}", needed, room.get("storage_free"), what, kept)
     if memory:
         free = info[0].get("memory_free") if info else None
-        kept = nothing if without is None else held.memory(config, node.uuid, without)
+        kept = nothing
+        if without is not None:
+            kept = held.memory(config, node.uuid, without)
+            more = [item for item in others if not item.told_by(config)]
+            kept = held.Held(
+                kept.amount + sum(item.mebibytes for item in more),
+                (*kept.by, *(f"job {item.job_id}" for item in more)),
+            )
         _enough(node, "memory", memory[1], free, what, kept)
+
+
+def _claim(
+    ctx: Context, node: Node, claims: Mapping[str, int], reserves: bool
+) -> list[MemoryClaim]:
+    """Note what this job takes; gives what of others matters to it.
+
+    A reservation yields to all, a guest that starts only to reservations: guests that start at
+    once are told apart by their hypervisor.
+    """
+    job_id = ctx.job.job_id
+    found = ctx.reservations.claim_memory(
+        MemoryClaim(job_id, node.uuid, uuid, amount, reserves) for uuid, amount in claims.items()
+    )
+    return found if reserves else [item for item in found if item.reserves]
 
 
 def _enough(

@@ -154,7 +154,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             space.check(ctx, self.disks, node.uuid, what, without=self.without)
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
-            checks.resources(ctx, node, what, memory=memory, without=self.without)
+            claims = {self.instance.uuid: memory[1]}
+            checks.resources(
+                ctx, node, what, memory=memory, without=self.without, claims=claims
+            )
 
     @property
     def starts(self) -> bool:

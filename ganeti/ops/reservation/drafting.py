@@ -256,7 +256,13 @@ def check_room(
             for disk in item.disks
             if uuid in disk.nodes or (not disk.nodes and item in here)
         ]
-        memory = sum(int(config.beparams(item.instance)["maxmem"]) for item in here)
+        # what is on record under its uuid counts as it is there, not as it will be
+        end = " anew" if without else ""
+        claims = {
+            f"{item.instance.uuid}{end}": int(config.beparams(item.instance)["maxmem"])
+            for item in here
+        }
+        memory = sum(claims.values())
         what = here[0].instance.handle if len(drafts) == 1 and here else f"{len(drafts)} instances"
         checks.resources(
             ctx,
@@ -265,6 +271,8 @@ def check_room(
             memory=(hypervisor_of(ctx, here[0].instance), memory) if here else None,
             space=needs(lie),
             without=without,
+            claims=claims,
+            reserves=True,
         )
 
 

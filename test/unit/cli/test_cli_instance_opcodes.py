@@ -24,9 +24,12 @@ def said(op: dict[str, Any]) -> dict[str, Any]:
             usual[field.name] = field.default_factory()
         elif field.default is not msgspec.NODEFAULT:
             usual[field.name] = field.default
-    return {
+    found = {
         key: value for key, value in op.items() if key not in usual or usual[key] != value
     }
+    if op["OP_ID"] == "OP_RESERVATION_ADD":
+        found["instances"] = [said({**item, "reason": [], "debug_level": None}) for item in op["instances"]]
+    return found
 
 
 def create(name: str = "web1.example.com", **fields: Any) -> dict[str, Any]:
@@ -39,6 +42,12 @@ def create(name: str = "web1.example.com", **fields: Any) -> dict[str, Any]:
         "no_install": False,
         **fields,
     }
+
+
+def reserved(name: str, **fields: Any) -> dict[str, Any]:
+    shape = create(name)
+    del shape["no_install"]
+    return {**shape, "forthcoming": True, **fields}
 
 
 def about(op_id: str, **fields: Any) -> dict[str, Any]:
@@ -123,6 +132,35 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         " web1.example.com",
         create(disk_template="diskless", commit=True, helper_startup_timeout=5,
                helper_shutdown_timeout=6, nics=[]),
+    ),
+    (
+        "add --commit web1.example.com",
+        create(commit=True, nics=[]),
+    ),
+    (
+        "add --forthcoming",
+        create("", forthcoming=True),
+    ),
+    (
+        "reserve -t diskless --no-nics -o noop -I hail --owner alice web1 web2",
+        {
+            "OP_ID": "OP_RESERVATION_ADD", "iallocator": "hail", "owner": "alice",
+            "instances": [
+                reserved("web1", disk_template="diskless", nics=[], os_type="noop"),
+                reserved("web2", disk_template="diskless", nics=[], os_type="noop"),
+            ],
+        },
+    ),
+    (
+        "add --forthcoming --expires 2040-01-01T00:00:00+00:00 -n node1 --no-install",
+        {
+            "OP_ID": "OP_RESERVATION_ADD", "expires": 2208988800.0,
+            "instances": [reserved("", pnode="node1", no_install=True)],
+        },
+    ),
+    (
+        "modify-reservation --owner bob --never-expires --note x web1",
+        about("OP_RESERVATION_SET_PARAMS", owner="bob", never_expires=True, note="x"),
     ),
     # remove, rename
     (
