@@ -278,3 +278,31 @@ def test_permissions(api):
                 assert answer.headers["www-authenticate"] == 'Basic realm="Ganeti Remote API"'
             if status >= 400:
                 assert answer.error
+
+
+def test_a_disk_on_its_way_through_two_instances(api):
+    two = {**CREATE, "name": "web8", "pnode": "node2.example.com", "start": False}
+    api.done("POST /2/instances", two)
+    disk = {"size": "8M", "name": "data"}
+    new = {"disk_template": "file", "disk": disk, "nodes": ["node2.example.com"], "tags": ["t"]}
+    [uuid] = api.done("POST /2/disks", new)["opresult"]
+    assert {"uuid": uuid, "uri": f"/2/disks/{uuid}"} in api.get("/2/disks")
+    assert [item["name"] for item in api.get("/2/disks?bulk=1")].count("data") == 1
+    found = api.get("/2/disks/data")
+    assert (found["instance"], found["size"], found["tags"]) == (None, 8, ["t"])
+    assert found["nodes"] == ["node2.example.com"]
+    api.done("PUT /2/disks/data/attach", {"instance_name": "web8", "index": 0})
+    assert api.get("/2/disks/data")["instance"] == "web8"
+    assert api.get("/2/instances/web8")["disk.uuids"][0] == uuid
+    api.done("POST /2/disks/data/grow", {"amount": 8})
+    api.done("PUT /2/disks/data/detach", {})
+    api.done("PUT /2/disks/data/modify", {"mode": "ro"})
+    api.done("PUT /2/disks/data/rename", {"new_name": "spare"})
+    api.done("PUT /2/disks/spare/tags?tag=b")
+    found = api.get("/2/disks/spare")
+    assert (found["size"], found["mode"], found["tags"]) == (16, "ro", ["b", "t"])
+    api.done("DELETE /2/disks/spare/tags?tag=t")
+    assert api.get(f"/2/disks/{uuid}/tags") == ["b"]
+    api.done("DELETE /2/disks/spare")
+    assert api.ask("GET /2/disks/spare").status == 404
+    api.done("DELETE /2/instances/web8")

@@ -16,6 +16,7 @@ import os
 import random
 import re
 import shlex
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -122,7 +123,7 @@ class Steps:
     def points(self, change: Change) -> list[Point]:
         """The steps of an operation, in the order in which they come."""
         self.prepare()
-        self.master.end(15)
+        self.master.end(signal.SIGTERM)
         self.begin(trace=True)
         before = len(self.master.labels)
         self.run(change)
@@ -137,14 +138,11 @@ class Steps:
     def kill_at(self, point: Point, change: Change) -> bool:
         """Let the master die at a step, and repair what verification names."""
         checksums = self.prepare()
-        self.master.end(15)
+        self.master.end(signal.SIGTERM)
         self.begin(point)
         self.run(change)
-        killed = self.master.died.is_set()
-        if not killed:
-            self.master.end(9)
-        else:
-            self.master.wait()
+        self.master.end(signal.SIGKILL)
+        killed = self.master.killed_at == str(point)
         self.begin()
         self.repair(point)
         assert {name: self.checksum(name) for name in checksums} == checksums, point
