@@ -28,7 +28,8 @@ def said(op: dict[str, Any]) -> dict[str, Any]:
         key: value for key, value in op.items() if key not in usual or usual[key] != value
     }
     if op["OP_ID"] == "OP_RESERVATION_ADD":
-        found["instances"] = [said({**item, "reason": [], "debug_level": None}) for item in op["instances"]]
+        own = {"reason": [], "debug_level": None}
+        found["instances"] = [said({**item, **own}) for item in op["instances"]]
     return found
 
 

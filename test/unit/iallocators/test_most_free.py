@@ -60,6 +60,26 @@ def test_unusable_nodes_are_named_with_the_reason() -> None:
         assert text in found["info"]
 
 
+def test_processors_are_limited_by_the_policy_for_new_instances() -> None:
+    nodes = {"a": node(900, total_cpus=1)}
+    groups = {
+        "g": {"name": "default", "alloc_policy": "preferred", "ipolicy": {"vcpu-ratio": 2.0}}
+    }
+    taken = {"web1": {**item(100, "a", template="plain"), "vcpus": 1}}
+    question = new(50, "plain", 1)
+    outcomes = []
+    for vcpus in (1, 2):
+        request = {**question, "vcpus": vcpus}
+        data = {
+            "nodes": dict(nodes), "nodegroups": groups, "instances": dict(taken),
+            "request": request,
+        }  # fmt: skip
+        outcomes.append(answer(data))
+    fits, refused = outcomes
+    assert fits["result"] == ["a"]
+    assert "a: cpu: needs 2, free 1 within the vcpu-ratio of the policy" in refused["info"]
+
+
 def test_n_plus_one() -> None:
     """b holds two mirrored instances whose secondary is c: c must be able to take both."""
     nodes = {"b": node(600), "c": node(450)}
