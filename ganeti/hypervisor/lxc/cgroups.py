@@ -7,6 +7,7 @@ version 2; a node may have some of both.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -155,6 +156,19 @@ def _pairs(text: str) -> Iterator[tuple[str, int]]:
     for line in text.splitlines():
         key, _, value = line.partition(" ")
         yield key, int(value)
+
+
+def remove_empty(known: Layout, name: str) -> None:
+    """Remove groups of a container whose monitor was killed and so could not; no error.
+
+    The kernel keeps those in which a process is.
+    """
+    hierarchies = [*known.old.values(), *([known.unified] if known.unified else [])]
+    for point in {mount.point for mount in hierarchies}:
+        for kind in ("payload", "monitor"):
+            for group, _, _ in os.walk(f"{point}/lxc.{kind}.{name}", topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(group)
 
 
 def has_file(known: Layout, controller: str, name: str) -> bool:

@@ -207,6 +207,8 @@ class LxcHypervisor(Hypervisor):
         started = self._state(name)
         for device, path in (started.loops if started is not None else {}).items():
             loops.detach(device, path)
+        if started is not None:
+            cgroups.remove_empty(cgroups.find(mounts.read()), name)
         for entry in ("config", "instance.json"):
             files.remove(home / entry)
         try:

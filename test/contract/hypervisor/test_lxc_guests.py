@@ -392,6 +392,9 @@ def test_monitor_that_is_killed_leaves_no_second_copy(lxc: Any) -> None:
     lxc.driver.start(instance, disks)
     assert not process.is_alive(first)
     assert lxc.driver.list_names() == [NAME]
+    lxc.driver.stop(NAME, force=True)
+    lxc.driver.cleanup(NAME)
+    assert list(Path("/sys/fs/cgroup").glob(f"**/lxc.payload.{NAME}")) == []
 
 
 def test_container_of_somebody_else_is_left_out(lxc: Any) -> None:
