@@ -215,6 +215,11 @@ class FakeHypervisor(Hypervisor):
     def change_media(self, instance: NodeInstance) -> None:
         self._device("change_media", instance.name, "-")
 
+    def set_vcpus(self, instance: NodeInstance) -> None:
+        vcpus = int(instance.beparams["vcpus"])
+        self._device("set_vcpus", instance.name, str(vcpus))
+        self._write(instance.name, self._running(instance.name).memory, vcpus)
+
     def changes(self, name: str) -> list[str]:
         """What was done to devices of a running guest, as ``plug_disk <uuid>``."""
         try:

@@ -62,6 +62,7 @@ Method = Literal[
     "change_nic",
     "resize_disk",
     "change_media",
+    "set_vcpus",
     "check_migratable",
     "migration_info",
     "accept",

@@ -182,6 +182,18 @@ class Hotpluggable(Protocol):
 
 
 @runtime_checkable
+class ProcessorChanging(Protocol):
+    """Gives running guests more or fewer processors."""
+
+    def set_vcpus(self, instance: NodeInstance) -> None:
+        """Let the guest have as many processors as the instance's backend parameters say.
+
+        The guest must agree to lose some; waits some seconds for each. HotplugError when it has
+        not got that many afterwards; :meth:`Hypervisor.info` tells how many it has.
+        """
+
+
+@runtime_checkable
 class Migratable(Protocol):
     """Moves a running guest between two nodes that both reach its disks.
 

@@ -398,6 +398,9 @@ class Node(NodeCalls):
     def instance_change_media(self, instance: NodeInstance) -> None:
         self._hotplug.change_media(instance)
 
+    def instance_set_vcpus(self, instance: NodeInstance) -> None:
+        self._hotplug.set_vcpus(instance)
+
     def instance_migratable(self, instance: NodeInstance) -> None:
         self._migration.check(instance)
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from ganeti import errors
-from ganeti.hypervisor.interface import AttachedDisk, Hotpluggable
+from ganeti.hypervisor.interface import AttachedDisk, Hotpluggable, ProcessorChanging
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
@@ -87,6 +87,17 @@ class Hotplug:
         driver = self._driver(instance)
         with self._context.instance(instance.name, "change of images"):
             driver.change_media(instance)
+
+    def set_vcpus(self, instance: NodeInstance) -> None:
+        """Give the guest as many processors as the parameters say."""
+        driver = self._context.hypervisor(instance.hypervisor)
+        if not isinstance(driver, ProcessorChanging):
+            raise errors.HotplugError(
+                f"the hypervisor {instance.hypervisor} cannot change the processors of a running"
+                " instance"
+            )
+        with self._context.instance(instance.name, "change of processors"):
+            driver.set_vcpus(instance)
 
     def _driver(self, instance: NodeInstance) -> Hotpluggable:
         driver = self._context.hypervisor(instance.hypervisor)

@@ -359,6 +359,11 @@ class NodeCalls(DiskCalls):
     def instance_change_media(self, instance: NodeInstance) -> None:
         """Put the CD images of its parameters into the drives of a running instance."""
 
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def instance_set_vcpus(self, instance: NodeInstance) -> None:
+        """Give a running instance as many processors as its parameters say."""
+
     # instances that move; see the protocol Migratable for the order ---------------------------
 
     @abstractmethod

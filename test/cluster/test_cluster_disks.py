@@ -249,6 +249,19 @@ class TestRunning:
         ran = cluster.ok("instance grow-disk", NAME, "0", "4m")
         assert "WARNING" not in ran.out
 
+    def test_processors_now(self, cluster: Cluster) -> None:
+        vcpus = "instance list -o be/vcpus,oper_vcpus"
+        ran = cluster.ok("instance modify -B vcpus=3", NAME)
+        assert "WARNING" not in ran.out
+        assert cluster.cells(vcpus, NAME) == [["3", "3"]]
+        ran = cluster.ok("instance modify --no-hotplug -B vcpus=4", NAME)
+        assert "has 4 processors after its next start: --no-hotplug was given" in ran.out
+        assert cluster.cells(vcpus, NAME) == [["4", "3"]]
+        script(cluster, {"set_vcpus": {"*": {"fail": "the guest keeps them"}}})
+        ran = cluster.ok("instance modify -B vcpus=1", NAME)
+        assert "the guest keeps them" in ran.out
+        script(cluster, {})
+
     def test_memory_now(self, cluster: Cluster) -> None:
         cluster.ok("instance modify -B minmem=128m,maxmem=512m", NAME)
         ran = cluster.gnt("instance modify -m 600m", NAME)

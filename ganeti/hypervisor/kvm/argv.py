@@ -9,7 +9,7 @@ import msgspec
 
 from ganeti.hypervisor.kvm import devices, display
 from ganeti.hypervisor.kvm.accel import Accelerator
-from ganeti.hypervisor.kvm.devices import Drive, Nic, escape
+from ganeti.hypervisor.kvm.devices import Drive, Nic, Processor, escape
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.places import Places
 
@@ -65,6 +65,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     #: MiB
     memory: int
     vcpus: int
+    #: those of them that were added since its first start
+    processors: tuple[Processor, ...] = ()
     params: KvmParams
     drives: tuple[Drive, ...] = ()
     nics: tuple[Nic, ...] = ()
@@ -82,9 +84,13 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     machine: str = ""
 
 
-def replaced(guest: Guest, *, user: str, machine: str, incoming: bool) -> Guest:
+def replaced(
+    guest: Guest, *, user: str, machine: str, incoming: bool, processors: tuple[Processor, ...] = ()
+) -> Guest:
     """The guest with what is known only at the start."""
-    return msgspec.structs.replace(guest, user=user, machine=machine, incoming=incoming)
+    return msgspec.structs.replace(
+        guest, user=user, machine=machine, incoming=incoming, processors=processors
+    )
 
 
 def machine(params: KvmParams, node: Node) -> str:
@@ -201,13 +207,20 @@ def _processors(guest: Guest) -> Iterator[str]:
         ("cores", params.cpu_cores),
         ("threads", params.cpu_threads),
     )
-    yield from (
-        "-smp",
-        ",".join([str(guest.vcpus), *(f"{name}={count}" for name, count in topology if count)]),
-    )
+    # Room for more is a part of the machine, and the number that it is started with has a say in
+    # its devices (queues of disks): what came later is added here too, as it was at the source.
+    first = guest.vcpus - len(guest.processors)
+    words = [str(first)]
+    if params.max_vcpus > first:
+        words.append(f"maxcpus={params.max_vcpus}")
+    words += [f"{name}={count}" for name, count in topology if count]
+    yield from ("-smp", ",".join(words))
     if params.cpu_type:
         # Not escaped: flags follow the model after commas.
         yield from ("-cpu", params.cpu_type)
+    for processor in guest.processors:
+        device = {key: str(value) for key, value in processor.items()}
+        yield from ("-device", devices.options(device))
 
 
 def _firmware(params: KvmParams, files: Files) -> Iterator[str]:

@@ -43,6 +43,8 @@ USER_NETWORK = "qemu-user"
 
 #: Properties of a device as texts, ``driver`` among them.
 Device = dict[str, str]
+#: A virtual processor with its place, as ``device_add`` takes it.
+Processor = dict[str, str | int]
 
 
 def is_private(nic: NodeNic) -> bool:

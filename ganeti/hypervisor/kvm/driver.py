@@ -165,6 +165,9 @@ class KvmHypervisor(Hypervisor):
     def change_media(self, instance: NodeInstance) -> None:
         self._hotplug.change_media(instance.name, load(instance.hvparams))
 
+    def set_vcpus(self, instance: NodeInstance) -> None:
+        self._hotplug.set_vcpus(instance)
+
     # moves
 
     def check_migratable(self, instance: NodeInstance) -> None:

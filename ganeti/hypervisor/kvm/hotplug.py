@@ -10,7 +10,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import retry
-from ganeti.hypervisor.kvm import argv, devices, network
+from ganeti.hypervisor.kvm import argv, devices, network, pinning, processors, setup
 from ganeti.hypervisor.kvm.devices import Device, Drive
-from ganeti.hypervisor.kvm.params import KvmParams
+from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.places import Places
 from ganeti.hypervisor.kvm.rules import is_url
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
@@ -334,19 +334,65 @@ class Hotplug:
                 hvparams = {**instance.hvparams, key: after}
                 change.save(instance=msgspec.structs.replace(instance, hvparams=hvparams))
 
+    # processors
+
+    def set_vcpus(self, instance: NodeInstance) -> None:
+        """Give the guest as many processors as the instance has now, pinned by its ``cpu_mask``."""
+        wanted = int(instance.beparams["vcpus"])
+        mask = load(instance.hvparams).cpu_mask
+        with self._change(instance.name) as change:
+            masks = pinning.plan(mask, wanted)
+            slots = processors.slots(change.qmp)
+            new = processors.to_add(slots, wanted, instance.name)
+            surplus = processors.to_remove(
+                slots, wanted, instance.name, change.runtime.accelerator
+            )
+            try:
+                for slot in new:
+                    change.qmp.command("device_add", slot.device())
+                for slot in surplus:
+                    self._remove(change, slot.path, "path", slot.is_present, f"processor {slot}")
+            finally:
+                self._note_processors(change, mask)
+            setup.pin(self._store.pid(instance.name), masks)
+            setup.pin_each(change.qmp, masks)
+
+    @staticmethod
+    def _note_processors(change: _Change, mask: str) -> None:
+        """Remember what the guest has now; another node has to make the same machine."""
+        slots = processors.slots(change.qmp)
+        old = change.runtime.instance
+        count = sum(1 for slot in slots if slot.path)
+        hvparams = {**old.hvparams, "max_vcpus": len(slots)}
+        masks = mask.split(":")
+        if len(masks) == 1 or len(masks) >= count:
+            hvparams["cpu_mask"] = ":".join(masks[:count])
+        instance = msgspec.structs.replace(
+            old, beparams={**old.beparams, "vcpus": count}, hvparams=hvparams
+        )
+        added = tuple(slot.device() for slot in slots if slot.was_added)
+        change.save(instance=instance, processors=added)
+
     # the guest's consent
 
     def _remove_device(self, change: _Change, device: str, what: str) -> None:
         """Ask the guest to give up a device and wait until it has."""
+        self._remove(change, device, "device", lambda _qmp: change.has(device), what)
+
+    @staticmethod
+    def _remove(
+        change: _Change, device: str, key: str, has: Callable[[Qmp], bool], what: str
+    ) -> None:
+        """As :meth:`_remove_device`; events name it under ``key``, ``has`` tells if it is there."""
         name = change.runtime.instance.name
         with change.qmp.events(*_DELETED) as events:
-            if not change.has(device):
+            if not has(change.qmp):
                 return
             try:
                 change.qmp.command("device_del", {"id": device})
             except errors.HypervisorError as err:
                 # Somebody asked before; the guest may just have agreed.
-                if not change.has(device):
+                if not has(change.qmp):
                     return
                 if "already in the process of unplug" not in str(err):
                     raise
@@ -355,12 +401,14 @@ class Hotplug:
                 event = events.next(left)
                 if event is None:
                     break
-                if (event.get("data") or {}).get("device") != device:
+                named = str((event.get("data") or {}).get(key))
+                if named != device and not named.startswith(f"{device}/"):
                     continue
-                if event["event"] == "DEVICE_DELETED":
+                if event["event"] != "DEVICE_DELETED":
+                    break
+                if named == device or not has(change.qmp):
                     return
-                break
-        if change.has(device):
+        if has(change.qmp):
             raise errors.HotplugError(
                 f"instance {name} did not give up {what} within {_UNPLUG_TIMEOUT:g} s, so it still"
                 " has it; see whether its system runs and is not using it, and try again"

@@ -77,6 +77,7 @@ class Migration:
             places=runtime.places,
             drives=tuple(drive.uuid for drive in runtime.drives),
             memory=runtime.memory,
+            processors=runtime.processors,
             running=running,
             key=self._own_key(runtime),
         )
@@ -227,7 +228,9 @@ class Migration:
         params = load(instance.hvparams)
         migration_plan.host_port(address, 1)
         self._discard(name)
-        arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory)
+        arrival = Arrival(
+            trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors
+        )
         self._starter.start(
             trip.instance, migration_plan.ordered(disks, trip), arrival=arrival
         )

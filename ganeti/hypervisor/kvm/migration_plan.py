@@ -11,6 +11,7 @@ import msgspec
 from ganeti import errors
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm.accel import Accelerator
+from ganeti.hypervisor.kvm.devices import Processor
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.model.names import MigrationState
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
@@ -56,6 +57,8 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     drives: tuple[str, ...]
     #: MiB
     memory: int
+    #: that were added since it was started
+    processors: tuple[Processor, ...] = ()
     #: False: it was paused, and stays so
     running: bool
     #: hexadecimal digits

@@ -132,6 +132,13 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     machine_version: Annotated[
         str, Meta(description="Machine type, empty: QEMU's default in its current version")
     ] = ""
+    max_vcpus: Annotated[
+        _Count,
+        Meta(
+            description="Processors that the running guest can be given, 0: no more than it was"
+            " started with"
+        ),
+    ] = 0
     mem_path: Annotated[str, Meta(description="Directory on hugetlbfs for guest memory")] = ""
     migration_bandwidth: Annotated[_Count, Meta(description="MiB a second for migration")] = 32
     migration_caps: Annotated[

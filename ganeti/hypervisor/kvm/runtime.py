@@ -34,7 +34,7 @@ from ganeti.base import files, jsonio
 from ganeti.hypervisor import host
 from ganeti.hypervisor.kvm import journal
 from ganeti.hypervisor.kvm.accel import Accelerator
-from ganeti.hypervisor.kvm.devices import Drive
+from ganeti.hypervisor.kvm.devices import Drive, Processor
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.qemu_process import is_ours
 from ganeti.rpc.objects import NodeInstance
@@ -83,6 +83,8 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     #: device id -> place, see places
     places: dict[str, str] = {}
     drives: tuple[Drive, ...] = ()
+    #: those that were added since QEMU began, as it was told
+    processors: tuple[Processor, ...] = ()
     #: user that runs QEMU, empty: root
     user: str = ""
     #: whether it is between two nodes

@@ -34,6 +34,11 @@ def finish(qmp: Qmp, params: KvmParams, masks: Sequence[pinning.Mask]) -> None:
     if protocol:
         secret = inputs.password(params, protocol)
         qmp.command("set_password", {"protocol": protocol, "password": secret})
+    pin_each(qmp, masks)
+
+
+def pin_each(qmp: Qmp, masks: Sequence[pinning.Mask]) -> None:
+    """Pin each virtual processor by its thread when there is a mask for each; HypervisorError."""
     if len(masks) > 1:
         processors = sorted(qmp.command("query-cpus-fast"), key=lambda cpu: cpu["cpu-index"])
         pinning.pin_each([cpu["thread-id"] for cpu in processors], masks)

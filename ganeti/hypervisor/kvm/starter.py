@@ -28,6 +28,7 @@ from ganeti.hypervisor.kvm import (
     setup,
     uids,
 )
+from ganeti.hypervisor.kvm.devices import Processor
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.rules import problems
 from ganeti.paths import Paths
@@ -45,6 +46,8 @@ class Arrival:
     places: Mapping[str, str]
     #: MiB, as a balloon left it
     memory: int
+    #: that were added since it was started
+    processors: tuple[Processor, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,11 @@ class Starter:
         )
         machine = arrival.machine if arrival else argv.machine(params, start.node)
         guest = argv.replaced(
-            guest, user=start.user, machine=machine, incoming=arrival is not None
+            guest,
+            user=start.user,
+            machine=machine,
+            incoming=arrival is not None,
+            processors=arrival.processors if arrival else (),
         )
         masks = pinning.plan(params.cpu_mask, guest.vcpus)
         places = argv.places(params, machine, arrival.places if arrival else None)
@@ -174,6 +181,7 @@ class Starter:
                 machine=machine,
                 places=places.taken,
                 drives=guest.drives,
+                processors=guest.processors,
                 move="in" if arrival else "none",
                 user=start.user,
             )

@@ -198,6 +198,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             new_template.finish(ctx, instance, self.conversion)
         self._plug_nics(instance)
         self._change_media(instance)
+        self._change_processors(instance)
         return self._rows()
 
     def _record(self) -> None:
@@ -241,6 +242,23 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             ctx.rpc.one(self.primary, NodeCalls.instance_change_media, wire)
         except errors.GanetiError as err:
             ctx.warn(f"the running guest gets its images at its next start: {errors.text(err)}")
+
+    def _change_processors(self, instance: Instance) -> None:
+        """As many processors for the running guest as it is going to have."""
+        ctx = self.ctx
+        wanted = ctx.config.beparams(instance)["vcpus"]
+        if self.runs is None or "vcpus" not in self.op.beparams or self.runs.vcpus == wanted:
+            return
+        why = "--no-hotplug was given"
+        if self.op.hotplug:
+            try:
+                wire = annotate.instance(ctx.config, instance)
+                ctx.rpc.one(self.primary, NodeCalls.instance_set_vcpus, wire)
+            except errors.GanetiError as err:
+                why = errors.text(err)
+            else:
+                return
+        ctx.warn(f"the running guest has {wanted} processors after its next start: {why}")
 
     def _rows(self) -> list[Row]:
         found = [*self.settings.rows]

@@ -70,6 +70,27 @@ _EJECTING = (
     "66 ef",  # out dx, eax                 let them go
     "eb e6",  # jmp wait
 )
+_EJECTING_PROCESSORS = (
+    "fb",  # done: sti
+    "ba 00 af",  # mov dx, 0xaf00           hot-plug of processors: ACPI's own way from now on
+    "30 c0",  # xor al, al
+    "ee",  # out dx, al
+    "f4",  # wait: hlt                      until the next tick of the clock
+    "b1 01",  # mov cl, 1
+    "ba 00 af",  # next: mov dx, 0xaf00
+    "66 0f b6 c1",  # movzx eax, cl
+    "66 ef",  # out dx, eax                 look at one processor
+    "ba 04 af",  # mov dx, 0xaf04
+    "ec",  # in al, dx
+    "a8 04",  # test al, 4                  shall it go?
+    "74 03",  # jz skip
+    "b0 08",  # mov al, 8
+    "ee",  # out dx, al                     let it go
+    "fe c1",  # skip: inc cl
+    "80 f9 04",  # cmp cl, 4
+    "72 e5",  # jb next
+    "eb e0",  # jmp wait
+)
 _ALPHABET = (
     "fa",  # done: cli
     "0f 01 16 c0 7d",  # lgdt [0x7dc0]
@@ -120,6 +141,11 @@ def deaf(path: Path) -> Path:
 def is_deaf(path: Path) -> bool:
     """Whether a disk has a guest that ignores everything."""
     return path.read_bytes()[:512] == _sector(*_START, *_DEAF)
+
+
+def ejecting_processors(path: Path) -> Path:
+    """A disk whose guest lets processors 1 to 3 go when it is asked to."""
+    return _disk(path, _sector(*_START, *_EJECTING_PROCESSORS))
 
 
 def obedient(path: Path) -> Path:

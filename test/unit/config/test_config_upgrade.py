@@ -45,6 +45,7 @@ def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
         "dropped cluster/hvparams/xen-pvm/xen_cmd: since 3.1 xl is the only tool",
         "added cluster/hvparams/kvm/accelerator: 'auto'",
         "added cluster/hvparams/kvm/firmware: 'bios'",
+        "added cluster/hvparams/kvm/max_vcpus: 0",
         "added cluster/hvparams/xen-pvm/guest_type: 'pv'",
         "added cluster/diskparams/rbd/user-id: ''",
         "changed version: 3.0 becomes 3.2",

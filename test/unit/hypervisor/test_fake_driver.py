@@ -20,6 +20,7 @@ from ganeti.hypervisor.interface import (
     Hotpluggable,
     Hypervisor,
     Migratable,
+    ProcessorChanging,
 )
 from ganeti.model.names import DiskTemplate, MigrationState, RunState
 from ganeti.paths import Paths
@@ -73,6 +74,7 @@ METHODS: dict[str, Call] = {
     "change_nic": lambda d: d.change_nic(instance(), 0, NIC),
     "resize_disk": lambda d: d.resize_disk(instance(), AttachedDisk(DISK, "/d"), 8),
     "change_media": lambda d: d.change_media(instance()),
+    "set_vcpus": lambda d: d.set_vcpus(instance()),
     "check_migratable": lambda d: d.check_migratable(instance()),
     "migration_info": lambda d: d.migration_info(instance()),
     "accept": lambda d: d.accept(instance("web2"), [], {"memory": 1, "vcpus": 1}, "127.0.0.1"),
@@ -221,7 +223,7 @@ def test_file_of_a_guest_that_is_damaged(driver: FakeHypervisor) -> None:
 
 def test_it_has_every_ability(driver: FakeHypervisor) -> None:
     """The script can name every method that a caller may use, and no other."""
-    kinds = (Hypervisor, Ballooning, Hotpluggable, Migratable)
+    kinds = (Hypervisor, Ballooning, Hotpluggable, ProcessorChanging, Migratable)
     assert all(isinstance(driver, kind) for kind in kinds)
     promised = {name for kind in kinds for name, value in vars(kind).items() if callable(value)}
     promised -= {"__init__", "__subclasshook__", "_no_init_or_replace_init"}

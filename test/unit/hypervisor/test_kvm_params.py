@@ -51,6 +51,7 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "kvm_path": ("/opt/qemu", {}, "elsewhere: test_kvm_binary"),
     "kvm_pci_reservations": (6, {}, "addr=0x6"),
     "machine_version": ("q35", {}, "-machine pc-q35-7.2"),
+    "max_vcpus": (4, {}, "-smp 2,maxcpus=4"),
     "mem_path": ("/huge", {}, "-mem-path /huge -mem-prealloc"),
     "migration_bandwidth": (33, {}, "elsewhere: test_kvm_migration"),
     "migration_caps": ("xbzrle", {}, "elsewhere: test_kvm_migration"),
@@ -101,7 +102,7 @@ def _command(chosen: dict[str, Any]) -> str:
 
 def test_names_and_builtin_values_are_the_recorded_ones() -> None:
     builtin = msgspec.structs.asdict(params.KvmParams())
-    assert set(builtin) - set(TABLE) == {"accelerator", "firmware"}
+    assert set(builtin) - set(TABLE) == {"accelerator", "firmware", "max_vcpus"}
     assert {n: builtin[n] for n in TABLE} == {n: row["default"] for n, row in TABLE.items()}
     shared = {name for name, row in TABLE.items() if row.get("cluster_global")}
     assert shared == params.GLOBAL_PARAMS
