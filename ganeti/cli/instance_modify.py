@@ -32,8 +32,8 @@ _EXT_PARAMS = value(
 )  # fmt: skip
 _DISK = o.DISK.but(
     metavar="<change>",
-    help="add:size=10G, remove, or <index>: with add,..., remove, attach,uuid=..., detach or"
-    " key=value",
+    help="add:size=10G, attach:name=..., remove, detach, or <index>: with add,..., attach,uuid=...,"
+    " remove, detach or key=value; dev_type=... is the template of a new disk",
 )
 _NET = o.NET.but(
     metavar="<change>",

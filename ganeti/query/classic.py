@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti.errors import ErrorCode, OpPrereqError
+from ganeti.model.config import Config
 from ganeti.query.engine import Query, QueryAnswer, kind_of
 from ganeti.query.field import Kind
 from ganeti.query.live import Sources
@@ -54,8 +55,23 @@ def compiled(
     if names and what == "export":
         nodes = sources.config.nodes
         names = [nodes[name].name if name in nodes else name for name in names]
+    if names and what == "disk":
+        names = [_disk_uuid(sources.config, str(name)) for name in names]
     qfilter = name_filter(kind, names) if names else None
     return Query(kind, fields, qfilter, look_up=what == "job")
+
+
+def _disk_uuid(config: Config, name: str) -> str:
+    """Uuid of a disk by any of its names, of which a filter knows only the uuid.
+
+    Raises OpPrereqError (resource_not_unique) for a name that several disks have.
+    """
+    try:
+        return config.disk(name).uuid
+    except OpPrereqError as err:
+        if err.args[1:] == (str(ErrorCode.NOENT),):
+            return name
+        raise
 
 
 def name_filter(kind: Kind[Any], names: Sequence[Any]) -> list[Any]:

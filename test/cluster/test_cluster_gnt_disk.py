@@ -273,12 +273,14 @@ def test_verification_names_what_nobody_knows(storage_cluster: Both) -> None:
 
 
 def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
-    cluster, _nodes = storage_cluster
+    cluster, nodes = storage_cluster
     cluster.ok("disk add -t plain -s 8m -n node2 --name hot")
     written = fill(storage_cluster, "hot")
     cluster.ok("instance startup", ONE)
     links = cluster.paths("node2").instance_disks
     cluster.ok(f"disk attach hot {ONE}")
+    [volume] = nodes.volumes("node2")
+    assert nodes.tags("node2", *volume.split("/")) == [f"originstname+{ONE}"]
     assert sorted(path.name for path in links.iterdir()) == [f"{ONE}:0", f"{ONE}:1"]
     refused(cluster, "disk detach --no-hotplug hot", "cannot be taken from the running instance")
     cluster.ok("disk detach hot")

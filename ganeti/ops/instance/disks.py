@@ -151,6 +151,20 @@ def label(instance: Instance) -> str:
     return f"originstname+{instance.name}"
 
 
+def relabel(ctx: Context, instance: Instance, disks: Sequence[Disk] | None = None) -> None:
+    """Note the name of an instance beside the data of its disks; a failure is only reported."""
+    text, config = label(instance), ctx.config
+    for disk in config.disks_of(instance) if disks is None else disks:
+        for node in nodes_of(config, disk, instance.primary_node):
+            # A mirrored disk may be inactive; the names are beside its volumes.
+            for part in disk.children or (disk,):
+                try:
+                    wire = annotate.disk(config, part, node.group)
+                    ctx.rpc.one(node, NodeCalls.blockdev_setinfo, wire, text)
+                except errors.GanetiError as err:
+                    ctx.warn(f"the old name stays on {disk.iv_name}: {errors.text(err)}")
+
+
 def _remove_again(ctx: Context, part: Disk, node: Node, name: str) -> None:
     """Undo of :func:`create_part`: of a layer that stands on others these are left alone."""
     if part.children:

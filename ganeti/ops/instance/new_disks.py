@@ -221,6 +221,7 @@ def finish(
     if instance.disks_active:
         # the links of disks that have another number now
         disks.assemble(ctx, instance, ignore_secondaries=True)
+    disks.relabel(ctx, instance, changes.devices(DdmFull.ATTACH))
     for failure in disks.remove(ctx, changes.devices(DdmFull.REMOVE), instance.primary_node):
         ctx.warn(f"not removed: {failure}")
     if not plug:

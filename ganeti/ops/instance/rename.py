@@ -83,25 +83,9 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         job_id = ctx.job.job_id
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
         ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)
-        self._label()
+        instance_disks.relabel(ctx, ctx.config.instances[self.uuid])
         self._tell_os(old.name)
         return self.new_name
-
-    def _label(self) -> None:
-        """Note the new name beside the data of disks; a failure is reported, the name stays."""
-        ctx = self.ctx
-        instance = ctx.config.instances[self.uuid]
-        text = instance_disks.label(instance)
-        places = [instance.primary_node, *ctx.config.secondary_nodes(instance)]
-        for disk in ctx.config.disks_of(instance):
-            # A mirrored disk is not active now; the names are beside its volumes.
-            for part in disk.children or (disk,):
-                wire = annotate.disk(ctx.config, part, self.node.group)
-                for node in (ctx.config.nodes[uuid] for uuid in places[: len(disk.children) or 1]):
-                    try:
-                        ctx.rpc.one(node, NodeCalls.blockdev_setinfo, wire, text)
-                    except errors.GanetiError as err:
-                        ctx.warn(f"the old name stays on {disk.iv_name}: {errors.text(err)}")
 
     def _disks_at_home(self) -> list[Disk]:
         """The instance's file disks in its own directories; those attached later may be elsewhere.
