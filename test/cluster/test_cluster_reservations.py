@@ -84,6 +84,17 @@ def test_twenty_that_fit_exactly_and_all_become_instances(cluster: Cluster, api:
     assert rows == [["running", "N"]] * 20
 
 
+def test_verification_names_a_promise_that_cannot_be_kept(cluster: Cluster) -> None:
+    free(cluster, 600)
+    cluster.ok(f"instance add --forthcoming -n node2.example.com {SHAPE}", "web1.example.com")
+    assert "reserved" not in cluster.gnt("cluster verify").out
+    free(cluster, 500, "node2")
+    said = cluster.gnt("cluster verify")
+    assert said.code == 1
+    text = "512 MiB of memory are reserved for web1.example.com, but only 500 MiB are free"
+    assert text in said.out
+
+
 def test_two_commits_at_once_make_one_instance(cluster: Cluster) -> None:
     cluster.ok(f"instance add --forthcoming -n node1.example.com -o noop {SHAPE} web1.example.com")
     jobs = [

@@ -13,7 +13,13 @@ from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks, locks
-from ganeti.ops.cluster import verify_files, verify_guests, verify_mirrors, verify_storage
+from ganeti.ops.cluster import (
+    verify_files,
+    verify_guests,
+    verify_mirrors,
+    verify_reserved,
+    verify_storage,
+)
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.rpc.calls import NodeCalls
@@ -62,6 +68,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         still = [node for node in online if node.uuid not in busy]
         verify_storage.logical(report, config, ctx.config, online, found, busy)
         verify_files.orphans(report, config, ctx.config, still, found)
+        verify_reserved.memory(ctx, report, online)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
