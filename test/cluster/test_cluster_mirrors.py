@@ -345,3 +345,27 @@ class TestLost:
         cluster.ok("instance startup", NAME)
         cluster.ok("instance shutdown", NAME)
         cluster.ok("cluster verify")
+
+
+@pytest.mark.usefixtures("no_other")
+def test_a_reserved_mirror_changes_both_nodes_for_free_and_is_made_at_the_end(
+    storage_cluster: Both,
+) -> None:
+    cluster, nodes = storage_cluster
+    before = {node: dict(nodes.volumes(node)) for node in ("node1", "node2", "node3")}
+    reserved = add(cluster, OTHER, "node1:node2", "--forthcoming")
+    assert reserved.code == 0, reserved.err
+    where = "instance list --no-headers -o pnode,snodes"
+    cluster.ok("instance failover -f", OTHER)
+    assert cluster.ok(where, OTHER).out.split() == ["node2.example.com", "node1.example.com"]
+    cluster.ok("instance replace-disks -n node3.example.com", OTHER)
+    assert cluster.ok(where, OTHER).out.split() == ["node2.example.com", "node3.example.com"]
+    cluster.ok("instance failover -f --target-node node3.example.com:node1.example.com", OTHER)
+    assert cluster.ok(where, OTHER).out.split() == ["node3.example.com", "node1.example.com"]
+    # data and metadata volumes of the group are held on both nodes
+    held = cluster.cells("node list --units=m -o name,reserved.disk")
+    assert [amount for _name, amount in held] == ["144", "0", "144"]
+    assert {node: dict(nodes.volumes(node)) for node in before} == before
+    cluster.ok("instance add --commit --no-start", OTHER)
+    assert kinds(nodes, "node3") == ["data", "meta"]
+    cluster.ok("cluster verify")
