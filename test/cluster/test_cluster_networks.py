@@ -64,6 +64,20 @@ def test_the_addresses_of_an_instance_through_its_life(cluster: Cluster, net1: N
     cluster.ok("cluster verify")
 
 
+def test_the_address_of_a_reserved_instance_is_taken(cluster: Cluster, net1: None) -> None:
+    cluster.ok(f"{ADD} --forthcoming --net 0:network=net1,ip=pool web1.example.com")
+    assert shown_map(cluster) == "XXX..X.........X"
+    cluster.ok(f"{ADD} --net 0:network=net1,ip=pool web2.example.com")
+    refused = cluster.gnt(f"{ADD} --net 0:network=net1,ip=198.51.100.2 web3.example.com")
+    assert "used by instance web1.example.com" in refused.err
+    disconnected = cluster.gnt("network disconnect net1 default")
+    assert "web1.example.com" in disconnected.err
+    cluster.ok(f"{ADD} --commit web1.example.com")
+    assert addresses(cluster, "web1") == ["198.51.100.2"]
+    assert addresses(cluster, "web2") == ["198.51.100.3"]
+    cluster.ok("cluster verify")
+
+
 @pytest.mark.usefixtures("net1")
 def test_refused_cards(cluster: Cluster) -> None:
     cluster.ok("network add --network=203.0.113.0/30 net2")
@@ -226,6 +240,9 @@ def test_a_group_without_the_network_takes_no_instance_of_it(cluster: Cluster, n
         refused = cluster.gnt("instance failover -f -n node3 web1")
         assert refused.code == 1
         assert "needs network net1" in refused.err
+        refused = cluster.gnt("group assign-nodes rack1 node2")
+        assert refused.code == 1
+        assert "not connected to node group 'rack1'" in refused.err
         cluster.ok("network connect -N mode=routed,link=12 net1 rack1")
         cluster.ok("instance failover -f -n node3 web1")
         assert cluster.cells("instance list -o nic.mode/0,nic.link/0") == [["routed", "12"]]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
+from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.group import OpGroupAssignNodes
@@ -21,6 +22,16 @@ def split(config: Config, groups: Mapping[str, str]) -> list[Instance]:
         instance
         for instance in config.instances.values()
         if len({groups[uuid] for uuid in config.instance_nodes(instance) if uuid in groups}) > 1
+    ]
+
+
+def cut_off(config: Config, nodes: Iterable[str], group: NodeGroup) -> list[Instance]:
+    """Instances on nodes (uuids) with a card in a network that a node group lacks. Pure."""
+    return [
+        instance
+        for uuid in nodes
+        for instance in config.primaries[uuid]
+        if any(nic.network and nic.network not in group.networks for nic in instance.nics)
     ]
 
 
@@ -65,9 +76,27 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
             )
         if fresh:
             self.ctx.warn(f"instances are split between node groups now: {join_names(fresh)}")
+        self._check_networks()
         still = [item.name for item in parted if item.uuid in known]
         if still:
             self.ctx.warn(f"instances stay split between node groups: {join_names(still)}")
+
+    def _check_networks(self) -> None:
+        config = self.ctx.config
+        moving = [uuid for uuid in self.uuids if config.nodes[uuid].group != self.target.uuid]
+        lost = cut_off(config, moving, config.groups[self.target.uuid])
+        if not lost:
+            return
+        text = (
+            f"instances {join_names(sorted(item.name for item in lost))} use networks that are not"
+            f" connected to node group '{self.target.name}'"
+        )
+        if not self.op.force:
+            raise errors.OpPrereqError(
+                f"{text}; connect them first (gnt-network connect), or use --force",
+                errors.ErrorCode.STATE,
+            )
+        self.ctx.warn(text)
 
     def run(self) -> None:
         ctx = self.ctx
