@@ -142,6 +142,24 @@ def test_data_goes_along(storage_cluster: Both) -> None:
     cluster.ok("disk remove -f data")
 
 
+def test_what_an_os_wrote_outlives_its_instance(storage_cluster: Both) -> None:
+    cluster, _nodes = storage_cluster
+    three = "three.example.com"
+    cluster.ok(
+        "instance add -n node2 -o bootsector -t file --disk 0:size=8M --no-nics --no-start", three
+    )
+    [[uuid]] = cluster.cells("disk list -o uuid --filter", f'instance == "{three}"')
+    written = checksum(storage_cluster, uuid)
+    assert place(storage_cluster, uuid).read_bytes()[510:512] == b"\x55\xaa"
+    cluster.ok("instance modify -t plain", three)
+    cluster.ok("disk detach", uuid)
+    cluster.ok("instance remove -f", three)
+    cluster.ok("disk attach --index 0", uuid, TWO)
+    cluster.ok("disk grow", uuid, "8m")
+    assert checksum(storage_cluster, uuid) == written
+    cluster.ok(f"instance modify --disk {uuid}:remove", TWO)
+
+
 @pytest.mark.parametrize(
     ("attach", "detach"),
     [
