@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from local_cluster import Cluster
 from storage_nodes import StorageNodes
+from waiting import wait_for
 
 ONE, TWO = "one.example.com", "two.example.com"
 MIB = 1 << 20
@@ -295,6 +297,11 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     cluster.ok("disk add -t plain -s 8m -n node2 --name hot")
     written = fill(storage_cluster, "hot")
     cluster.ok("instance startup", ONE)
+    warned = cluster.ok("instance modify --disk 0:mode=ro", ONE).out
+    assert "the guest sees the new mode of disk 0 after its next start" in warned
+    assert "sees the new mode after its next start" in cluster.ok(
+        f"disk modify --mode rw {ONE}/0"
+    ).out
     links = cluster.paths("node2").instance_disks
     cluster.ok(f"disk attach hot {ONE}")
     [volume] = nodes.volumes("node2")
@@ -316,6 +323,34 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     cluster.ok("instance shutdown", ONE)
     cluster.ok("disk detach hot")
     cluster.ok("disk remove -f hot")
+
+
+def test_a_conversion_that_was_cut_off_is_named_and_repaired(storage_cluster: Both) -> None:
+    cluster, nodes = storage_cluster
+    three = "three.example.com"
+    cluster.ok(
+        "instance add -n node2 -o noop -t plain --disk 0:size=8M --no-nics --no-start", three
+    )
+    [[uuid]] = cluster.cells("disk list -o uuid --filter", f'instance == "{three}"')
+    written = fill(storage_cluster, uuid)
+    nodes.slow_sync(60.0)
+    cluster.ok("instance modify --submit -t drbd -n node3", three)
+    wait_for(lambda: nodes.mirrors("node3"), "the mirror is being made", 30)
+    cluster.kill_master()
+    assert cluster.start_master().code == 0
+    nodes.slow_sync(0)
+    told = cluster.gnt("cluster verify").out
+    assert "unallocated drbd minor 0 is in use" in told
+    for node, words in re.findall(r"node (node\d)\S*: .*: (drbdsetup .*|lvremove .*)", told):
+        for command in words.split(" && "):
+            tool, *rest = command.split()
+            nodes.run(node, tool, *(["-f"] if tool == "lvremove" else []), *rest)
+    cluster.ok("cluster verify")
+    assert cluster.cells("instance list -o disk_template", three) == [["plain"]]
+    assert checksum(storage_cluster, uuid) == written
+    cluster.ok("instance modify -t drbd -n node3", three)
+    assert checksum(storage_cluster, uuid) == written
+    cluster.ok("instance remove -f", three)
 
 
 def test_a_new_disk_that_cannot_be_made_leaves_nothing(storage_cluster: Both) -> None:

@@ -52,7 +52,10 @@ def node(report: Report, config: Config, now: Config, item: Node, answers: Answe
                 text = f"drbd minor {minor} of disk {uuid} of {owner.name} is not active"
                 report.error("ENODEDRBD", "node", item.name, text)
     for minor in sorted(set(found) - set(before) - set(after)):
-        text = f"unallocated drbd minor {minor} is in use"
+        text = (
+            f"unallocated drbd minor {minor} is in use; if nothing needs it: drbdsetup secondary"
+            f" {minor} && drbdsetup down resource{minor}"
+        )
         report.error("ENODEDRBD", "node", item.name, text)
 
 

@@ -41,6 +41,14 @@ class DiskChanges:
         found = [(step.after or step.before) for step in self.steps if step.action in actions]
         return [disk for disk in found if disk is not None]
 
+    def with_other_mode(self) -> list[int]:
+        """Places of disks whose mode changes."""
+        return [
+            step.index
+            for step in self.steps
+            if step.before and step.after and step.before.mode != step.after.mode
+        ]
+
 
 class _Planner:
     """Makes disks for the changes of one instance."""

@@ -84,6 +84,8 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             )
         self.new_primary = self._new_primary()
         self.plug = self._can_plug()
+        for index in self.disks.with_other_mode() if self.runs is not None else ():
+            ctx.warn(f"the guest sees the new mode of disk {index} after its next start")
         self._check_policy()
 
     def _check_request(self) -> None:
