@@ -211,15 +211,15 @@ class InstanceCommit(InstanceCreate):
 
         def edit(draft: Draft) -> None:
             kept = {disk.uuid for disk in disks}
-            for disk in self.disks:
-                if disk.uuid not in kept:
-                    draft.remove_disk(disk)
             for disk in disks:
                 draft.put(base.replace(disk, forthcoming=True))
             port = self.instance.network_port
             if port is not None and self.reserved.network_port is None:
                 draft.release_port(port)
             draft.put(base.replace(self.reserved, forthcoming=True, creating=None))
+            for disk in self.disks:
+                if disk.uuid not in kept:
+                    draft.remove_disk(disk)
 
         self.ctx.store.change("reservation-commit-undone", self.ctx.author, edit)
 

@@ -221,12 +221,12 @@ def record(ctx: Context, change: str, item: Drafted) -> None:
         old = draft.config.instances[item.instance.uuid]
         whole = drafting.numbered(draft, item)
         kept = {disk.uuid for disk in whole.disks}
-        for uuid in old.disks:
-            if uuid not in kept and uuid in draft.config.disks:
-                draft.remove_disk(draft.config.disks[uuid])
         for disk in whole.disks:
             if draft.config.disks.get(disk.uuid) != disk:
                 draft.put(disk)
         draft.put(whole.instance)
+        for uuid in old.disks:
+            if uuid not in kept and uuid in draft.config.disks:
+                draft.remove_disk(draft.config.disks[uuid])
 
     ctx.store.change(change, ctx.author, edit)
