@@ -117,8 +117,15 @@ class DrbdDevice(Device):
         """Write empty metadata onto the metadata volume; its data volume must be there, too.
 
         ``info`` belongs to the volumes. The device is not active afterwards, see :meth:`begin`.
+
+        Raises:
+            BlockDeviceError: the minor is in use by somebody else; volumes too small.
         """
-        self._create_metadata(self._side())
+        side = self._side()
+        state, setup, live = side.observe()
+        if state.disk is Disk.FOREIGN:
+            raise side.taken(setup, live)
+        self._create_metadata(side)
 
     @staticmethod
     def _create_metadata(side: Side) -> None:

@@ -26,11 +26,14 @@ _NOISE = ("additional info from kernel:",)
 class ToolFailure(errors.BlockDeviceError):
     """A command of DRBD was refused; ``code`` is its exit code."""
 
-    wire_name = errors.BlockDeviceError.wire_name
-
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
         self.code = code
+
+    @property
+    def wire_name(self) -> str:
+        """Who gets it from a node knows it as what it is a kind of."""
+        return errors.BlockDeviceError.__name__
 
 
 def run(argv: Sequence[str], *, timeout: float = TIMEOUT) -> str:

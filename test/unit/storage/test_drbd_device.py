@@ -246,6 +246,19 @@ def test_a_foreign_primary_on_the_minor_is_refused(made: Pair) -> None:
     assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
 
 
+def test_a_new_disk_gets_no_minor_of_another(made: Pair) -> None:
+    made.volumes("n1", prefix=OTHER)
+    with pytest.raises(errors.BlockDeviceError) as caught:
+        made.call("n1", "create", 16, disk_prefix=OTHER, disk_secret="f" * 40)
+    assert "but is in use by resource0" in errors.text(caught.value)
+    assert made.state("n1") == "Connected Primary UpToDate/UpToDate"
+
+
+def test_a_failed_tool_is_known_to_the_master() -> None:
+    sent = errors.encode(tool.ToolFailure("drbdsetup: no", 10))
+    assert sent == ["BlockDeviceError", ["drbdsetup: no"]]
+
+
 def test_a_foreign_secondary_makes_room_and_is_never_synced_with_ours(made: Pair) -> None:
     made.write("n1", b"instance one")
     made.volumes("n2", prefix=OTHER)
