@@ -265,6 +265,7 @@ class FakeHypervisor(Hypervisor):
         text = f"0\n{int(info['memory'])}\n{int(info['vcpus'])}\n"
         if not self._free(instance.name) or not _create(path, text):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
+        self._note_disks(instance.name, [item.disk.uuid for item in disks])
         return f"{address}:1"
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
@@ -298,6 +299,7 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
         if success:
             files.remove(self._moving(name, "away"))
+            files.remove(self._disks(name))
         else:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(self._moving(name, "away"), self._path(name))
@@ -313,6 +315,7 @@ class FakeHypervisor(Hypervisor):
             raise errors.HypervisorError(f"instance {name} has taken over: it runs here")
         if not success:
             files.remove(self._moving(name, "awaited"))
+            files.remove(self._disks(name))
         elif not runs:
             try:
                 os.rename(self._moving(name, "awaited"), self._path(name))

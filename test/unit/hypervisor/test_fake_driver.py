@@ -283,6 +283,7 @@ def test_a_guest_is_moved(driver: FakeHypervisor, target: FakeHypervisor) -> Non
     for _ in range(2):
         driver.finish_source(instance(), success=True, live=True)
     assert (driver.list_names(), target.list_names()) == ([], ["web1"])
+    assert (driver.plugged_disks("web1"), target.plugged_disks("web1")) == (None, [])
     with pytest.raises(errors.HypervisorError, match="taken over"):
         target.finish_target(instance(), info, success=False)
 
