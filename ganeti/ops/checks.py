@@ -182,13 +182,15 @@ def resources(
     *,
     memory: tuple[str, int] | None = None,
     space: Mapping[tuple[str, str], int] | None = None,
+    spindles: Mapping[tuple[str, str], int] | None = None,
     without: Collection[str] | None = (),
     claims: Mapping[str, int] | None = None,
     reserves: bool = False,
 ) -> None:
     """Refuse when a node has too little of something; one call for everything.
 
-    ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit. What
+    ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit;
+    ``spindles`` counts only where storage is exclusive. What
     forthcoming instances hold is not free, but for those in ``without`` (uuids); with None
     nothing is held back: the question is for something that is reserved itself. ``claims`` has
     the shares of instances (uuids) in the memory, if they are known; with ``reserves`` it is going
@@ -197,10 +199,10 @@ def resources(
     Raises:
         OpPrereqError: not enough, or the node does not say.
     """
-    wanted = dict(space or {})
     exclusive = bool(ctx.config.ndparams(node).get("exclusive_storage"))
+    wanted = {**(space or {}), **(spindles or {} if exclusive else {})}
     units: list[tuple[str, str, list[Any]]] = [
-        (kind, name, [exclusive] if kind == "lvm-vg" else []) for kind, name in wanted
+        (kind, name, [exclusive] if kind.startswith("lvm") else []) for kind, name in wanted
     ]
     hypervisors = []
     others: list[MemoryClaim] = []
@@ -211,7 +213,9 @@ def resources(
     config, nothing = ctx.config, held.Held()
     for unit, needed, room in zip(wanted, wanted.values(), rooms or []):
         kept = nothing if without is None else held.space(config, node.uuid, unit, without)
-        _enough(node, f"space in {unit[1]}", needed, room.get("storage_free"), what, kept)
+        name, measure = ("spindles", "") if unit[0] == "lvm-pv" else ("space", " MiB")
+        free = room.get("storage_free")
+        _enough(node, f"{name} in {unit[1]}", needed, free, what, kept, measure)
     if memory:
         free = info[0].get("memory_free") if info else None
         kept = nothing
@@ -241,7 +245,13 @@ def _claim(
 
 
 def _enough(
-    node: Node, kind: str, needed: int, free: object, what: str, kept: held.Held
+    node: Node,
+    kind: str,
+    needed: int,
+    free: object,
+    what: str,
+    kept: held.Held,
+    measure: str = " MiB",
 ) -> None:
     if not isinstance(free, int):
         raise errors.OpPrereqError(
@@ -254,11 +264,11 @@ def _enough(
     if kept.amount:
         more = f" and {len(kept.by) - 3} more" if len(kept.by) > 3 else ""
         why = (
-            f" ({free} MiB less {kept.amount} MiB that are reserved for"
+            f" ({free}{measure} less {kept.amount}{measure} that are reserved for"
             f" {', '.join(kept.by[:3])}{more})"
         )
     raise errors.OpPrereqError(
-        f"not enough {kind} on node {node.name} for {what}: needed {needed} MiB,"
-        f" free {left} MiB{why}",
+        f"not enough {kind} on node {node.name} for {what}: needed {needed}{measure},"
+        f" free {left}{measure}{why}",
         errors.ErrorCode.NORES,
     )

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.storage import room
 from ganeti.storage.registry import TEMPLATES
-from ganeti.storage.room import needs
 
 #: Storage types whose units are directories of instances in one file system.
 _DIRECTORIES = ("file", "sharedfile")
@@ -57,7 +57,7 @@ def spindles(config: Config, node: str) -> Held:
 def space(
     config: Config, node: str, unit: tuple[str, str], without: Collection[str] = ()
 ) -> Held:
-    """MiB of a storage unit (type, name) of a node (uuid) for disks to come."""
+    """MiB, or spindles, of a storage unit (type, name) of a node (uuid) for disks to come."""
     return _sum(
         (_share(disk, unit), who) for disk, who in disks(config, node, without)
     )
@@ -75,9 +75,11 @@ def _size(disk: Disk) -> int:
 
 def _share(disk: Disk, unit: tuple[str, str]) -> int:
     kind, name = unit
+    if kind == "lvm-pv":
+        return room.spindles([disk]).get(unit, 0)
     return sum(
         size
-        for (other, where), size in needs([disk]).items()
+        for (other, where), size in room.needs([disk]).items()
         if other == kind and (where == name or kind in _DIRECTORIES)
     )
 

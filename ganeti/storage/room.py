@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ganeti.model.disk import Disk
+from ganeti.model.names import DiskTemplate
 from ganeti.storage.registry import TEMPLATES
 
 
@@ -36,3 +37,17 @@ def _own(disk: Disk) -> dict[tuple[str, str], int]:
     if traits.file_based:
         name = str(Path(disk.logical_id[1]).parent)
     return {(kind, name): disk.size}
+
+
+def spindles(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
+    """Whole physical disks that disks take of each volume group, as storage unit of one node.
+
+    Counts where storage is exclusive; what a mirror keeps beside its data takes none.
+    """
+    result: dict[tuple[str, str], int] = {}
+    for disk in disks:
+        data = disk.children[0] if disk.children else disk
+        if disk.spindles and data.dev_type is DiskTemplate.PLAIN and data.logical_id:
+            key = ("lvm-pv", str(data.logical_id[0]))
+            result[key] = result.get(key, 0) + disk.spindles
+    return result

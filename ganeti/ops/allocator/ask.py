@@ -21,6 +21,8 @@ from ganeti.storage.registry import TEMPLATES
 
 #: Stands for the allocator that the cluster has by default.
 DEFAULT = "."
+#: Storage type of physical volumes, which are counted.
+_SPINDLES = "lvm-pv"
 #: Seconds that nodes get to tell what is free.
 PATIENCE = 60.0
 
@@ -145,14 +147,13 @@ def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
     cluster = config.cluster
     nodes = [node for node in config.nodes.values() if not node.offline and node.vm_capable]
     hypervisors = list(cluster.enabled_hypervisors)
-    unit = storage_unit(cluster, template)
+    units = {node.uuid: _units(config, node, template) for node in nodes}
+    asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
     rpc = ctx.rpc.within(PATIENCE)
-    infos = rpc.many(
-        nodes,
-        NodeCalls.node_info,
-        [] if unit is None else [(*unit, [])],
-        [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]],
-    )
+    arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+        node.uuid: (node, (units[node.uuid], asked)) for node in nodes
+    }
+    infos = rpc.each(NodeCalls.node_info, arguments)
     running = rpc.many(
         nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams)
     )
@@ -164,15 +165,33 @@ def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
             ctx.warn(f"left out of the choice: {errors.text(problem) if problem else ''}")
             continue
         _boot, rooms, resources = info.get()
-        room = rooms[0] if rooms else {}
-        free = int(room.get("storage_free") or 0)
-        if unit is not None:
-            free = max(0, free - held.space(config, node.uuid, unit).amount)
+        free: dict[str, tuple[int, int]] = {}
+        for (kind, name, _params), room in zip(units[node.uuid], rooms or []):
+            kept = held.space(config, node.uuid, (kind, name)).amount
+            left = max(0, int(room.get("storage_free") or 0) - kept)
+            free[_SPINDLES if kind == _SPINDLES else ""] = (
+                int(room.get("storage_size") or 0),
+                left,
+            )
         found[node.uuid] = NodeFacts(
             resources[0] if resources else {},
-            (int(room.get("storage_size") or 0), free),
+            free.get("", (0, 0)),
+            free.get(_SPINDLES, (0, 0)),
             runs.get(),
         )
+    return found
+
+
+def _units(config: Config, node: Node, template: str) -> list[tuple[str, str, list[Any]]]:
+    """What to ask a node about: the storage that matters, and its spindles if it is exclusive."""
+    unit = storage_unit(config.cluster, template)
+    if unit is None:
+        return []
+    kind, name = unit
+    exclusive = kind == "lvm-vg" and bool(config.ndparams(node).get("exclusive_storage"))
+    found: list[tuple[str, str, list[Any]]] = [(kind, name, [True] if exclusive else [])]
+    if exclusive:
+        found.append((_SPINDLES, name, [True]))
     return found
 
 

@@ -33,6 +33,8 @@ class NodeFacts:
     resources: Mapping[str, Any] = field(default_factory=dict)
     #: (size, free) of the storage unit in question, less what is reserved
     room: tuple[int, int] = (0, 0)
+    #: (all, free) physical disks where storage is exclusive, less what is reserved
+    spindles: tuple[int, int] = (0, 0)
     #: what runs there, by name
     running: Mapping[str, InstanceInfo] = field(default_factory=dict)
 
@@ -115,8 +117,8 @@ def _resources(config: Config, node: Node, facts: NodeFacts) -> Json:
         "free_memory": max(0, free),
         "total_disk": facts.room[0],
         "free_disk": facts.room[1],
-        "total_spindles": 0,
-        "free_spindles": 0,
+        "total_spindles": facts.spindles[0],
+        "free_spindles": facts.spindles[1],
         "total_cpus": int(found.get("cpu_total", 0)),
         "reserved_cpus": int(found.get("cpu_dom0", 0)),
         "i_pri_memory": primary_memory,

@@ -11,7 +11,7 @@ from ganeti.model.node import Node
 from ganeti.ops import checks
 from ganeti.ops.instance.disks import nodes_of
 from ganeti.ops.operation import Context
-from ganeti.storage.room import needs
+from ganeti.storage import room
 
 #: (storage type, name of the unit) -> MiB
 Needs = Mapping[tuple[str, str], int]
@@ -46,12 +46,13 @@ def check(
             if only is None or node.uuid in only:
                 per_node.setdefault(node.uuid, (node, []))[1].append(disk)
     for node, parts in per_node.values():
-        wanted = needs(parts)
+        wanted = room.needs(parts)
         if wanted:
             checks.resources(
                 ctx,
                 node,
                 f"{what} ({plural(len(parts), 'disk')})",
                 space=wanted,
+                spindles=room.spindles(parts),
                 without=without,
             )

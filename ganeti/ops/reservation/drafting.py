@@ -26,7 +26,7 @@ from ganeti.ops import checks
 from ganeti.ops.instance import nics, plan
 from ganeti.ops.operation import Context
 from ganeti.ops.tags import target as tag_rules
-from ganeti.storage.room import needs
+from ganeti.storage import room
 
 _INVAL = errors.ErrorCode.INVAL
 #: Keys of a disk that wait in its parameters until it has a place.
@@ -269,7 +269,8 @@ def check_room(
             node,
             f"the reservation of {what}",
             memory=(hypervisor_of(ctx, here[0].instance), memory) if here else None,
-            space=needs(lie),
+            space=room.needs(lie),
+            spindles=room.spindles(lie),
             without=without,
             claims=claims,
             reserves=True,
