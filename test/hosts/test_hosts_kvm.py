@@ -169,9 +169,11 @@ def test_a_running_instance_is_moved_and_survives_its_node(
     types(source, _WRITING_SLOWLY)
     before = counts(source)
     with book.case("gnt-instance migrate", "none: a live KVM instance on DRBD") as case:
-        cluster.ok("instance migrate -f", vm)
+        ran = cluster.ok("instance migrate -f", vm)
+        took = re.search(r"memory transferred: (.+)", ran.out + ran.err)
+        assert took is not None, ran
         assert counts(target) > before
-        case.outcome = "the instance counts on, on the other node"
+        case.outcome = f"the instance counts on, on the other node ({took[1]})"
     ((node, status),) = cluster.cells("instance list -o pnode,status", vm)
     assert (node, status) == (target.name, "running")
     mirror.until(target, **mirror.WHOLE)
