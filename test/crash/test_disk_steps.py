@@ -1,4 +1,4 @@
-"""The master is killed at every step of attaching, detaching, converting, making, removing disks.
+"""The master is killed at every step of operations on disks, and of a reservation's commit.
 
 A step is a call to a node or a write of the configuration. Afterwards configuration and nodes
 agree, or ``gnt-cluster verify`` names the difference and the command that repairs it; the commands
@@ -37,9 +37,14 @@ from ganeti.bootstrap import daemons
 from ganeti.luxi.client import Client
 
 WEB, DB = "web.example.com", "db.example.com"
+#: Reserved, not yet an instance.
+SOON = "soon.example.com"
+RESERVED = [[DB, "N"], [SOON, "Y"], [WEB, "N"]]
 SAMPLE = 1
 #: What is killed at; the rest of what the master writes is the job's own story.
-_STEPS = re.compile(r"serve: (call (blockdev|file_storage|hotplug|disk)_|(write|fsync) .*journal$)")
+_STEPS = re.compile(
+    r"serve: (call (blockdev|file_storage|hotplug|disk|instance)_|(write|fsync) .*journal$)"
+)
 
 Change = dict[str, object]
 
@@ -55,6 +60,8 @@ OPERATIONS: dict[str, Change] = {
     "make": {"OP_ID": "OP_DISK_CREATE", "disk_template": "file", "disk": {"size": 4},
              "nodes": ["node1.example.com"]},
     "remove": {"OP_ID": "OP_DISK_REMOVE", "disk_name": "spare"},
+    "commit": {"OP_ID": "OP_INSTANCE_CREATE", "instance_name": SOON, "mode": "create",
+               "commit": True, "disks": [], "nics": []},
 }  # fmt: skip
 
 
@@ -100,6 +107,13 @@ class Steps:
             self.cluster.ok("disk attach kept", DB)
         if self.cluster.cells("instance list -o disk_template", DB) != [["file"]]:
             self.cluster.ok("instance modify -t file", DB)
+        if self.cluster.cells("instance list -o name,forthcoming") != RESERVED:
+            if self.cluster.gnt("instance list --no-headers -o name", SOON).code == 0:
+                self.cluster.ok("instance remove -f", SOON)
+            self.cluster.ok(
+                "instance add --forthcoming -n node1 -o noop -t file --disk 0:size=4M --no-nics"
+                " -B memory=64M", SOON
+            )  # fmt: skip
         self.cluster.ok("cluster verify")
         return {name: self.checksum(name) for name in ("data", "kept")}
 
@@ -155,11 +169,14 @@ class Steps:
             Path(self.cluster.paths().local(shlex.split(command)[1])).unlink()
         for command in re.findall(r"gnt-(disk remove \S+)", told.out):
             self.cluster.ok(command.replace("remove", "remove -f"))
+        for command in re.findall(r"gnt-(instance (?:add --commit|startup) \S+)", told.out):
+            self.cluster.ok(command)
         after = self.cluster.gnt("cluster verify")
         assert after.code == 0, (point, told.out, after.out)
         recorded = {
             Path(self.cluster.paths().local(row[0])).resolve()
-            for row in self.cluster.cells("disk list -o path")
+            for row in self.cluster.cells("disk list -o path,forthcoming")
+            if row[1] == "N"
         }
         root = self.cluster.directory
         assert {path.resolve() for path in root.rglob("*.file.disk*")} == recorded, point

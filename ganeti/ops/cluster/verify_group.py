@@ -181,7 +181,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                     "EINSTANCEDOWN",
                     "instance",
                     item.name,
-                    f"should run on its primary node {primary.name}, but does not",
+                    f"should run on its primary node {primary.name}, but does not; to start it:"
+                    f" gnt-instance startup {item.name}",
                 )
         twice = item.name in running.get(primary.uuid, [])
         repair = "failover --cleanup --ignore-consistency" if twice else "migrate --cleanup"
