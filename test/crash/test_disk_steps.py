@@ -126,7 +126,8 @@ class Steps:
 
     def run(self, change: Change) -> None:
         """Hand in a job and wait for its end, or that of the master."""
-        with contextlib.suppress(*GONE), Client(self.socket) as client:
+        client = Client(self.socket, reconnect_limit=0.0)
+        with contextlib.suppress(*GONE), client:
             job = client.submit_job([change])
             while not self.master.died.is_set():
                 [[status]] = client.query_jobs([job], ["status"])
