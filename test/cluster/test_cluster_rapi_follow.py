@@ -229,7 +229,10 @@ def test_every_method_of_the_client(rapi: RapiDaemon, client: GanetiRapiClient) 
     """Each is called once with what it needs, on objects that are there or on none."""
     web, node, name = "web1.example.com", "node3.example.com", "nosuch.example.com"
     rule = client.AddFilter(5, [["jobid", [">", "id", 10**9]]], "CONTINUE")
+    disk = client.GetDisks()[0]
     arguments: dict[str, tuple[Any, ...]] = {
+        "CreateDisk": ("file", 8, [node]), "GetDisk": (disk,), "GetDiskTags": (disk,),
+        "GrowDisk": (name, 4),
         "Query": ("node", ["name"]), "QueryFields": ("node",), "EvacuateNode": (name,),
         "SetNodeRole": (node, "regular"), "GetNodeStorageUnits": (node, "file", ["name"]),
         "ModifyNodeStorageUnits": (name, "lvm-pv", "x", True),
