@@ -110,13 +110,18 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     sys.setswitchinterval(SWITCH_INTERVAL)
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
-    core = _open(where)
     deposed = threading.Event()
-    core.rpc.on_deposed = lambda text: _step_down(text, deposed, stop)
     try:
-        _check_role(core, options)
-    except errors.GanetiError:
-        core.rpc.stop()
+        core = _open(where)
+        core.rpc.on_deposed = lambda text: _step_down(text, deposed, stop)
+        try:
+            _check_role(core, options)
+        except errors.GanetiError:
+            core.rpc.stop()
+            raise
+    except (errors.GanetiError, OSError):
+        # who is told that it does not run must not find it running
+        pid_file.release()
         raise
     waiting = Waiting()
     service = Service(core, waiting)
