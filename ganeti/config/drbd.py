@@ -19,10 +19,19 @@ PARTS = 6
 _SECRET_BYTES = 20
 
 
+def has_place(disk: Disk) -> bool:
+    """Whether it is a DRBD disk with all parts of a logical id, each of the right kind."""
+    if disk.dev_type is not DiskTemplate.DRBD or len(disk.logical_id) != PARTS:
+        return False
+    node_a, node_b, *numbers, secret = disk.logical_id
+    texts = all(isinstance(part, str) for part in (node_a, node_b, secret))
+    return texts and all(isinstance(part, int) for part in numbers)
+
+
 def disks(config: Config) -> Iterator[Disk]:
     """All DRBD disks that have a place, forthcoming ones included."""
     for disk in config.disks.values():
-        if disk.dev_type is DiskTemplate.DRBD and len(disk.logical_id) == PARTS:
+        if has_place(disk):
             yield disk
 
 
@@ -34,9 +43,7 @@ def minors(disk: Disk) -> tuple[tuple[str, int], tuple[str, int]]:
 
 def port(disk: Disk) -> int | None:
     """TCP port of a DRBD disk; None for other disks, and for one that has none yet."""
-    if disk.dev_type is DiskTemplate.DRBD and len(disk.logical_id) == PARTS:
-        return int(disk.logical_id[2]) or None
-    return None
+    return int(disk.logical_id[2]) or None if has_place(disk) else None
 
 
 def minor_map(config: Config) -> dict[str, dict[int, list[str]]]:

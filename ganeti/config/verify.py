@@ -107,6 +107,9 @@ def _disks(config: Config) -> Iterator[str]:
         if disk.dev_type is None or not disk.logical_id:
             yield f"disk {disk.uuid} has no type or no logical id"
             continue
+        if not _has_place(disk):
+            yield f"disk {disk.uuid} has a logical id that is no place of a {disk.dev_type} disk"
+            continue
         for node in disk.nodes:
             if node not in config.nodes:
                 yield f"disk {disk.uuid} lies on the missing node {node}"
@@ -117,6 +120,14 @@ def _disks(config: Config) -> Iterator[str]:
     for (kind, logical_id, _where), count in places.items():
         if count > 1:
             yield f"{count} disks of type {kind} use the same place {logical_id}"
+
+
+def _has_place(disk: Disk) -> bool:
+    """Whether its logical id, and those of its parts, are made of names and numbers."""
+    if disk.dev_type is DiskTemplate.DRBD and not drbd.has_place(disk):
+        return False
+    plain = all(isinstance(part, str | int) for part in disk.logical_id)
+    return plain and all(map(_has_place, disk.children))
 
 
 def _places(disk: Disk) -> Iterator[tuple[object, ...]]:
