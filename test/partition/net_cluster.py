@@ -179,7 +179,7 @@ class NetNode:
 
     def kill(self) -> None:
         """SIGKILL to everything that runs here, as by a power cut."""
-        for name in (constants.MASTERD, constants.NODED):
+        for name in (constants.MASTERD, constants.RAPI, constants.NODED):
             self.signal(name, signal.SIGKILL)
 
     # what it says of the master ------------------------------------------------------------
