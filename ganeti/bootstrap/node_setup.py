@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, jsonio
+from ganeti.base import files, jsonio, typed
 from ganeti.bootstrap import daemons
 from ganeti.bootstrap.init import make_directories, write_ssconf
 from ganeti.net import certs
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _read(data: bytes) -> SetupRequest:
     value: Any = jsonio.loads(data)
     try:
-        return msgspec.convert(value, SetupRequest)
+        return typed.convert(value, SetupRequest)
     except msgspec.ValidationError as err:
         raise errors.ParseError(f"standard input is no set-up request: {err}") from err
 

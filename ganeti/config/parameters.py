@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.base.text import nearest
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
@@ -198,7 +199,7 @@ def _sensible(template: str, values: Params) -> Params:
     """The same parameters, if the template's driver can do something with them."""
     if template in TEMPLATES:
         try:
-            msgspec.convert(values, TEMPLATES.get(template).params)
+            typed.convert(values, TEMPLATES.get(template).params)
         except msgspec.ValidationError as err:
             raise errors.ParameterError(f"disk template {template}: {err}") from err
     return values
@@ -222,7 +223,7 @@ def _typed(value: Any, wanted: type, what: str) -> Any:
             raise errors.ParameterError(f"parameter {what} must be true or false, not '{value}'")
         return lowered in ("true", "yes", "1")
     try:
-        return msgspec.convert(value, wanted, strict=False)
+        return typed.convert(value, wanted, strict=False)
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"parameter {what}: {err}") from err
 
@@ -315,7 +316,7 @@ def _sizes(value: Any, what: str) -> Params:
 
 def _count(what: str, value: Any) -> int:
     try:
-        return msgspec.convert(value, _Natural, strict=False)
+        return typed.convert(value, _Natural, strict=False)
     except msgspec.ValidationError:
         raise refuse(f"{what} must be a whole number that is not negative, not '{value}'") from None
 

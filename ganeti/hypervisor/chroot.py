@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from ganeti import errors
-from ganeti.base import files, process
+from ganeti.base import files, process, typed
 from ganeti.hypervisor import host, mounts, occupants, root_fs, typed_params
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
 from ganeti.model.names import RunState
@@ -190,7 +190,7 @@ class ChrootHypervisor(Hypervisor):
     def _state(self, name: str) -> _Started | None:
         path = self._state_file(name)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=_Started)
+            return typed.decode(path.read_bytes(), _Started)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as err:

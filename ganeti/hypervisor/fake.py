@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from ganeti import errors
-from ganeti.base import files
+from ganeti.base import files, typed
 from ganeti.hypervisor import host
 from ganeti.hypervisor.fake_script import ANY, Method, Script
 from ganeti.hypervisor.interface import (
@@ -374,7 +374,7 @@ class FakeHypervisor(Hypervisor):
     @staticmethod
     def _params(params: HvParams) -> None:
         try:
-            msgspec.convert(params, FakeParams)
+            typed.convert(params, FakeParams)
         except msgspec.ValidationError as err:
             raise errors.HypervisorError(f"parameter of the fake hypervisor: {err}") from err
 

@@ -33,7 +33,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from ganeti import errors
-from ganeti.base import files, jsonio
+from ganeti.base import files, jsonio, typed
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ class Script:
     def believable(self, method: str, lie: Any, kind: type[T]) -> T:
         """A lie as the type that callers expect."""
         try:
-            return msgspec.convert(lie, kind)
+            return typed.convert(lie, kind)
         except msgspec.ValidationError as err:
             raise errors.HypervisorError(
                 f"{self.file}: the lie of {method} cannot be used: {err}"
@@ -143,7 +143,7 @@ class Script:
         except OSError as err:
             raise errors.HypervisorError(f"{self.file}: {err.strerror}") from err
         try:
-            return msgspec.convert(jsonio.loads(text), Rules)
+            return typed.convert(jsonio.loads(text), Rules)
         except (errors.ParseError, msgspec.ValidationError) as err:
             raise errors.HypervisorError(
                 f"{self.file} cannot be used: {err};"

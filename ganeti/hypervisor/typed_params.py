@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.base.text import nearest
 
 P = TypeVar("P", bound=msgspec.Struct)
@@ -26,6 +27,6 @@ def load(kind: type[P], values: Mapping[str, Any], hypervisor: str) -> P:
                 f"unknown {hypervisor} parameter '{key}'{nearest(key, known)}"
             )
     try:
-        return msgspec.convert(values, kind)
+        return typed.convert(values, kind)
     except msgspec.ValidationError as err:
         raise errors.HypervisorError(f"{hypervisor} parameter: {err}") from err

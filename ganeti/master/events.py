@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config.changes import STAMPS
 from ganeti.jobs.queue import JobQueue
@@ -91,7 +92,7 @@ class Filter:
         if raw is None:
             return cls()
         try:
-            found = msgspec.convert(raw, dict[str, list[str] | None])
+            found = typed.convert(raw, dict[str, list[str] | None])
         except msgspec.ValidationError as err:
             raise errors.RequestError(f"the filter of events has lists of names: {err}") from err
         return cls(frozenset(found.get("kind") or ()), frozenset(found.get("object") or ()))

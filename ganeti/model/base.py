@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 
 O = TypeVar("O", bound="ConfigObject")  # noqa: E741
 
@@ -89,7 +90,7 @@ def from_wire(cls: type[O], value: Any, what: str) -> O:
         ConfigurationError: unknown or missing key, wrong type; the text has ``what`` and the key.
     """
     try:
-        return msgspec.convert(value, cls, strict=True)
+        return typed.convert(value, cls, strict=True)
     except msgspec.ValidationError as err:
         raise errors.ConfigurationError(f"{what}: {err}") from err
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.model.names import JOBS_FINALIZED, JobStatus
 
 #: ``[seconds, microseconds]``
@@ -124,6 +125,6 @@ def from_wire(value: Any) -> JobRecord:
         JobFileCorrupted: a documented key is missing or has the wrong type.
     """
     try:
-        return msgspec.convert(value, JobRecord, strict=True)
+        return typed.convert(value, JobRecord, strict=True)
     except msgspec.ValidationError as err:
         raise errors.JobFileCorrupted(f"no valid job: {err}") from err

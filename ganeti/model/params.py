@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ganeti import errors
-from ganeti.base import units
+from ganeti.base import typed, units
 from ganeti.base.text import nearest
 
 Params = dict[str, Any]
@@ -152,7 +152,7 @@ def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str)
         if info.type is bool and isinstance(value, str):
             prepared[info.name] = _boolean(info.name, value, what)
     try:
-        return msgspec.convert(prepared, schema, strict=False)
+        return typed.convert(prepared, schema, strict=False)
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"{what} parameter: {err}") from err
 

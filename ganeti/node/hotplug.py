@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.hypervisor.interface import AttachedDisk, Hotpluggable, ProcessorChanging
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
@@ -117,6 +118,6 @@ class Hotplug:
 
 def _decoded(device: Json, kind: type[Device]) -> Device:
     try:
-        return msgspec.convert(device, kind)
+        return typed.convert(device, kind)
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"call hotplug_device: device: {err}") from err

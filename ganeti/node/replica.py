@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, journal, process
+from ganeti.base import daemon, files, journal, process, typed
 from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.node import term
 from ganeti.node.context import NodeContext
@@ -97,7 +97,7 @@ class Replica:
         except FileNotFoundError:
             return None
         try:
-            serial = msgspec.json.decode(data, type=_Head).serial_no
+            serial = typed.decode(data, _Head).serial_no
         except msgspec.DecodeError as err:
             raise errors.ConfigurationError(f"{self._paths.config_file} is damaged: {err}") from err
         for record in journal.read(self._paths.journal_file):

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio
+from ganeti.base import files, jsonio, typed
 from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight
 
 _UUID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z-]{0,63}")
@@ -157,7 +157,7 @@ class RunRights:
     def _read(self, uuid: str) -> RunRight | None:
         path = self._path(uuid)
         try:
-            return msgspec.convert(jsonio.loads(path.read_bytes()), RunRight)
+            return typed.convert(jsonio.loads(path.read_bytes()), RunRight)
         except FileNotFoundError:
             return None
         except (errors.ParseError, msgspec.ValidationError) as err:

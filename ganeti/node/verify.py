@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import clock
+from ganeti.base import clock, typed
 from ganeti.net import certs, resolve
 from ganeti.node import distributed, network
 from ganeti.node.context import NodeContext
@@ -246,7 +246,7 @@ def _nodes_to_reach(argument: Any) -> tuple[list[tuple[str, str, str]], list[str
     """Nodes (name, primary, secondary address), and the names of those to try."""
     nodes = list[tuple[str, str, str]]
     try:
-        listed, wanted = msgspec.convert(argument, tuple[nodes, list[str]])
+        listed, wanted = typed.convert(argument, tuple[nodes, list[str]])
     except msgspec.ValidationError:
         listed = _shaped(argument, nodes)
         return listed, [name for name, _primary, _secondary in listed]
@@ -263,6 +263,6 @@ def _texts(value: Any) -> list[str]:
 def _shaped(value: Any, shape: Any) -> Any:
     """The argument of a check in its type; ParameterError."""
     try:
-        return msgspec.convert(value, shape)
+        return typed.convert(value, shape)
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"its argument cannot be used: {err}") from err

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.opcodes.enums import FinalStatus
 
 _SHOWN_LENGTH = 60
@@ -52,7 +53,7 @@ def decode_value(kind: Any, raw: Any) -> Any:
 def read_part(raw: Any, kind: type[T], at: str = "") -> T:
     """Read an inner value; the error of a bad one tells its place, ``at`` in front."""
     try:
-        return msgspec.convert(raw, kind, dec_hook=decode_value)
+        return typed.convert(raw, kind, dec_hook=decode_value)
     except msgspec.ValidationError as err:
         raise ValueError(f"{err} - at `${at}`" if at else str(err)) from err
 

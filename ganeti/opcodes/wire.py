@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.opcodes import registry
 from ganeti.opcodes.base import OpCode, id_of
 from ganeti.opcodes.hidden import REDACTED, Hidden, Private, Secret
@@ -53,7 +54,7 @@ def decode(cls: type[O], raw: dict[str, Any]) -> O:
     if "reason" in raw and raw["reason"] is None:
         given = {key: value for key, value in raw.items() if key != "reason"}
     try:
-        return msgspec.convert(given, cls, dec_hook=decode_value)
+        return typed.convert(given, cls, dec_hook=decode_value)
     except msgspec.ValidationError as err:
         from ganeti.opcodes import explain
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.rapi import permissions, users
 from ganeti.rapi.identity import Identity
 
@@ -95,7 +96,7 @@ def read(path: Path) -> Tokens:
     except FileNotFoundError:
         return Tokens()
     try:
-        found = msgspec.json.decode(raw, type=_File).tokens
+        found = typed.decode(raw, _File).tokens
         for token in found:
             permissions.parse(token.permissions)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:

@@ -15,6 +15,7 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.rpc.calls import NodeCalls
 
 #: Below this many bytes a text travels uncompressed.
@@ -84,7 +85,7 @@ def encode(value: Any) -> Any:
 def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
     """Checked arguments; ParameterError names call and argument."""
     try:
-        return cast(tuple[Any, ...], msgspec.convert(value, spec.args, strict=True))
+        return cast(tuple[Any, ...], typed.convert(value, spec.args, strict=True))
     except msgspec.ValidationError as err:
         raise errors.ParameterError(f"call {spec.name}: {err}") from err
 
@@ -94,6 +95,6 @@ def decode_result(spec: CallSpec, value: Any) -> Any:
     if spec.result is type(None):
         return None
     try:
-        return msgspec.convert(value, spec.result, strict=True)
+        return typed.convert(value, spec.result, strict=True)
     except msgspec.ValidationError as err:
         raise errors.RemoteError(f"call {spec.name}: unexpected answer: {err}") from err

@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, patience, process
+from ganeti.base import files, jsonio, patience, process, typed
 from ganeti.hypervisor.kvm import probe_image
 from ganeti.hypervisor.kvm.binary import Binary
 from ganeti.hypervisor.kvm.params import KvmParams
@@ -123,7 +123,7 @@ class Chooser:
 
     def _known(self, key: str) -> Verdict | None:
         try:
-            found = msgspec.convert(jsonio.loads(files.read_text(self.cache)), Verdict)
+            found = typed.convert(jsonio.loads(files.read_text(self.cache)), Verdict)
         except FileNotFoundError:
             return None
         except (OSError, errors.ParseError, msgspec.ValidationError):

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, process
+from ganeti.base import files, jsonio, process, typed
 from ganeti.base.text import nearest
 from ganeti.hypervisor.kvm.params import DEFAULT_KVM_PATH
 
@@ -65,7 +65,7 @@ class Finder:
 
     def _known(self, path: str, stamp: str) -> Binary | None:
         try:
-            found = msgspec.convert(jsonio.loads(files.read_text(self.cache)), Binary)
+            found = typed.convert(jsonio.loads(files.read_text(self.cache)), Binary)
         except FileNotFoundError:
             return None
         except (OSError, errors.ParseError, msgspec.ValidationError):

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Processor
@@ -72,7 +73,7 @@ def journey(info: Mapping[str, Any], instance: NodeInstance) -> Journey:
         HypervisorError: it is of another version or another instance.
     """
     try:
-        found = msgspec.convert(dict(info), Journey)
+        found = typed.convert(dict(info), Journey)
     except msgspec.ValidationError as err:
         raise errors.HypervisorError(
             f"the description of the running instance {instance.name} cannot be used: {err};"

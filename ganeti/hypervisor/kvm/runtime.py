@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio
+from ganeti.base import files, jsonio, typed
 from ganeti.hypervisor import host
 from ganeti.hypervisor.kvm import journal
 from ganeti.hypervisor.kvm.accel import Accelerator
@@ -190,7 +190,7 @@ class Store:
         except OSError as err:
             raise errors.HypervisorError(f"cannot read {path}: {err.strerror}") from err
         try:
-            runtime = msgspec.convert(jsonio.loads(text), Runtime)
+            runtime = typed.convert(jsonio.loads(text), Runtime)
         except (errors.ParseError, msgspec.ValidationError) as err:
             raise errors.HypervisorError(
                 f"{path} is damaged ({err}); shut the guest down by its process and remove the file"

@@ -19,7 +19,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process
+from ganeti.base import files, process, typed
 from ganeti.hypervisor import host, loops, mounts, root_fs
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
 from ganeti.hypervisor.kvm import network_plan
@@ -256,7 +256,7 @@ class LxcHypervisor(Hypervisor):
     def _state(self, name: str) -> _Started | None:
         path = self._home(name) / "instance.json"
         try:
-            return msgspec.json.decode(path.read_bytes(), type=_Started)
+            return typed.decode(path.read_bytes(), _Started)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as err:

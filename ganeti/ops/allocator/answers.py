@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ganeti import errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, typed
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.opcodes import wire
@@ -113,7 +113,7 @@ def _move(name: str, raw: dict[str, Any]) -> OpCode:
 
 def _shaped(name: str, found: Any, shape: Any) -> Any:
     try:
-        return msgspec.convert(found, shape)
+        return typed.convert(found, shape)
     except msgspec.ValidationError as err:
         raise _unusable(name, str(err)) from err
 

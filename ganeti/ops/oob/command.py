@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, typed
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
@@ -153,7 +153,7 @@ def read(command: enums.OobCommand, text: str) -> Any:
                 raise errors.OpExecError(f"it was to say nothing, but said: {text[:200]}")
             return None
     try:
-        value = msgspec.convert(jsonio.loads(text), shape)
+        value = typed.convert(jsonio.loads(text), shape)
     except (errors.ParseError, msgspec.ValidationError) as err:
         raise errors.OpExecError(f"its answer to {command} cannot be used: {err}") from err
     if command is enums.OobCommand.POWER_STATUS:

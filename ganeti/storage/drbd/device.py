@@ -16,6 +16,7 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import registry, space
@@ -66,7 +67,7 @@ class DrbdDevice(Device):
                 f" secret], not by {len(disk.logical_id)} parts"
             )
         try:
-            self.ends = msgspec.convert(disk.dynamic_params, _Ends)
+            self.ends = typed.convert(disk.dynamic_params, _Ends)
         except msgspec.ValidationError as err:
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid}: this node is none of its two nodes ({err})"

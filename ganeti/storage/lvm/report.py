@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.storage.lvm import tool
 
 MIB = 1024 * 1024
@@ -238,6 +239,6 @@ def _read(text: str, key: str, kind: type[T]) -> list[T]:
         reports = msgspec.json.decode(text)["report"]
         rows = [row for report in reports for row in report.get(key, [])]
         # The numbers are texts.
-        return msgspec.convert(rows, list[kind], strict=False)  # type: ignore[valid-type]
+        return typed.convert(rows, list[kind], strict=False)  # type: ignore[valid-type]
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as err:
         raise errors.BlockDeviceError(f"LVM's report of {key} cannot be read: {err}") from err

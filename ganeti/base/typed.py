@@ -1,0 +1,53 @@
+"""Values of declared types from plain ones, from any thread.
+
+msgspec works out what a type is made of when it meets it first, and fills that in while other
+threads can see it: two that meet a struct at the same moment end the process with a segmentation
+fault (seen with 0.22). So each type is worked out by one thread before any uses it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+T = TypeVar("T")
+
+_LOCK = threading.RLock()
+_known: set[Any] = set()
+
+
+@overload
+def convert(value: Any, kind: type[T], **how: Any) -> T: ...
+
+
+@overload
+def convert(value: Any, kind: Any, **how: Any) -> Any: ...
+
+
+def convert(value: Any, kind: Any, **how: Any) -> Any:
+    """``msgspec.convert``; the first use of a type blocks others of types that are new.
+
+    Raises:
+        msgspec.ValidationError: the value does not fit.
+    """
+    _work_out(kind)
+    return msgspec.convert(value, kind, **how)
+
+
+def decode(text: bytes | str, kind: type[T]) -> T:
+    """``msgspec.json.decode``, as :func:`convert`.
+
+    Raises:
+        msgspec.DecodeError: no JSON, or (ValidationError) another shape.
+    """
+    _work_out(kind)
+    return msgspec.json.decode(text, type=kind)
+
+
+def _work_out(kind: Any) -> None:
+    if kind not in _known:
+        with _LOCK:
+            msgspec.json.Decoder(kind)
+            _known.add(kind)
