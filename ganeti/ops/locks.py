@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
+from typing import TypeVar
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.locking.manager import SET_NAME, LockManager
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import BGL, LockLevel
+from ganeti.model.network import Network
 from ganeti.ops.operation import Context
 from ganeti.ops.reservation import lacking
+
+S = TypeVar("S", Instance, Network, NodeGroup)
 
 
 def create(manager: LockManager, config: Config) -> None:
@@ -33,6 +38,23 @@ def follow(manager: LockManager, before: Config, after: Config) -> None:
         manager.forget(LockLevel.DISK, before.disks.keys() - after.disks.keys())
 
 
+def still(
+    what: str, found: S, now: Mapping[str, S], name: Callable[[S], str] = lambda item: item.name
+) -> S:
+    """An object as it is now that its lock is held; ``what`` is the word for error texts.
+
+    Raises:
+        OpPrereqError: it was removed or renamed while the job waited.
+    """
+    current = now.get(found.uuid)
+    if current is None or name(current) != name(found):
+        raise errors.OpPrereqError(
+            f"{what} '{name(found)}' was removed or renamed while this job waited for it",
+            errors.ErrorCode.NOENT,
+        )
+    return current
+
+
 def instance(
     ctx: Context, name: str, uuid: str | None = None, *, shared: bool = False
 ) -> Generator[Need, None, Instance]:
@@ -43,13 +65,7 @@ def instance(
     """
     found = ctx.config.instance(uuid or name)
     yield Need(LockLevel.INSTANCE, [found.handle], shared=shared)
-    current = ctx.config.instances.get(found.uuid)
-    if current is None or current.handle != found.handle:
-        raise errors.OpPrereqError(
-            f"instance '{found.handle}' was removed or renamed while this job waited for it",
-            errors.ErrorCode.NOENT,
-        )
-    return current
+    return still("instance", found, ctx.config.instances, lambda item: item.handle)
 
 
 def real_instance(

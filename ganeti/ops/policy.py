@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ganeti.model import ipolicy
 from ganeti.model.config import Config
@@ -10,17 +10,22 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 
 
-def shape(config: Config, instance: Instance) -> ipolicy.Shape:
-    """What a policy looks at in an existing instance."""
+def shape(
+    config: Config,
+    instance: Instance,
+    disks: Sequence[Disk] | None = None,
+    template: str | None = None,
+) -> ipolicy.Shape:
+    """What a policy looks at in an instance; with other disks and template than it has."""
     be = config.beparams(instance)
-    disks = config.disks_of(instance)
+    disks = config.disks_of(instance) if disks is None else disks
     return ipolicy.Shape(
         memory=be["maxmem"],
         vcpus=be["vcpus"],
         spindle_use=be["spindle_use"],
         disks=[disk.size for disk in disks],
         nics=len(instance.nics),
-        template=config.disk_template(instance),
+        template=template or config.disk_template(instance),
         parts=parts(disks),
     )
 

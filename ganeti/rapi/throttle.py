@@ -45,7 +45,7 @@ class Throttle:
             return self._entry(address).turn
 
     def wait(self, address: str) -> float:
-        """Seconds until a password from this address is looked at again; 0 for now."""
+        """Seconds until a password from this address is looked at again; 0: at once."""
         with self._mutex:
             entry = self._seen.get(_network(address))
             return max(0.0, entry.blocked_until - self._clock.monotonic()) if entry else 0.0

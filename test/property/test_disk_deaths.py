@@ -6,12 +6,11 @@ nodes in agreement, or ``gnt-cluster verify`` names what differs and the command
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from one_process import MasterDied, OneProcess
+from one_process import OneProcess
 
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.base import OpCode
@@ -24,10 +23,6 @@ from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.opcodes.instance_move import OpInstanceMove
 
 WEB, DB = "web.example.com", "db.example.com"
-#: Reserved, not yet an instance.
-SOON = "soon.example.com"
-#: More steps than any of the operations has.
-ENOUGH = 200
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +41,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for uuid in cluster.instance(name).disks:
             cluster.mark(uuid)
     cluster.run(_modify(DB, DiskChange(DdmFull.DETACH, 1, DiskParams(name="data"))))
-    cluster.run(
-        OpInstanceCreate(
-            instance_name=SOON, mode=InstCreateMode.CREATE, os_type="noop", forthcoming=True,
-            disks=[DiskParams(size=1), DiskParams(size=2)], nics=[],
-            disk_template=DiskTemplate.FILE, pnode="node2.example.com",
-        )
-    )  # fmt: skip
     assert cluster.verify() == []
     cluster.close()
     return root
@@ -71,12 +59,6 @@ def _attach(cluster: OneProcess) -> OpCode:
     return _modify(WEB, DiskChange(DdmFull.ATTACH, 0, DiskParams(ext={"uuid": _free(cluster)})))
 
 
-def _commit(_cluster: OneProcess) -> OpCode:
-    return OpInstanceCreate(
-        instance_name=SOON, mode=InstCreateMode.CREATE, disks=[], nics=[], commit=True
-    )
-
-
 OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     "attach": _attach,
     "detach": lambda _c: _modify(WEB, DiskChange(DdmFull.DETACH, 0, DiskParams())),
@@ -91,7 +73,6 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
         disk_template=DiskTemplate.FILE, disk=DiskParams(size=1), nodes=["node3.example.com"]
     ),
     "remove a disk": lambda cluster: OpDiskRemove(disk_name=_free(cluster)),
-    "commit": _commit,
     "remove instance": lambda _c: OpInstanceRemove(instance_name=WEB),
 }
 
@@ -102,28 +83,11 @@ def test_the_master_dies_at_every_step(
 ) -> None:
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
-    for number in range(ENOUGH):
-        shutil.copytree(begun, tmp_path / str(number), symlinks=True)
-        cluster = OneProcess(tmp_path / str(number))
-        try:
-            if _run_until(cluster, OPERATIONS[name](cluster), number):
-                assert number > 3
-                return
-            _inspect(cluster, f"{name}: dead after {cluster.steps[-1]}")
-        finally:
-            cluster.close()
-    pytest.fail("the operation never ended")
-
-
-def _run_until(cluster: OneProcess, op: OpCode, number: int) -> bool:
-    """Whether the operation ends before the master dies."""
-    cluster.dies_at = len(cluster.steps) + number
-    try:
-        cluster.run(op)
-    except MasterDied:
-        cluster.new_master()
-        return False
-    return True
+    steps = 0
+    for when, cluster in OneProcess.deaths(begun, tmp_path, OPERATIONS[name]):
+        _inspect(cluster, f"{name}: {when}")
+        steps += 1
+    assert steps > 3
 
 
 def _inspect(cluster: OneProcess, when: str) -> None:
@@ -141,25 +105,3 @@ def _inspect(cluster: OneProcess, when: str) -> None:
     for path in cluster.images():
         assert path.resolve() in known or path.name in reported, (when, path, reported)
 
-
-def test_a_commit_that_was_cut_off_is_repeated(
-    tmp_path: Path, begun: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whenever the master died: the next commit makes the instance, and leaves nothing over."""
-    monkeypatch.setattr("os.fsync", lambda _fd: None)
-    for number in range(ENOUGH):
-        shutil.copytree(begun, tmp_path / str(number), symlinks=True)
-        cluster = OneProcess(tmp_path / str(number))
-        try:
-            if _run_until(cluster, _commit(cluster), number):
-                assert number > 5
-                return
-            if cluster.instance(SOON).forthcoming:
-                cluster.run(_commit(cluster))
-                assert cluster.verify() == []
-            assert not cluster.instance(SOON).forthcoming
-            assert [len(cluster.instance(name).disks) for name in (WEB, DB, SOON)] == [2, 1, 2]
-            assert len(cluster.images()) == 6
-        finally:
-            cluster.close()
-    pytest.fail("the commit never ended")

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from one_process import MasterDied, OneProcess
+from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
@@ -22,8 +22,6 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.reservation import OpReservationExpire
 
 WEB = "web.example.com"
-#: More steps than a commit has.
-ENOUGH = 200
 
 
 def _reserve() -> OpInstanceCreate:
@@ -57,29 +55,11 @@ def test_the_master_dies_at_every_step_of_a_commit(
 ) -> None:
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
-    for number in range(ENOUGH):
-        shutil.copytree(begun, tmp_path / str(number), symlinks=True)
-        cluster = OneProcess(tmp_path / str(number))
-        try:
-            if _run_until(cluster, number):
-                assert number > 10
-                return
-            then = "remove" if number % 2 else "commit"
-            _inspect(cluster, then, f"dead after {cluster.steps[-1]}")
-        finally:
-            cluster.close()
-    pytest.fail("the commit never ended")
-
-
-def _run_until(cluster: OneProcess, number: int) -> bool:
-    """Whether the commit ends before the master dies."""
-    cluster.dies_at = len(cluster.steps) + number
-    try:
-        cluster.run(_commit())
-    except MasterDied:
-        cluster.new_master()
-        return False
-    return True
+    steps = 0
+    for when, cluster in OneProcess.deaths(begun, tmp_path, lambda _cluster: _commit()):
+        _inspect(cluster, "remove" if steps % 2 else "commit", when)
+        steps += 1
+    assert steps > 10
 
 
 def _inspect(cluster: OneProcess, then: str, when: str) -> None:

@@ -9,8 +9,9 @@ change after that; :meth:`OneProcess.new_master` is the next one.
 from __future__ import annotations
 
 import itertools
+import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,6 +46,8 @@ from ganeti.rpc.client import Answer
 
 #: Directory of the OS definitions that come with the project.
 OS_DIR = Path(__file__).parents[2] / "os"
+#: More steps than any operation has.
+_ENOUGH = 200
 #: Content of a disk's first bytes, by which it is known again.
 MARK = 32
 
@@ -262,6 +265,31 @@ class OneProcess:
             code = errors.ErrorCode.NOTUNIQUE if need.new else errors.ErrorCode.NOENT
             raise errors.OpPrereqError(errors.text(err), code) from err
         assert request.state is State.GRANTED, "nobody else holds a lock"
+
+    @classmethod
+    def deaths(
+        cls, tree: Path, work: Path, make: Callable[[OneProcess], OpCode]
+    ) -> Iterator[tuple[str, OneProcess]]:
+        """Let the master die at each step of an operation, each time on a copy of a tree.
+
+        Gives the step and the cluster with its next master, and ends when the operation has come
+        through; AssertionError when it never does.
+        """
+        for number in range(_ENOUGH):
+            shutil.copytree(tree, work / str(number), symlinks=True)
+            cluster = cls(work / str(number))
+            cluster.dies_at = len(cluster.steps) + number
+            try:
+                try:
+                    cluster.run(make(cluster))
+                except MasterDied:
+                    cluster.new_master()
+                else:
+                    return
+                yield f"dead after {cluster.steps[-1]}", cluster
+            finally:
+                cluster.close()
+        raise AssertionError("the operation never ended")
 
     def verify(self) -> list[str]:
         """What ``gnt-cluster verify`` reports as errors, but for ports that nobody serves here."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import LockLevel
+from ganeti.ops import locks
 from ganeti.ops.operation import Context
 
 
@@ -19,10 +19,4 @@ def lock(ctx: Context, name: str) -> Generator[Need, None, NodeGroup]:
     """
     found = ctx.config.group(name)
     yield Need(LockLevel.NODEGROUP, [found.uuid])
-    current = ctx.config.groups.get(found.uuid)
-    if current is None or current.name != found.name:
-        raise errors.OpPrereqError(
-            f"node group '{found.name}' was removed or renamed while this job waited for it",
-            errors.ErrorCode.NOENT,
-        )
-    return current
+    return locks.still("node group", found, ctx.config.groups)

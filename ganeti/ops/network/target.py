@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 
-from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import LockLevel
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
+from ganeti.ops import locks
 from ganeti.ops.group import target as group_target
 from ganeti.ops.operation import Context, Hooks, Needs
 
@@ -22,13 +22,7 @@ def lock(ctx: Context, name: str) -> Generator[Need, None, Network]:
     """
     found = ctx.config.network(name)
     yield Need(LockLevel.NETWORK, [found.uuid])
-    current = ctx.config.networks.get(found.uuid)
-    if current is None or current.name != found.name:
-        raise errors.OpPrereqError(
-            f"network '{found.name}' was removed or renamed while this job waited for it",
-            errors.ErrorCode.NOENT,
-        )
-    return current
+    return locks.still("network", found, ctx.config.networks)
 
 
 def lock_with_group(

@@ -22,7 +22,7 @@ from ganeti.model.params import BackendParams
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import checks
+from ganeti.ops import checks, policy
 from ganeti.ops.instance import nics, plan
 from ganeti.ops.operation import Context
 from ganeti.ops.tags import target as tag_rules
@@ -126,17 +126,9 @@ def shape(
     ctx: Context, instance: Instance, disks: Sequence[Disk], template: object = None
 ) -> ipolicy.Shape:
     """What an instance policy looks at in a reservation."""
-    be = ctx.config.beparams(instance)
     kinds = {disk.dev_type for disk in disks if disk.dev_type is not None}
     known = next(iter(kinds), None) or template or DiskTemplate.DISKLESS
-    return ipolicy.Shape(
-        memory=be["maxmem"],
-        vcpus=be["vcpus"],
-        spindle_use=be["spindle_use"],
-        disks=[disk.size for disk in disks],
-        nics=len(instance.nics),
-        template=str(known),
-    )
+    return policy.shape(ctx.config, instance, disks, str(known))
 
 
 def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic]:

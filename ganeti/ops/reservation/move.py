@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -35,9 +36,9 @@ class _Moving(Operation[O, Any]):
     def instance_of(self) -> tuple[str, str | None]:
         return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009
 
+    @abstractmethod
     def named(self, instance: Instance) -> list[Node] | None:
         """The nodes to go to, None when an allocator chooses. OpPrereqError."""
-        raise NotImplementedError
 
     def choose(self, instance: Instance) -> list[Node]:
         """Ask the allocator for another primary node, among the nodes of the same group."""

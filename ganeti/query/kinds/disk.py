@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
-from ganeti.query.field import UNAVAIL, Context, Kind, optional
+from ganeti.query.field import UNAVAIL, Context, Kind
 from ganeti.query.kinds import stamps
 
 TEXT, NUMBER, UNIT, OTHER = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.OTHER
@@ -112,33 +113,26 @@ def _minors(disk: Disk) -> list[int] | None:
 
 @KIND.field("instance", "Instance", TEXT, "Instance that the disk is attached to", hostname=True)
 def _instance(ctx: Context) -> Column[Disk]:
-    places = ctx.tables.disk_places
-
-    def column(disk: Disk) -> Cell:
-        place = places.get(disk.uuid)
-        return UNAVAIL if place is None else (0, place[0].name)
-
-    return column
+    return _of_place(ctx, lambda instance, _index: instance.name)
 
 
 @KIND.field("instance.uuid", "InstanceUUID", TEXT, "Identity of that instance")
 def _instance_uuid(ctx: Context) -> Column[Disk]:
-    places = ctx.tables.disk_places
-
-    def column(disk: Disk) -> Cell:
-        place = places.get(disk.uuid)
-        return UNAVAIL if place is None else (0, place[0].uuid)
-
-    return column
+    return _of_place(ctx, lambda instance, _index: instance.uuid)
 
 
 @KIND.field("index", "Index", NUMBER, "Place among the disks of its instance, from 0")
 def _index(ctx: Context) -> Column[Disk]:
+    return _of_place(ctx, lambda _instance, index: index)
+
+
+def _of_place(ctx: Context, pick: Callable[[Instance, int], str | int]) -> Column[Disk]:
+    """Something of the instance that a disk is attached to and of its index there."""
     places = ctx.tables.disk_places
 
     def column(disk: Disk) -> Cell:
         place = places.get(disk.uuid)
-        return optional(None if place is None else place[1])
+        return UNAVAIL if place is None else (0, pick(*place))
 
     return column
 
