@@ -3,6 +3,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A directory on the path: every program starts a third faster than with a finder of setuptools.
+EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings editable_mode=compat --editable .
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
@@ -16,8 +18,7 @@ help: ## show this list
 $(VENV)/run.stamp: requirements.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . 2>/dev/null \
-		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m pip install $(EDITABLE) --no-build-isolation 2>/dev/null || $(BIN)/python -m pip install $(EDITABLE)
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
@@ -42,7 +43,7 @@ test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random
 	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; half an hour or more)
-	@$(BIN)/python -m pytest -s test/hosts
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder test/hosts
 
 test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)
 	@RANDOM_REQUESTS_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest --timeout 3000 -s test/cluster/test_cluster_rapi_random.py

@@ -239,11 +239,11 @@ class FakeHypervisor(Hypervisor):
 
     # moves: the guest is a file that is renamed, and made anew at the target
 
-    def check_migratable(self, instance: NodeInstance) -> None:
+    def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         if not self.script.ruled("check_migratable", instance.name):
             self._running(instance.name)
 
-    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         rule = self.script.rule("migration_info", instance.name)
         if rule is not None and rule.lies:
             return self.script.believable("migration_info", rule.lie, dict[str, Any])
@@ -290,6 +290,13 @@ class FakeHypervisor(Hypervisor):
             "migration_status", msgspec.structs.asdict(status), rule.lie
         )
         return self.script.believable("migration_status", facts, MigrationStatus)
+
+    def check_arrived(self, instance: NodeInstance) -> None:
+        name = instance.name
+        if not self.script.ruled("check_arrived", name) and not (
+            self._moving(name, "awaited").exists() or self._read(name) is not None
+        ):
+            raise errors.HypervisorError(f"instance {name} did not arrive here")
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         name = instance.name

@@ -68,6 +68,7 @@ Method = Literal[
     "accept",
     "migrate",
     "migration_status",
+    "check_arrived",
     "finish_source",
     "finish_target",
 ]

@@ -199,8 +199,9 @@ class Migratable(Protocol):
 
     The order is: :meth:`check_migratable` and :meth:`migration_info` at the source,
     :meth:`accept` at the target (its disks are assembled there), :meth:`migrate` at the source,
-    :meth:`migration_status` there until it is no longer active; then :meth:`finish_target` and,
-    when that was fine, :meth:`finish_source`.
+    :meth:`migration_status` there until it is no longer active; for a guest that stands still
+    :meth:`check_arrived` at the target; then :meth:`finish_target` and, when that was fine,
+    :meth:`finish_source`.
 
     To give up: :meth:`finish_target` without success first. When it says that the guest has taken
     over, the move is complete, and ``finish_source`` with success has to follow. When it went
@@ -209,10 +210,10 @@ class Migratable(Protocol):
     undecided neither :meth:`Hypervisor.info` lists it. All methods but ``migrate`` may be repeated.
     """
 
-    def check_migratable(self, instance: NodeInstance) -> None:
-        """Refuse (HypervisorError) a guest that does not run here or cannot be moved as it is."""
+    def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
+        """Refuse (HypervisorError) a guest that does not run here or cannot be moved that way."""
 
-    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         """What the target has to know, for its :meth:`accept`; secret, never to be logged."""
 
     def accept(
@@ -232,6 +233,12 @@ class Migratable(Protocol):
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
         """How far it is; waits up to 2 s for the end. A source that died has failed."""
+
+    def check_arrived(self, instance: NodeInstance) -> None:
+        """Wait up to a minute until the target has all of the guest; HypervisorError if it has not.
+
+        Asked before anything is put on record, so that the guest can still go on at the source.
+        """
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         """Forget a guest that was moved; or without ``success`` stop the move and run it again.

@@ -401,11 +401,11 @@ class Node(NodeCalls):
     def instance_set_vcpus(self, instance: NodeInstance) -> None:
         self._hotplug.set_vcpus(instance)
 
-    def instance_migratable(self, instance: NodeInstance) -> None:
-        self._migration.check(instance)
+    def instance_migratable(self, instance: NodeInstance, live: bool) -> None:
+        self._migration.check(instance, live=live)
 
-    def migration_info(self, instance: NodeInstance) -> Json:
-        return self._migration.info(instance)
+    def migration_info(self, instance: NodeInstance, live: bool) -> Json:
+        return self._migration.info(instance, live=live)
 
     def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
         return self._migration.accept(instance, info, target)
@@ -417,6 +417,9 @@ class Node(NodeCalls):
 
     def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
         return self._migration.status(instance)
+
+    def instance_arrived(self, instance: NodeInstance) -> None:
+        self._migration.check_arrived(instance)
 
     def instance_finalize_migration_src(
         self, instance: NodeInstance, success: bool, live: bool

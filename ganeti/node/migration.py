@@ -26,13 +26,13 @@ class Migration:
 
     # the source
 
-    def check(self, instance: NodeInstance) -> None:
-        """Refuse an instance that cannot be moved as it is."""
-        self._driver(instance).check_migratable(instance)
+    def check(self, instance: NodeInstance, *, live: bool) -> None:
+        """Refuse an instance that cannot be moved that way."""
+        self._driver(instance).check_migratable(instance, live=live)
 
-    def info(self, instance: NodeInstance) -> Json:
+    def info(self, instance: NodeInstance, *, live: bool) -> Json:
         """What the target has to know, with a key for the connection."""
-        return self._driver(instance).migration_info(instance)
+        return self._driver(instance).migration_info(instance, live=live)
 
     def begin(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         """Begin to send."""
@@ -66,6 +66,10 @@ class Migration:
             where = self._driver(instance).accept(instance, disks, info, address)
         log.info("instance %s is awaited at %s", instance.name, where)
         return where
+
+    def check_arrived(self, instance: NodeInstance) -> None:
+        """Wait until all of an instance that stands still is here; blocks nobody else meanwhile."""
+        self._driver(instance).check_arrived(instance)
 
     def finish_target(self, instance: NodeInstance, info: Json, *, success: bool) -> None:
         """See that the instance runs here, or end what waits for it."""

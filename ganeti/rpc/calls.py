@@ -368,12 +368,12 @@ class NodeCalls(DiskCalls):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def instance_migratable(self, instance: NodeInstance) -> None:
-        """Refuse when the running instance cannot be moved as it is."""
+    def instance_migratable(self, instance: NodeInstance, live: bool) -> None:
+        """Refuse when the running instance cannot be moved, going on meanwhile or not."""
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def migration_info(self, instance: NodeInstance) -> Json:
+    def migration_info(self, instance: NodeInstance, live: bool) -> Json:
         """At the source: what the target has to know. Contains a key: not to be logged."""
 
     @abstractmethod
@@ -395,6 +395,11 @@ class NodeCalls(DiskCalls):
     @call(timeout=SLOW)
     def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
         """At the source: how far it is; waits up to 2 s for the end."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def instance_arrived(self, instance: NodeInstance) -> None:
+        """At the target, of an instance that stands still: wait until all of it is there."""
 
     @abstractmethod
     @call(timeout=SLOW)

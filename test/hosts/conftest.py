@@ -1,7 +1,8 @@
 """Scenarios on real hosts: emulated machines with this project's daemons, LVM, DRBD and QEMU.
 
-``make check-hosts`` runs all; of a plain ``make check`` only the module ``test_one_host.py`` is a
-part. ``doc/hosts.md`` tells how to write a scenario.
+``make check-hosts`` runs all, modules side by side in two processes with machines of their own; of
+a plain ``make check`` only the module ``test_one_host.py`` is a part. ``doc/hosts.md`` tells how to
+write a scenario.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ HERE = Path(__file__).parent
 SHORT = "test_one_host.py"
 #: Seconds for one scenario, with the making of the cluster.
 LIMIT = 900
+#: Modules that take long begin first, so that both processes end at about the same time; the last
+#: one spoils its cluster.
+ORDER = (
+    "test_hosts_mirrors.py", "test_hosts_kvm.py", "test_hosts_drbd.py", "test_hosts_containers.py",
+    "test_hosts_crashes.py", "test_hosts_lvm.py", "test_hosts_cluster.py", SHORT,
+    "test_hosts_xen.py",
+)  # fmt: skip
 
 
 def is_asked_for(config: pytest.Config) -> bool:
@@ -35,10 +43,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if collection_path.name == SHORT or is_asked_for(config) else True
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if is_asked_for(config) and not hasattr(config, "workerinput"):
+        faults.new()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT))
+    items.sort(key=lambda item: ORDER.index(item.path.name) if item.path.name in ORDER else -1)
 
 
 class Holder:
@@ -97,8 +111,12 @@ def book() -> Iterator[faults.Book]:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Each scenario's name and seconds, at once: a run takes minutes."""
     name = report.nodeid.removeprefix("test/hosts/")
-    if name != report.nodeid and (report.when == "call" or report.outcome != "passed"):
+    if name == report.nodeid:
+        return
+    if report.when == "call" or report.outcome != "passed":
         print(f"\n{report.outcome:8} {report.duration:6.1f} s  {name}", flush=True)
+    elif report.duration > 1:
+        print(f"\n{report.when:8} {report.duration:6.1f} s  {name}", flush=True)
 
 
 def pytest_terminal_summary(

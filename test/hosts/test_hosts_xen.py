@@ -83,33 +83,49 @@ def test_a_guest_is_moved_while_it_counts(xen: Cluster, guest: str, book: Book) 
 
 
 @pytest.mark.parametrize("guest", [PV], indirect=True)
-def test_a_pv_guest_stays_and_is_saved_and_restored(xen: Cluster, guest: str, book: Book) -> None:
-    source = xen.nodes[1]
+def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
+    xen: Cluster, guest: str, book: Book
+) -> None:
+    source, target = xen.nodes[1:3]
     with book.case("gnt-instance migrate", "Xen PV guest, Xen without shadow paging") as case:
         ran = xen.gnt("instance migrate -f", guest)
         assert ran.code == 1
         assert "built without shadow paging" in ran.err
         counts_past(source, guest, count(source, guest))
         case.outcome = "refused, the guest counts on where it was"
+        case.recovery = "instance migrate --non-live"
     mirror.until(source, **mirror.WHOLE)
     assert mirror.state(source)["ro"] == "Primary/Secondary"
-    with book.case("running Xen PV guest", "saved and restored with xl behind our back") as case:
-        source.sh(f"xl save {guest} /tmp/saved", limit=240.0)
-        saved = count(source, guest)
-        assert xen.cells("instance list -o status", guest) == [["ERROR_down"]]
-        source.sh("xl restore /tmp/saved; rm /tmp/saved", limit=240.0)
-        counts_past(source, guest, saved)
-        assert xen.cells("instance list -o status", guest) == [["running"]]
-        case.outcome = "ERROR_down while it is away, then it counts on and is known again"
-        case.recovery = "xl restore"
+    with book.case(
+        "gnt-instance migrate --non-live", "connection of a Xen PV guest lost in the middle"
+    ) as case:
+        ran = xen.ok("instance migrate -f --non-live --submit", guest)
+        wait_for("a guest that leaves", lambda: f"{guest}--leaving" in source.sh("xl list"), 120.0)
+        target.sh("while ! pkill -KILL -x socat; do sleep 0.1; done", limit=60.0)
+        watched = xen.gnt("job watch", (ran.out + ran.err).split()[-1], limit=400.0)
+        assert watched.code == 1
+        assert f"it runs on node {source.name}" in watched.out + watched.err
+        counts_past(source, guest, count(source, guest))
+        assert "--" not in source.sh("xl list") + target.sh("xl list")
+        case.outcome = "the job fails; the guest counts on where it was"
+        case.recovery = "none needed"
+    with book.case("gnt-instance migrate --non-live", "none: a Xen PV guest on DRBD") as case:
+        before = count(source, guest)
+        xen.ok("instance migrate -f --non-live", guest, limit=600.0)
+        counts_past(target, guest, before)
+        case.outcome = "saved, restored on the other node, and counts on"
+    ((node, status),) = xen.cells("instance list -o pnode,status", guest)
+    assert (node, status) == (target.name, "running")
+    mirror.until(target, **mirror.WHOLE)
+    assert guest not in source.sh("xl list")
     with book.case("gnt-instance shutdown", "xl hangs") as case:
-        sabotage.stop_at(source, "xl", "list", done=False)
+        sabotage.stop_at(target, "xl", "list", done=False)
         ran = xen.gnt("instance shutdown", guest, limit=500.0)
         assert ran.code == 1
         assert "timed out" in ran.err, ran.err
-        sabotage.let_go(source, "xl")
-        counts_past(source, guest, count(source, guest))
+        sabotage.let_go(target, "xl")
+        counts_past(target, guest, count(target, guest))
         case.outcome = "the job fails when xl does not answer in time; the guest counts on"
         case.recovery = "what makes xl hang taken away"
     xen.ok("instance shutdown", guest)
-    assert guest not in source.sh("xl list")
+    assert guest not in target.sh("xl list")

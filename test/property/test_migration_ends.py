@@ -150,10 +150,10 @@ class World:
         wire = annotate.instance(self.config, self.instance, run_epoch=self.run_epoch())
         self.handlers[key].instance_start(wire, False, [])
 
-    def migrate(self) -> None:
+    def migrate(self, *, live: bool = True) -> None:
         op = OpInstanceMigrate(instance_name=WEB)
         ctx = self.context()
-        Migration(ctx, self.instance, self.config.nodes["t"], op, live=True).run()
+        Migration(ctx, self.instance, self.config.nodes["t"], op, live=live).run()
 
     def clean_up(self) -> None:
         op = OpInstanceMigrate(instance_name=WEB, cleanup=True)
@@ -247,14 +247,15 @@ FAULTS = [
 DEATHS = (source_dies, target_dies, target_and_master_die)
 
 
+@pytest.mark.parametrize("live", [True, False], ids=["live", "still"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_broken_off_at_every_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, live: bool
 ) -> None:
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     whole = begun(tmp_path / "whole")
-    whole.migrate()
+    whole.migrate(live=live)
     assert whole.running() == ["t"]
     assert whole.calls > 10
     rows = []
@@ -263,7 +264,7 @@ def test_broken_off_at_every_call(
         world.fault_at, world.fault = number, fault
         failed: BaseException | None = None
         try:
-            world.migrate()
+            world.migrate(live=live)
         except (errors.GanetiError, MasterDied) as err:
             failed = err
         assert len(world.running()) <= 1, number
@@ -284,7 +285,7 @@ def test_broken_off_at_every_call(
         ctx, op = world.context(), OpInstanceMigrate(instance_name=WEB)
         Migration(ctx, world.instance, world.config.nodes[other], op, live=True).run()
         assert world.running() == [other], number
-    as_recorded(fault.__name__, rows)
+    as_recorded(fault.__name__ + ("" if live else " while it stands still"), rows)
 
 
 def as_recorded(fault: str, rows: list[list[Any]]) -> None:

@@ -170,10 +170,10 @@ class KvmHypervisor(Hypervisor):
 
     # moves
 
-    def check_migratable(self, instance: NodeInstance) -> None:
+    def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         self._migration.check(instance.name)
 
-    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         return self._migration.info(instance.name)
 
     def accept(
@@ -190,6 +190,9 @@ class KvmHypervisor(Hypervisor):
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
         return self._migration.status(instance.name, load(instance.hvparams))
+
+    def check_arrived(self, instance: NodeInstance) -> None:
+        self._migration.check_arrived(instance.name)
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         self._migration.finish_source(instance.name, success=success)

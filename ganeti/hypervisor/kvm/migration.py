@@ -258,12 +258,9 @@ class Migration:
         if found is None:
             raise errors.HypervisorError(f"instance {name} did not arrive on this node")
         if found.runtime.move == "in" and not self._taken_over(found):
-            if found.pid is None:
-                raise errors.HypervisorError(
-                    f"instance {name} did not arrive: its QEMU has ended on this node"
-                    + self._starter.why_ended(name)
-                )
-            self._release(name, running=bool(info.get("running", True)))
+            self._await_arrival(name, found)
+            if info.get("running", True):
+                self._release(name)
         if self._store.pid(name) is None:
             raise errors.HypervisorError(
                 f"instance {name} has taken over on this node and ended after that; start it anew"
@@ -273,8 +270,17 @@ class Migration:
             self._note(found.runtime, move="none")
             self._starter.settle(found.runtime)
 
-    def _release(self, name: str, *, running: bool) -> None:
-        """Wait until QEMU has loaded what it received, and let the guest run if it stands still."""
+    def check_arrived(self, name: str) -> None:
+        """Wait until all of the guest is here."""
+        self._await_arrival(name, self._store.find(name))
+
+    def _await_arrival(self, name: str, found: Guest | None) -> None:
+        """Wait until QEMU has loaded what it received."""
+        if found is None or found.pid is None:
+            raise errors.HypervisorError(
+                f"instance {name} did not arrive: its QEMU has ended on this node"
+                + self._starter.why_ended(name)
+            )
         end = time.monotonic() + _ARRIVAL_TIMEOUT
         with self._store.control(name) as qmp, qmp.events("MIGRATION", "RESUME") as events:
             while qmp.command("query-status")["status"] == "inmigrate":
@@ -284,7 +290,11 @@ class Migration:
                         f"instance {name} has not arrived on this node: not everything was sent"
                     )
                 events.next(min(left, 1.0))
-            if running and not qmp.command("query-status")["running"]:
+
+    def _release(self, name: str) -> None:
+        """Let a guest that has arrived run, if it stands still."""
+        with self._store.control(name) as qmp:
+            if not qmp.command("query-status")["running"]:
                 qmp.command("cont")
 
     def _discard(self, name: str) -> None:

@@ -210,24 +210,28 @@ class XenHypervisor(Hypervisor):
 
     # moves
 
-    def check_migratable(self, instance: NodeInstance) -> None:
-        """A PV guest can only be moved by a Xen that can follow what it writes."""
+    def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
+        """A PV guest only goes on meanwhile on a Xen that can follow what it writes."""
         domain = self._find(instance.name)
         if domain is None or domain.ended:
             raise errors.HypervisorError(f"instance {instance.name} does not run on this node")
-        if self._needs_shadow(instance) and not xl.has_shadow(xl.parse_info(xl.run(["info"]))):
+        if live and self._needs_shadow(instance) and not self._has_shadow():
             raise errors.HypervisorError(
                 f"instance {instance.name} is a PV guest, and this Xen was built without shadow"
-                " paging (as Debian's is): it cannot be moved while it runs. Fail it over, or"
-                " make it PVH (-H guest_type=pvh)"
+                " paging (as Debian's is): it cannot go on while it is moved. Let it stand still"
+                " meanwhile (--non-live), or make it PVH (-H guest_type=pvh)"
             )
+
+    @staticmethod
+    def _has_shadow() -> bool:
+        return xl.has_shadow(xl.parse_info(xl.run(["info"])))
 
     def _needs_shadow(self, instance: NodeInstance) -> bool:
         params = self._load(instance.hvparams)
         return isinstance(params, PvmParams) and params.guest_type == "pv"
 
-    def migration_info(self, instance: NodeInstance) -> dict[str, Any]:
-        return {}
+    def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
+        return {"live": live}
 
     def accept(
         self,
@@ -239,17 +243,20 @@ class XenHypervisor(Hypervisor):
         if self._find(instance.name) is not None:
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
         port = self._load(instance.hvparams).migration_port
-        return self._mover.accept(instance.name, address, port)
+        config = None
+        if not info.get("live", True):
+            coming = msgspec.structs.replace(instance, name=instance.name + xl.INCOMING)
+            config = self._text(coming, disks)
+        return self._mover.accept(instance.name, address, port, config)
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
-        if not live:
-            raise errors.HypervisorError(
-                "xl can only move guests that go on running; use live migration or a failover"
-            )
-        self._mover.send(instance.name, target)
+        self._mover.send(instance.name, target, live=live)
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
         return self._mover.status(instance.name)
+
+    def check_arrived(self, instance: NodeInstance) -> None:
+        self._mover.check_arrived(instance.name)
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         if success:

@@ -4,11 +4,16 @@ Between them is socat with TLS: both ends show the certificate of their node dae
 that the other's is of the cluster; the source also checks the name of the target. While a domain
 is coming it is called NAME--incoming, and NAME--migratedaway while it is unknown whether it has
 arrived, so that it never runs under its name in two places.
+
+A domain that stands still meanwhile goes from ``xl save`` to ``xl restore``. At the source it is
+called NAME--leaving and is paused when all of it was sent; at the target it stays paused, as
+NAME--incoming, until it is told to run there.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -20,6 +25,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import daemon, files, process, retry
 from ganeti.hypervisor.xen import xl
+from ganeti.hypervisor.xen.xl import AWAY, INCOMING, LEAVING
 from ganeti.model.names import MigrationState
 from ganeti.net import certs
 from ganeti.paths import Paths
@@ -27,8 +33,6 @@ from ganeti.rpc.objects import MigrationStatus
 
 log = logging.getLogger(__name__)
 
-INCOMING = "--incoming"
-AWAY = "--migratedaway"
 SOCAT = "socat"
 #: Bytes that socat moves at a time.
 _BLOCK = "-b524288"
@@ -39,27 +43,50 @@ _SILENCE = "-T120"
 _LISTEN_WAIT = 10.0
 _STATUS_WAIT = 2.0
 _END_WAIT = 5.0
+#: Seconds until a domain of which everything was sent has been built.
+_BUILD_WAIT = 60.0
 #: Letters of the log that are shown when a move fails.
 _SHOWN = 500
 
 
 def receive_argv(address: str, port: int, paths: Paths) -> list[str]:
-    """What waits for a domain; pure."""
-    where = f"[{address}]" if ":" in address else address
-    family = "pf=ip6" if ":" in address else "pf=ip4"
-    listen = f"OPENSSL-LISTEN:{port},bind={where},{family},reuseaddr,{_tls(paths)}"
+    """What waits for a domain that goes on running; pure."""
+    listen = _listen(address, port, paths)
     return [SOCAT, _BLOCK, _SILENCE, listen, f"EXEC:{xl.PROGRAM} migrate-receive"]
 
 
+def restore_argvs(config: Path, address: str, port: int, paths: Paths) -> list[list[str]]:
+    """What waits for a domain that stands still: two programs, one feeds the other; pure."""
+    receive = [SOCAT, "-u", _BLOCK, _SILENCE, _listen(address, port, paths), "-"]
+    return [receive, [xl.PROGRAM, "restore", "-p", str(config), "/proc/self/fd/0"]]
+
+
+def _listen(address: str, port: int, paths: Paths) -> str:
+    where = f"[{address}]" if ":" in address else address
+    family = "pf=ip6" if ":" in address else "pf=ip4"
+    return f"OPENSSL-LISTEN:{port},bind={where},{family},reuseaddr,{_tls(paths)}"
+
+
 def send_argv(name: str, address: str, port: int, target: str, paths: Paths) -> list[str]:
-    """What sends a domain; pure.
+    """What sends a domain that goes on running; pure.
 
     xl hands its option -s to a shell, followed by the host and the command for ssh, which the
     ``#`` hides. Nothing in it comes from a user: an address, a port, paths and a host name.
     """
-    where = f"[{address}]" if ":" in address else address
-    connect = f"OPENSSL:{where}:{port},{_tls(paths)},commonname={target},retry=20,interval=0.25"
+    connect = _connect(address, port, target, paths)
     return [xl.PROGRAM, "migrate", "-s", f"{SOCAT} {_BLOCK} {_SILENCE} - {connect} #", name, "-"]
+
+
+def save_argvs(name: str, address: str, port: int, target: str, paths: Paths) -> list[list[str]]:
+    """What sends a domain that stands still: two programs, one feeds the other; pure."""
+    save = [xl.PROGRAM, "save", "-p", name, "/proc/self/fd/1"]
+    connect = _connect(address, port, target, paths)
+    return [save, [SOCAT, "-u", _BLOCK, _SILENCE, "-", connect]]
+
+
+def _connect(address: str, port: int, target: str, paths: Paths) -> str:
+    where = f"[{address}]" if ":" in address else address
+    return f"OPENSSL:{where}:{port},{_tls(paths)},commonname={target},retry=20,interval=0.25"
 
 
 def _tls(paths: Paths) -> str:
@@ -74,80 +101,133 @@ class Mover:
 
     # the target
 
-    def accept(self, name: str, address: str, port: int) -> str:
+    def accept(self, name: str, address: str, port: int, config: str | None) -> str:
         """Wait for a domain; gives ``node name/address:port``.
+
+        With a configuration for a domain that stands still and is called NAME--incoming.
 
         Raises:
             HypervisorError: nothing listens there after ten seconds.
         """
         target = certs.inspect(self._paths.server_cert).subject_cn
         self._end_process(name, "receive")
-        pid = self._begin(name, "receive", receive_argv(address, port, self._paths))
+        if config is None:
+            pid = self._begin(name, "receive", receive_argv(address, port, self._paths))
+        else:
+            path = self._config_file(name)
+            files.ensure_dir(path.parent)
+            files.write_atomic(path, config, mode=0o600, fsync=False)
+            pid = self._begin(name, "receive", *restore_argvs(path, address, port, self._paths))
 
         def listening() -> bool | None:
-            return True if not process.is_alive(pid) or _listens(port) else None
+            return True if not process.is_alive(pid) or _listens(pid, port) else None
 
         # socat tells nobody that it listens.
         retry.until(listening, timeout=_LISTEN_WAIT, first=0.05)
-        if not process.is_alive(pid) or not _listens(port):
+        if not process.is_alive(pid) or not _listens(pid, port):
             self._end_process(name, "receive")
             raise errors.HypervisorError(
                 f"cannot wait for instance {name} at port {port}: {self._said(name, 'receive')}"
             )
         return f"{target}/{address}:{port}"
 
-    def received(self, name: str) -> None:
-        """Check that the domain has arrived; HypervisorError when it has not."""
-        if name not in _names():
+    def check_arrived(self, name: str) -> None:
+        """Wait until all of the domain is here; HypervisorError when it is not."""
+        pid = daemon.read_pid(self._pid_file(name, "receive"))
+        ended = pid is None or process.wait_exit(pid, _BUILD_WAIT)
+        if not ended or not {name, name + INCOMING} & _domains().keys():
             raise errors.HypervisorError(
                 f"instance {name} did not arrive here: {self._said(name, 'receive')}"
             )
+
+    def received(self, name: str) -> None:
+        """See that the domain runs here; HypervisorError when it has not arrived."""
+        found = _domains()
+        if name not in found and name + INCOMING in found:
+            self.check_arrived(name)
+            xl.run(["rename", name + INCOMING, name])
+            found = _domains()
+        if name not in found:
+            raise errors.HypervisorError(
+                f"instance {name} did not arrive here: {self._said(name, 'receive')}"
+            )
+        if found[name].paused:
+            xl.run(["unpause", name])
         self._end_process(name, "receive")
+        files.remove(self._config_file(name))
 
     def give_up(self, name: str) -> None:
         """End what waits for a domain; HypervisorError when it runs here already."""
         self._end_process(name, "receive")
-        if name in _names():
+        if name in _domains():
             raise errors.HypervisorError(f"instance {name} has taken over: it runs here")
         _destroy(name + INCOMING)
+        files.remove(self._config_file(name))
 
     # the source
 
-    def send(self, name: str, where: str) -> None:
+    def send(self, name: str, where: str, *, live: bool) -> None:
         """Begin to send a domain to what :meth:`accept` gave."""
         target, _, rest = where.partition("/")
         address, _, port = rest.rpartition(":")
         if not port.isdigit():
             raise errors.HypervisorError(f"'{where}' is no place that a Xen node has given")
-        self._begin(name, "send", send_argv(name, address, int(port), target, self._paths))
+        if live:
+            self._begin(name, "send", send_argv(name, address, int(port), target, self._paths))
+            return
+        # Known to Xen before it stands still, so that no crash can hide what it does here.
+        xl.run(["rename", name, name + LEAVING])
+        sending = save_argvs(name + LEAVING, address, int(port), target, self._paths)
+        try:
+            self._begin(name, "send", *sending)
+        except errors.HypervisorError:
+            xl.run(["rename", name + LEAVING, name])
+            raise
 
     def status(self, name: str) -> MigrationStatus:
         """How far it is; waits up to two seconds for the end."""
         pid = daemon.read_pid(self._pid_file(name, "send"))
-        if pid is not None and not process.wait_exit(pid, _STATUS_WAIT):
+        # xl may have ended before all that it said was sent.
+        sending = [] if pid is None else [pid, *_group(pid)]
+        if not all(process.wait_exit(one, _STATUS_WAIT) for one in sending):
             return MigrationStatus(status=MigrationState.ACTIVE)
-        names = _names()
-        if name in names or name + AWAY in names:
-            return MigrationStatus(status=MigrationState.FAILED, error=self._said(name, "send"))
-        return MigrationStatus(status=MigrationState.COMPLETED)
+        found = _domains(ended=True)
+        leaving = found.get(name + LEAVING)
+        if leaving is not None:
+            # xl pauses it when all of it was sent, and lets it go on else.
+            complete = leaving.paused and not leaving.ended
+        else:
+            complete = name not in found and name + AWAY not in found
+        if complete:
+            return MigrationStatus(status=MigrationState.COMPLETED)
+        return MigrationStatus(status=MigrationState.FAILED, error=self._said(name, "send"))
 
     def stop(self, name: str) -> None:
         """Stop sending; xl lets the domain go on.
 
         Raises:
-            HypervisorError: it was cut off when it had been told to run at the target; the guest
-                was ended here, as xl cannot continue it.
+            HypervisorError: it was cut off when it had been told to run at the target, or xl was
+                ended; the guest was ended here, as xl cannot continue it.
         """
         pid = daemon.read_pid(self._pid_file(name, "send"))
         if pid is not None:
             # Not xl itself: it has to take back what it did to the domain.
-            for child in _descendants(pid):
-                if _command(child) == SOCAT:
-                    _end(child)
+            for member in _group(pid):
+                if _command(member) == SOCAT:
+                    _end(member)
             process.wait_exit(pid, _END_WAIT)
         self._end_process(name, "send")
-        if name + AWAY in _names():
-            _destroy(name + AWAY)
+        found = _domains(ended=True)
+        leaving = found.get(name + LEAVING)
+        if leaving is not None and not leaving.ended:
+            xl.run(["rename", leaving.name, name])
+            if leaving.paused:
+                xl.run(["unpause", name])
+            return
+        stuck = [end for end in (AWAY, LEAVING) if name + end in found]
+        for end in stuck:
+            _destroy(name + end)
+        if stuck:
             raise errors.HypervisorError(
                 f"instance {name} stood still at the end of its move and cannot go on here; it was"
                 " ended and can be started"
@@ -155,36 +235,48 @@ class Mover:
 
     def sent(self, name: str) -> None:
         """Forget a domain that has arrived at the target; HypervisorError when it runs here."""
-        if name in _names():
+        found = _domains()
+        leaving = found.get(name + LEAVING)
+        if name in found or (leaving is not None and not leaving.paused):
             raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
         self._end_process(name, "send")
-        _destroy(name + AWAY)
+        for end in (AWAY, LEAVING):
+            _destroy(name + end)
 
     # processes
 
-    def _begin(self, name: str, what: str, argv: Sequence[str]) -> int:
-        path = self._pid_file(name, what)
+    def _begin(self, name: str, what: str, *programs: Sequence[str]) -> int:
+        """Start programs of which each feeds the next; the number of xl, or of the only one."""
+        path, log_file = self._pid_file(name, what), self._log_file(name, what)
         files.ensure_dir(path.parent)
-        files.ensure_dir(self._log_file(name, what).parent)
-        environment = {"PATH": process.search_path(), "LC_ALL": "C"}
-        with self._log_file(name, what).open("wb") as output:
+        files.ensure_dir(log_file.parent)
+        with log_file.open("wb") as log_to, _pipes(len(programs) - 1) as pipes:
+            sources = [subprocess.DEVNULL, *(reader for reader, _ in pipes)]
+            drains = [*(writer for _, writer in pipes), log_to.fileno()]
+            first, *rest = sorted(
+                zip(programs, sources, drains, strict=True), key=lambda one: one[0][0] == SOCAT
+            )
+            leader = _start(*first, log_to.fileno())
+            children = [leader]
             try:
-                child = subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                    env=environment, start_new_session=True,
-                )  # fmt: skip
-            except OSError as err:
-                raise errors.HypervisorError(f"cannot run {argv[0]}: {err.strerror}") from err
-        files.write_atomic(path, f"{child.pid}\n", fsync=False)
-        threading.Thread(target=child.wait, name=f"xen-{what}-{name}", daemon=True).start()
-        return child.pid
+                children += [_start(*one, log_to.fileno(), leader.pid) for one in rest]
+            except errors.HypervisorError:
+                process.kill_group(leader.pid)
+                leader.wait()
+                raise
+        files.write_atomic(path, f"{leader.pid}\n", fsync=False)
+        for child in children:
+            threading.Thread(target=child.wait, name=f"xen-{what}-{name}", daemon=True).start()
+        return leader.pid
 
     def _end_process(self, name: str, what: str) -> None:
         path = self._pid_file(name, what)
         pid = daemon.read_pid(path)
         if pid is not None and _command(pid) in (SOCAT, xl.PROGRAM):
+            members = [pid, *_group(pid)]
             process.kill_group(pid)
-            process.wait_exit(pid, _END_WAIT)
+            for member in members:
+                process.wait_exit(member, _END_WAIT)
         files.remove(path)
 
     def _said(self, name: str, what: str) -> str:
@@ -197,8 +289,38 @@ class Mover:
     def _pid_file(self, name: str, what: str) -> Path:
         return self._paths.run / "xen" / f"{name}.{what}"
 
+    def _config_file(self, name: str) -> Path:
+        """Configuration of a domain that is awaited; holds the password of its display."""
+        return self._paths.run / "xen" / f"{name}.awaited"
+
     def _log_file(self, name: str, what: str) -> Path:
         return self._paths.log / "xen" / f"{name}-{what}.log"
+
+
+@contextlib.contextmanager
+def _pipes(count: int) -> Iterator[list[tuple[int, int]]]:
+    """Pipes, closed here at the end."""
+    with contextlib.ExitStack() as stack:
+        made = [os.pipe() for _ in range(count)]
+        for end in itertools.chain(*made):
+            stack.callback(os.close, end)
+        yield made
+
+
+def _start(
+    argv: Sequence[str], source: int, drain: int, log_to: int, group: int = 0
+) -> subprocess.Popen[bytes]:
+    """Start a program that leads a group of processes of its own, or belongs to ``group``.
+
+    SIGPIPE stays ignored: xl takes back what it did when nobody takes its output any more.
+    """
+    try:
+        return subprocess.Popen(
+            argv, stdin=source, stdout=drain, stderr=log_to, restore_signals=False,
+            env={"PATH": process.search_path(), "LC_ALL": "C"}, process_group=group,
+        )  # fmt: skip
+    except OSError as err:
+        raise errors.HypervisorError(f"cannot run {argv[0]}: {err.strerror}") from err
 
 
 def _command(pid: int) -> str:
@@ -209,14 +331,13 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _descendants(pid: int) -> Iterator[int]:
-    try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return
-    for child in map(int, words):
-        yield child
-        yield from _descendants(child)
+def _group(leader: int) -> Iterator[int]:
+    """The other processes of a group."""
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit() and path.name != str(leader):
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(int(path.name)) == leader:
+                    yield int(path.name)
 
 
 def _end(pid: int) -> None:
@@ -224,19 +345,28 @@ def _end(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _listens(port: int) -> bool:
-    """Whether somebody on this node listens on a TCP port (proc(5): state 0A)."""
+def _listens(leader: int, port: int) -> bool:
+    """Whether a process of a group listens on a TCP port (proc(5): state 0A, inode)."""
+    sockets = set()
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         with contextlib.suppress(FileNotFoundError):
             for line in table.read_text().splitlines()[1:]:
                 words = line.split()
                 if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
-                    return True
+                    sockets.add(f"socket:[{words[9]}]")
+    return any(_has_open(pid, sockets) for pid in (leader, *_group(leader)))
+
+
+def _has_open(pid: int, wanted: set[str]) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return any(os.readlink(path) in wanted for path in Path(f"/proc/{pid}/fd").iterdir())
     return False
 
 
-def _names() -> set[str]:
-    return {domain.name for domain in xl.parse_list(xl.run(["list"])) if not domain.ended}
+def _domains(*, ended: bool = False) -> dict[str, xl.Domain]:
+    """Domains by name, without those that have ended unless asked for."""
+    found = xl.parse_list(xl.run(["list"]))
+    return {domain.name: domain for domain in found if ended or not domain.ended}
 
 
 def _destroy(name: str) -> None:

@@ -25,7 +25,12 @@ _ROW = re.compile(
     r"\s+(?P<time>\d+\.\d+)"
 )
 _HEADER = re.compile(r"Name\s+ID\s+Mem\s+VCPUs\s+State\s+Time\(s\)")
-_MOVING = ("--incoming", "--migratedaway")
+#: Ends of names while a domain is moved. xl calls one that comes INCOMING, and one AWAY while it is
+#: unknown whether it has arrived; one that is moved while it stands still is called LEAVING.
+INCOMING = "--incoming"
+AWAY = "--migratedaway"
+LEAVING = "--leaving"
+_MOVING = (INCOMING, AWAY, LEAVING)
 _NO_SUCH_DOMAIN = "is an invalid domain identifier"
 
 
@@ -45,6 +50,10 @@ class Domain:
     def ended(self) -> bool:
         """It ended by itself, and only its remains are there."""
         return bool(self.state & {"s", "c", "d"})
+
+    @property
+    def paused(self) -> bool:
+        return "p" in self.state
 
 
 def attempt(words: Sequence[str], *, timeout: float) -> process.Result:
@@ -74,7 +83,7 @@ def run(words: Sequence[str], *, timeout: float = QUICK) -> str:
 
 
 def is_moving(name: str) -> bool:
-    """Whether xl gave a domain this name because it is just coming or leaving."""
+    """Whether a domain has this name because it is just coming or leaving."""
     return name.endswith(_MOVING) or name == "(null)"
 
 

@@ -89,7 +89,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
         source = ctx.config.nodes[instance.primary_node]
         wire = annotate.instance(ctx.config, instance)
         try:
-            ctx.rpc.one(source, NodeCalls.instance_migratable, wire)
+            ctx.rpc.one(source, NodeCalls.instance_migratable, wire, self.live)
         except errors.RpcError:
             raise
         except errors.GanetiError as err:

@@ -66,7 +66,7 @@ class Migration:
     def _begin(self) -> None:
         ctx, instance, source, target = self._ctx, self._instance, self._source, self._target
         here = annotate.instance(ctx.config, instance)
-        self._info = ctx.rpc.one(source, NodeCalls.migration_info, here)
+        self._info = ctx.rpc.one(source, NodeCalls.migration_info, here, self._live)
         # Known at both ends before either does anything, so that no crash can hide it.
         rights.tell(ctx, source, instance, RightState.LEAVING, target)
         rights.tell(ctx, target, instance, RightState.ARRIVING, source)
@@ -116,6 +116,9 @@ class Migration:
 
     def _hand_over(self) -> tuple[Settlement, Verdict]:
         ctx, instance = self._ctx, self._instance
+        if not self._live:
+            # It stands still anyway, and what is lost now need not be lost.
+            ctx.rpc.one(self._target, NodeCalls.instance_arrived, self._wire())
         rights.tell(ctx, self._target, instance, RightState.HERE)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()

@@ -187,7 +187,7 @@ def make_rack(name: HypervisorName, tmp_path: Path) -> Rack:
     return Rack(name, Paths(tmp_path / "root"), tmp_path, hvparams.get(name, {}))
 
 
-def _stand_in_for_xl(root: Path, world: Path) -> None:
+def stand_in_for_xl(root: Path, world: Path) -> None:
     """Put ``xl`` where a node that lives in a directory looks for programs first."""
     program = root / "usr/local/sbin/xl"
     program.parent.mkdir(parents=True)
@@ -216,7 +216,7 @@ def rack(
         pytest.skip("no LXC on this machine: install lxc")
     if request.param == "xen-pvm":
         monkeypatch.setenv(ROOTDIR_VARIABLE, str(tmp_path / "root"))
-        _stand_in_for_xl(tmp_path / "root", tmp_path / "xen")
+        stand_in_for_xl(tmp_path / "root", tmp_path / "xen")
     made = make_rack(HypervisorName(request.param), tmp_path)
     yield made
     made.close()

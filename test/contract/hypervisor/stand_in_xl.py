@@ -1,5 +1,8 @@
 """A stand-in for ``xl``: domains are files, and what it prints is what the real one prints.
 
+A domain that is moved is its file on the way between two worlds. In a world with a file called
+``slow`` the way has no end, with one called ``full`` no domain can be built.
+
 It lets the suite of hypervisors run where no Xen is; the driver meets the real one in the emulated
 hosts. The forms of its output are checked against recorded ones in
 ``test/unit/hypervisor/test_xen_xl.py``.
@@ -11,9 +14,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import BinaryIO
 
 import boot_sectors
 
@@ -47,6 +53,13 @@ class World:
     def all(self) -> list[dict[str, object]]:
         found = [json.loads(path.read_text()) for path in self._domains.iterdir()]
         return sorted(found, key=lambda domain: domain["id"])
+
+    def says(self, word: str) -> bool:
+        return (self._domains.parent / word).exists()
+
+    def rename(self, old: str, new: str) -> None:
+        self.write({**self.get(old), "name": new})
+        self.remove(old)
 
     def remove(self, name: str) -> None:
         self.get(name)
@@ -94,6 +107,87 @@ def shutdown(world: World, words: list[str]) -> None:
         signal.pause()  # as the real one waits; whoever calls it has a limit
 
 
+def send(world: World, name: str, stream: BinaryIO) -> None:
+    """The domain stands still while its last part is sent; it goes on when nobody takes it."""
+    domain = world.get(name)
+    text = json.dumps(domain).encode() + b"\n"
+    stream.write(text[:9])
+    stream.flush()
+    world.write({**domain, "state": "---s--"})
+    try:
+        while world.says("slow"):
+            stream.write(b" ")
+            stream.flush()
+            time.sleep(0.02)  # a line that is slow
+        stream.write(text[9:])
+        stream.flush()
+    except BrokenPipeError:
+        world.write(domain)
+        # Nothing more can be said through it, not even by the interpreter at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit("Failed to save domain, resuming domain") from None
+
+
+def receive(world: World, name: str | None, stream: BinaryIO) -> str:
+    """The name of the new domain, which is paused."""
+    try:
+        domain = json.loads(stream.readline())
+    except ValueError:
+        raise SystemExit("libxl: error: stream truncated") from None
+    if world.says("full"):
+        raise SystemExit("libxl: error: cannot make domain: not enough memory")
+    made = name or f"{domain['name']}--incoming"
+    world.write({**domain, "name": made, "id": world.new_id(), "state": "--p---"})
+    return made
+
+
+def save(world: World, words: list[str]) -> None:
+    with open(words[-1], "wb", buffering=0) as stream:
+        send(world, words[-2], stream)
+    world.write({**world.get(words[-2]), "state": "--p---"})
+
+
+def restore(world: World, words: list[str]) -> None:
+    name = value(Path(words[-2]).read_text(), "name")
+    with open(words[-1], "rb") as stream:
+        receive(world, name, stream)
+
+
+def migrate(world: World, words: list[str]) -> None:
+    command, name, host = words[1:]
+    line = ["sh", "-c", f"exec {command} {host} xl migrate-receive"]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        domain = world.get(name)
+        send(world, name, other.stdin)
+        if other.stdout.readline() != b"ready\n":
+            world.write(domain)
+            raise SystemExit("migration target: failed, resuming at sender")
+        world.rename(name, f"{name}--migratedaway")
+        other.stdin.write(b"go\n")
+        other.stdin.flush()
+        if other.stdout.readline() != b"done\n":
+            raise SystemExit("migration sender: failure to learn how it ended")
+        world.remove(f"{name}--migratedaway")
+
+
+def migrate_receive(world: World, _words: list[str]) -> None:
+    made = receive(world, None, sys.stdin.buffer)
+    print("ready", flush=True)
+    if sys.stdin.buffer.readline() != b"go\n":
+        world.remove(made)
+        raise SystemExit("migration target: nobody said that it shall run")
+    world.rename(made, made.removesuffix("--incoming"))
+    world.write({**world.get(made.removesuffix("--incoming")), "state": "-b----"})
+    print("done", flush=True)
+
+
+MOVES = {
+    "save": save, "restore": restore, "migrate": migrate, "migrate-receive": migrate_receive
+}  # fmt: skip
+
+
 def main(world: World, words: list[str]) -> None:
     verb, rest = words[0], words[1:]
     if verb == "info":
@@ -111,6 +205,13 @@ def main(world: World, words: list[str]) -> None:
         world.remove(rest[-1])
     elif verb == "reboot":
         world.write({**world.get(rest[-1]), "id": world.new_id()})
+    elif verb == "rename":
+        world.rename(*rest)
+    elif verb == "unpause":
+        world.write({**world.get(rest[0]), "state": "-b----"})
+    elif verb in MOVES:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        MOVES[verb](world, rest)
     elif verb == "mem-set":
         world.write({**world.get(rest[0]), "memory": int(rest[1])})
     else:

@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from lab.place import REPOSITORY, cache
+from lab.place import REPOSITORY, cache, locked
 
 TARGET = REPOSITORY / "doc" / "faults.md"
 _HEAD = """\
@@ -62,12 +63,24 @@ class Book:
         return _HEAD + "".join(row for _, row in sorted(rows.items()))
 
     def close(self) -> None:
-        """Write the table to the cache; with UPDATE_RECORDED=1 also into the documentation."""
-        if self._cases:
-            (cache() / "faults.md").write_text(self.text(), encoding="utf-8")
-            if os.environ.get("UPDATE_RECORDED"):
-                known = TARGET.read_text(encoding="utf-8") if TARGET.exists() else ""
-                TARGET.write_text(self.text(known), encoding="utf-8")
+        """Add to the table of this run; with UPDATE_RECORDED=1 also to that in the documentation.
+
+        Other processes of the same run may do so at the same time.
+        """
+        targets = [_of_this_run(), *([TARGET] if os.environ.get("UPDATE_RECORDED") else [])]
+        with locked("faults"):
+            for target in targets if self._cases else []:
+                known = target.read_text(encoding="utf-8") if target.exists() else ""
+                target.write_text(self.text(known), encoding="utf-8")
+
+
+def new() -> None:
+    """Begin the table of a run."""
+    _of_this_run().unlink(missing_ok=True)
+
+
+def _of_this_run() -> Path:
+    return cache() / "faults.md"
 
 
 def key_of(row: str) -> tuple[str, ...]:

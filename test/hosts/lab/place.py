@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
@@ -50,14 +51,26 @@ def run_directory() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
+def locked(what: str) -> Iterator[None]:
+    """Keep other processes of the lab from doing the same; blocks until they are done."""
+    with (cache() / f".{what}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def being_made(target: Path) -> Iterator[Path]:
-    """A new directory that becomes ``target`` if all goes well, and vanishes if not."""
+    """A new directory that becomes ``target`` if all goes well, and vanishes if not.
+
+    Of several processes one makes it after the other; what the second one makes is thrown away.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    made.chmod(0o755)
-    try:
-        yield made
-        if not target.exists():
-            made.rename(target)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+    with locked(target.name):
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        made.chmod(0o755)
+        try:
+            yield made
+            if not target.exists():
+                made.rename(target)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)

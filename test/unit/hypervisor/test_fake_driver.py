@@ -80,6 +80,7 @@ METHODS: dict[str, Call] = {
     "accept": lambda d: d.accept(instance("web2"), [], {"memory": 1, "vcpus": 1}, "127.0.0.1"),
     "migrate": lambda d: d.migrate(instance(), "127.0.0.1:1", live=True),
     "migration_status": lambda d: d.migration_status(instance()),
+    "check_arrived": lambda d: d.check_arrived(instance()),
     "finish_source": lambda d: d.finish_source(instance(), success=False, live=True),
     "finish_target": lambda d: d.finish_target(instance("web2"), {}, success=False),
 }
@@ -275,8 +276,11 @@ def begin(driver: FakeHypervisor, target: FakeHypervisor) -> dict[str, Any]:
 
 
 def test_a_guest_is_moved(driver: FakeHypervisor, target: FakeHypervisor) -> None:
+    with pytest.raises(errors.HypervisorError, match="did not arrive"):
+        target.check_arrived(instance())
     info = begin(driver, target)
     assert driver.migration_status(instance()).status is MigrationState.COMPLETED
+    target.check_arrived(instance())
     assert (driver.info("web1"), target.info("web1")) == (None, None)
     for _ in range(2):
         target.finish_target(instance(), info, success=True)

@@ -88,8 +88,8 @@ def other(tmp_path: Path) -> Node:
 def test_an_instance_is_moved(node: Node, paths: Paths, other: Node) -> None:
     made = instance()
     node.instance_start(made, False, [])
-    node.instance_migratable(made)
-    info = node.migration_info(made)
+    node.instance_migratable(made, True)
+    info = node.migration_info(made, True)
     say(node, made, RightState.LEAVING)
     say(other, made, RightState.ARRIVING)
     where = other.accept_instance(made, info, "192.0.2.2")
@@ -109,7 +109,7 @@ def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(
     node.instance_start(made, False, [])
     say(node, made, RightState.LEAVING)
     say(other, made, RightState.ARRIVING)
-    other.accept_instance(made, node.migration_info(made), "192.0.2.2")
+    other.accept_instance(made, node.migration_info(made, True), "192.0.2.2")
     node.instance_migrate("cluster", made, "192.0.2.2:1", True)
     assert node.instance_list(["fake"], {}) == other.instance_list(["fake"], {}) == []
     for end in (node, other):
@@ -138,7 +138,7 @@ def test_words_of_the_hypervisor_arrive(node: Node, paths: Paths) -> None:
 def test_orders_of_a_move_out_of_turn_are_refused(node: Node, other: Node) -> None:
     made = instance()
     node.instance_start(made, False, [])
-    info = node.migration_info(made)
+    info = node.migration_info(made, True)
     with pytest.raises(errors.RunRightError, match="not 'leaving'"):
         node.instance_migrate("cluster", made, "192.0.2.2:1", True)
     with pytest.raises(errors.RunRightError, match="not 'arriving'"):
