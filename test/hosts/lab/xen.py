@@ -11,9 +11,6 @@ from lab.packages import layer
 from lab.place import LabError, being_made, cache
 
 LAYER = "xen"
-#: QEMU's emulation of SMAP ends domain 0 on its first instructions: a processor without it. With
-#: nested paging Xen offers hardware-assisted guests (PVH).
-CPU = "qemu64,+npt,+ssse3,+sse4.1,+sse4.2,+aes,+pclmulqdq"
 MODULES = (
     "xen-evtchn", "xenfs", "xen-privcmd", "xen-gntdev", "xen-gntalloc", "xen-blkback",
     "xen-netback", "bridge", "tun", "dm_mod", "drbd",
