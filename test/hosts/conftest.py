@@ -21,13 +21,19 @@ HERE = Path(__file__).parent
 SHORT = "test_one_host.py"
 #: Seconds for one scenario, with the making of the cluster.
 LIMIT = 900
-#: Modules that take long begin first, so that both processes end at about the same time; the last
-#: one spoils its cluster.
-ORDER = (
-    "test_hosts_mirrors.py", "test_hosts_kvm.py", "test_hosts_drbd.py", "test_hosts_containers.py",
-    "test_hosts_crashes.py", "test_hosts_lvm.py", "test_hosts_cluster.py", SHORT,
-    "test_hosts_xen.py",
-)  # fmt: skip
+#: Modules that share a cluster, one after the other in the same process. Long groups begin first,
+#: and Xen spoils its cluster.
+GROUPS = (
+    ("kvm", "xen"),
+    ("mirrors", "lvm", "crashes", "cluster"),
+    ("drbd",),
+    ("containers",),
+)
+GROUP_OF = {
+    f"test_hosts_{module}.py": (number, place)
+    for number, group in enumerate(GROUPS)
+    for place, module in enumerate(group)
+}
 
 
 def is_asked_for(config: pytest.Config) -> bool:
@@ -40,6 +46,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """A run of all tests takes the short module only."""
     if collection_path.parent != HERE or collection_path.suffix != ".py":
         return None
+    if any((Path.cwd() / word.partition("::")[0]).resolve() == HERE for word in config.args):
+        # The long modules do all of what the short one does.
+        return True if collection_path.name == SHORT else None
     return None if collection_path.name == SHORT or is_asked_for(config) else True
 
 
@@ -48,11 +57,14 @@ def pytest_configure(config: pytest.Config) -> None:
         faults.new()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT))
-    items.sort(key=lambda item: ORDER.index(item.path.name) if item.path.name in ORDER else -1)
+            group, _ = GROUP_OF.get(item.path.name, (-1, 0))
+            item.add_marker(pytest.mark.xdist_group(f"group{group}"))
+    items.sort(key=lambda item: GROUP_OF.get(item.path.name, (-1, 0)))
 
 
 class Holder:
@@ -113,6 +125,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     name = report.nodeid.removeprefix("test/hosts/")
     if name == report.nodeid:
         return
+    name = name.partition("@")[0]
     if report.when == "call" or report.outcome != "passed":
         print(f"\n{report.outcome:8} {report.duration:6.1f} s  {name}", flush=True)
     elif report.duration > 1:

@@ -19,9 +19,12 @@ _RUN = "/var/run/ganeti/kvm-hypervisor"
 _SERIAL = f"{_RUN}/ctrl/{VM}.serial"
 #: Seconds in which an instance must count; one boot in some tens hangs and is tried once more.
 BOOT_LIMIT = 90.0
-#: For the guest's shell: memory is written all the time, faster than the network takes it.
+#: MiB a second, for moves that must not end, and for those that shall.
+SLOW, FAST = 4, 32
+#: For the guest's shell: memory is written again and again, faster than it is sent slowly.
 _WRITING = (
-    "(while :; do dd if=/dev/zero of=/tmp/x bs=1M count=24 conv=notrunc; done) >/dev/null 2>&1 &"
+    "(while :; do dd if=/dev/zero of=/tmp/x bs=1M count=24 conv=notrunc; sleep 1; done)"
+    " >/dev/null 2>&1 &"
 )
 #: The same, slow enough for a move that ends.
 _WRITING_SLOWLY = (
@@ -68,8 +71,8 @@ def begin_to_move(cluster: Cluster) -> str:
     """Begin a migration that does not end by itself; gives the number of its job."""
     ran = cluster.ok("instance migrate -f --submit", VM)
     job = (ran.out + ran.err).split()[-1]
-    begun = "memory transfer progress"
-    wait_for("a migration", lambda: begun in cluster.gnt("job info", job).out, 150.0)
+    words = ["grep", "-q", "memory transfer progress", f"/var/lib/ganeti/queue/job-{job}"]
+    wait_for("a migration", lambda: cluster.master.run(*words).code == 0, 150.0, 1.0)
     return job
 
 
@@ -80,7 +83,7 @@ def vm(cluster: Cluster) -> str:
     if not cluster.cells("instance list -o name"):
         cluster.ok(
             "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
-            "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
+            "-H", f"{_PARAMS},migration_bandwidth={SLOW}", "-n", f"{second.name}:{third.name}", VM,
         )  # fmt: skip
         boots(cluster, second)
     return VM
@@ -166,6 +169,7 @@ def test_a_running_instance_is_moved_and_survives_its_node(
     cluster: Cluster, vm: str, book: Book
 ) -> None:
     source, target = cluster.nodes[1:3]
+    cluster.ok(f"instance modify -H migration_bandwidth={FAST}", vm)
     types(source, _WRITING_SLOWLY)
     before = counts(source)
     with book.case("gnt-instance migrate", "none: a live KVM instance on DRBD") as case:

@@ -210,16 +210,23 @@ def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book)
     cluster.ok("cluster verify")
 
 
-def test_another_node_becomes_the_secondary(pair: Pair) -> None:
-    cluster, old, new = pair.cluster, pair.secondary(), pair.cluster.nodes[0]
-    cluster.ok("instance replace-disks -n", new.name, WEB)
-    assert pair.secondary() is new
+def test_a_third_node_takes_over_and_another_one_becomes_the_secondary(pair: Pair) -> None:
+    cluster, first, old, third = (
+        pair.cluster, pair.primary(), pair.secondary(), pair.cluster.nodes[0]
+    )  # fmt: skip
+    cluster.ok("instance failover -f -n", third.name, WEB)
+    assert (pair.primary(), pair.secondary()) == (third, first)
+    assert pair.status() == "running"
     assert old.volumes() == {}
-    primary = pair.primary()
-    mirror.until(primary, **mirror.WHOLE)
-    assert mirror.checksum(primary) == mirror.checksum(new)
+    assert mirror.read(third, 7) == "payload"
+    mirror.until(third, **mirror.WHOLE)
+    assert mirror.checksum(third) == mirror.checksum(first)
+    cluster.ok("instance failover -f", WEB)
     cluster.ok("instance replace-disks -n", old.name, WEB)
+    assert (pair.primary(), pair.secondary()) == (first, old)
+    assert third.volumes() == {}
     pair.whole()
+    assert mirror.read(first, 7) == "payload"
 
 
 def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:

@@ -106,7 +106,7 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         assert watched.code == 1
         assert f"it runs on node {source.name}" in watched.out + watched.err
         counts_past(source, guest, count(source, guest))
-        assert "--" not in source.sh("xl list") + target.sh("xl list")
+        assert f"{guest}--" not in source.sh("xl list") + target.sh("xl list")
         case.outcome = "the job fails; the guest counts on where it was"
         case.recovery = "none needed"
     with book.case("gnt-instance migrate --non-live", "none: a Xen PV guest on DRBD") as case:
