@@ -1,4 +1,4 @@
-"""Containers and chroots where control groups are those of version 2 alone."""
+"""Containers and chroots where control groups are those of version 2 alone, with AppArmor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from lab.machine import Machine, Spec, check_host
 from lab.place import Unavailable, run_directory
 
 #: What depends on the version, and a life from beginning to end.
-LXC = "lxc and (are_limited or running_container or only_the_devices or vlans or graceful)"
+LXC = (
+    "lxc and (are_limited or running_container or only_the_devices or vlans or graceful"
+    " or confined)"
+)
+#: What a service does at the boot of a whole Debian.
+_APPARMOR = """
+    mount -t securityfs securityfs /sys/kernel/security
+    apparmor_parser --replace /etc/apparmor.d/lxc-containers /etc/apparmor.d/usr.bin.lxc-start
+"""
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +32,10 @@ def machine() -> Iterator[Machine]:
                 layers=["storage", "containers"],
                 modules=["loop", "ext4", "veth", "bridge"],
                 shares=project.shares(directory),
-                # Its profiles are loaded by a service that does not run here.
-                append="apparmor=0",
             )
             with Machine(spec, directory) as made:
                 made.power_on()
+                made.sh(_APPARMOR)
                 yield made
     except Unavailable as err:
         pytest.skip(str(err))

@@ -117,6 +117,17 @@ def test_only_the_devices_of_the_list_can_be_used(lxc: Any) -> None:
     assert "not permitted" in inside(lxc, "cat /disk").stderr
 
 
+def test_it_is_confined_where_the_kernel_has_apparmor(lxc: Any) -> None:
+    lxc.start(lxc.instance())
+    try:
+        label = Path(f"/proc/{pid(lxc)}/attr/current").read_text()
+    except OSError:  # no security module answers
+        label = ""
+    switch = Path("/sys/module/apparmor/parameters/enabled")
+    enabled = switch.exists() and switch.read_text().strip() == "Y"
+    assert label.startswith("lxc-container-default") == enabled, label
+
+
 def test_dropped_capabilities_are_dropped(lxc: Any) -> None:
     lxc.start(lxc.instance())
     assert "CAP_SYS_ADMIN" not in effective(lxc)

@@ -22,7 +22,7 @@ DOWNLOAD_LIMIT = 900.0
 LAYERS: dict[str, tuple[str, ...]] = {
     "storage": ("kmod", "udev", "lvm2", "thin-provisioning-tools", "busybox-static"),
     "node": ("drbd-utils", "openssh-server", "openssh-client", "socat", "iputils-arping"),
-    "containers": ("lxc", "busybox-static", "e2fsprogs"),
+    "containers": ("lxc", "busybox-static", "e2fsprogs", "apparmor"),
     "qemu": ("qemu-system-x86", "qemu-utils", "seabios"),
     "xen": ("xen-hypervisor-4.17-amd64", "xen-utils-4.17", "xen-utils-common", "xenstore-utils"),
 }
