@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lab import cluster as lab_cluster
 from lab import faults
 from lab.place import Unavailable
+from xdist.scheduler import LoadScopeScheduling
 
 HERE = Path(__file__).parent
 #: What a plain run of all tests takes from here.
@@ -57,14 +59,23 @@ def pytest_configure(config: pytest.Config) -> None:
         faults.new()
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT))
-            group, _ = GROUP_OF.get(item.path.name, (-1, 0))
-            item.add_marker(pytest.mark.xdist_group(f"group{group}"))
     items.sort(key=lambda item: GROUP_OF.get(item.path.name, (-1, 0)))
+
+
+class ByGroup(LoadScopeScheduling):
+    """A group is one after the other in the same process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        group, _ = GROUP_OF.get(Path(nodeid.partition("::")[0]).name, (-1, 0))
+        return f"group{group}"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    return ByGroup(config, log)
 
 
 class Holder:
@@ -125,11 +136,12 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     name = report.nodeid.removeprefix("test/hosts/")
     if name == report.nodeid:
         return
-    name = name.partition("@")[0]
     if report.when == "call" or report.outcome != "passed":
         print(f"\n{report.outcome:8} {report.duration:6.1f} s  {name}", flush=True)
     elif report.duration > 1:
         print(f"\n{report.when:8} {report.duration:6.1f} s  {name}", flush=True)
+    if report.failed and (crash := getattr(report.longrepr, "reprcrash", None)) is not None:
+        print(crash.message[:1000], flush=True)  # the rest comes at the end
 
 
 def pytest_terminal_summary(
