@@ -83,9 +83,10 @@ def vm(cluster: Cluster) -> str:
     if not cluster.cells("instance list -o name"):
         cluster.ok(
             "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
-            "-H", f"{_PARAMS},migration_bandwidth={SLOW}", "-n", f"{second.name}:{third.name}", VM,
+            "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
         )  # fmt: skip
         boots(cluster, second)
+        cluster.ok(f"cluster modify -H kvm:migration_bandwidth={SLOW}")
     return VM
 
 
@@ -169,7 +170,7 @@ def test_a_running_instance_is_moved_and_survives_its_node(
     cluster: Cluster, vm: str, book: Book
 ) -> None:
     source, target = cluster.nodes[1:3]
-    cluster.ok(f"instance modify -H migration_bandwidth={FAST}", vm)
+    cluster.ok(f"cluster modify -H kvm:migration_bandwidth={FAST}")
     types(source, _WRITING_SLOWLY)
     before = counts(source)
     with book.case("gnt-instance migrate", "none: a live KVM instance on DRBD") as case:

@@ -9,7 +9,7 @@ import subprocess
 from types import TracebackType
 from typing import Self
 
-from lab.place import LabError
+from lab.place import LabError, locked
 
 PREFIX = "ganeti-lab-"
 _count = itertools.count()
@@ -61,10 +61,12 @@ class Network:
 
 def remove_stale() -> None:
     """Remove name spaces of runs that were killed."""
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
-    for name, pid in re.findall(rf"^({PREFIX}(\d+)\S*)", listed.stdout, re.M):
-        if not os.path.exists(f"/proc/{pid}"):
-            _ip("netns", "del", name)
+    with locked("network"):
+        words = ["ip", "netns", "list"]
+        listed = subprocess.run(words, capture_output=True, text=True, check=False)
+        for name, pid in re.findall(rf"^({PREFIX}(\d+)\S*)", listed.stdout, re.M):
+            if not os.path.exists(f"/proc/{pid}"):
+                _ip("netns", "del", name)
 
 
 def _ip(*words: str) -> None:
