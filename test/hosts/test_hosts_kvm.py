@@ -86,7 +86,7 @@ def vm(cluster: Cluster) -> str:
             "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
         )  # fmt: skip
         boots(cluster, second)
-        cluster.ok(f"cluster modify -H kvm:migration_bandwidth={SLOW}")
+        cluster.ok(f"cluster modify -H kvm:kernel_path=,migration_bandwidth={SLOW}")
     return VM
 
 
@@ -170,7 +170,7 @@ def test_a_running_instance_is_moved_and_survives_its_node(
     cluster: Cluster, vm: str, book: Book
 ) -> None:
     source, target = cluster.nodes[1:3]
-    cluster.ok(f"cluster modify -H kvm:migration_bandwidth={FAST}")
+    cluster.ok(f"cluster modify -H kvm:kernel_path=,migration_bandwidth={FAST}")
     types(source, _WRITING_SLOWLY)
     before = counts(source)
     with book.case("gnt-instance migrate", "none: a live KVM instance on DRBD") as case:
