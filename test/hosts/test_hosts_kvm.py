@@ -20,13 +20,10 @@ _SERIAL = f"{_RUN}/ctrl/{VM}.serial"
 #: Seconds in which an instance must count; one boot in some tens hangs and is tried once more.
 BOOT_LIMIT = 90.0
 #: MiB a second, for moves that must not end, and for those that shall.
-SLOW, FAST = 4, 32
-#: For the guest's shell: memory is written again and again, faster than it is sent slowly.
-_WRITING = (
-    "(while :; do dd if=/dev/zero of=/tmp/x bs=1M count=24 conv=notrunc; sleep 1; done)"
-    " >/dev/null 2>&1 &"
-)
-#: The same, slow enough for a move that ends.
+SLOW, FAST = 1, 32
+#: For the guest's shell: some 50 MiB of memory that are not zero, which takes long to send slowly.
+_FILL = "(for i in $(seq 24); do cat /bin/busybox > /tmp/fill$i; done) &"
+#: The same: memory is written all the time, slowly enough for a move that ends.
 _WRITING_SLOWLY = (
     "(while :; do dd if=/dev/zero of=/tmp/y bs=64k count=4 conv=notrunc; sleep 1; done)"
     " >/dev/null 2>&1 &"
@@ -67,12 +64,14 @@ def runs_on(node: Node) -> bool:
     return node.run("bash", "-c", f"kill -0 $(cat {_RUN}/pid/{VM})").code == 0
 
 
-def begin_to_move(cluster: Cluster) -> str:
-    """Begin a migration that does not end by itself; gives the number of its job."""
+def begin_to_move(cluster: Cluster, source: Node) -> str:
+    """Begin a migration that takes minutes; gives the number of its job."""
+    cluster.ok(f"cluster modify -H kvm:kernel_path=,migration_bandwidth={SLOW}")
+    types(source, _FILL)
     ran = cluster.ok("instance migrate -f --submit", VM)
     job = (ran.out + ran.err).split()[-1]
-    words = ["grep", "-q", "memory transfer progress", f"/var/lib/ganeti/queue/job-{job}"]
-    wait_for("a migration", lambda: cluster.master.run(*words).code == 0, 150.0, 1.0)
+    begun = "memory transfer progress"
+    wait_for("a migration", lambda: begun in cluster.gnt("job info", job).out, 150.0, 2.0)
     return job
 
 
@@ -86,7 +85,6 @@ def vm(cluster: Cluster) -> str:
             "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
         )  # fmt: skip
         boots(cluster, second)
-        cluster.ok(f"cluster modify -H kvm:kernel_path=,migration_bandwidth={SLOW}")
     return VM
 
 
@@ -124,9 +122,8 @@ def test_a_qemu_that_hangs(cluster: Cluster, vm: str, book: Book) -> None:
 def test_the_link_is_cut_during_a_migration(cluster: Cluster, vm: str, book: Book) -> None:
     source, target = cluster.nodes[1:3]
     mirror.until(source, **mirror.WHOLE)
-    types(source, _WRITING)
     with book.case("gnt-instance migrate", "network of the target cut in the middle") as case:
-        job = begin_to_move(cluster)
+        job = begin_to_move(cluster, source)
         target.machine.link(up=False)
         ran = cluster.gnt("job watch", job, limit=400.0)
         assert ran.code == 1
@@ -150,7 +147,7 @@ def test_the_node_daemon_dies_during_a_migration(cluster: Cluster, vm: str, book
     with book.case(
         "gnt-instance migrate", "node daemon of the source killed in the middle"
     ) as case:
-        job = begin_to_move(cluster)
+        job = begin_to_move(cluster, source)
         sabotage.kill_daemon(source)
         ran = cluster.gnt("job watch", job, limit=400.0)
         assert ran.code == 1

@@ -3,7 +3,8 @@
 Configuration store, locks, operations, node handlers, file disks and the fake hypervisor are real,
 each node below a root of its own. Only the wire is replaced: a call is encoded, decoded and made at
 once, in the caller's thread. On the way a test can end the master, which makes no call and no
-change after that; :meth:`OneProcess.new_master` is the next one.
+change after that; :meth:`OneProcess.new_master` is the next one. Or it can end the daemon of a
+node, which answers nothing until :meth:`OneProcess.restart_daemons`.
 """
 
 from __future__ import annotations
@@ -92,20 +93,23 @@ class OneProcess:
         #: number of the step at which the master dies; None: never
         self.dies_at: int | None = None
         self.dead = False
+        self.calls = 0
+        #: number of the call at which a node daemon dies; whether it has done its work then
+        self.fault: tuple[int, bool] | None = None
+        #: nodes whose daemon is dead
+        self.silent: set[str] = set()
         self.log: list[str] = []
         self.clock = MovedClock()
         self._jobs = itertools.count(1)
         self._runs = itertools.count(1)
-        self.epoch = 1
+        #: a master of a tree that was copied comes after the one that was closed
+        self.epoch = 2 if root.exists() else 1
         #: by short name
         self.paths = {f"node{n}": Paths(root / f"node{n}") for n in range(1, count + 1)}
         if not root.exists():
             write_checkpoint(self._set_up(settings), self.paths["node1"])
         self._open()
-        self.handlers = {
-            node.uuid: Handlers(NodeContext(self._at(node), node.name))
-            for node in self.config.nodes.values()
-        }
+        self.handlers = {uuid: self._handlers(node) for uuid, node in self.config.nodes.items()}
 
     # making it ---------------------------------------------------------------------------
 
@@ -169,6 +173,16 @@ class OneProcess:
         self.epoch += 1
         self._open()
 
+    def _handlers(self, node: Node) -> Handlers:
+        return Handlers(NodeContext(self._at(node), node.name))
+
+    def restart_daemons(self) -> None:
+        """Daemons that died begin again from what is on their nodes."""
+        for uuid in self.silent:
+            self.handlers[uuid].stop()
+            self.handlers[uuid] = self._handlers(self.config.nodes[uuid])
+        self.silent.clear()
+
     def close(self) -> None:
         self.store.close()
         for handler in self.handlers.values():
@@ -221,6 +235,12 @@ class OneProcess:
             return Answer(node, error=error, offline=True)
         spec = wire.specs()[method.__name__]
         self._step(f"before {spec.name}")
+        self.calls += 1
+        dies, done = (self.calls == self.fault[0], self.fault[1]) if self.fault else (False, False)
+        if dies:
+            self.silent.add(node.uuid)
+        if node.uuid in self.silent and not (dies and done):
+            return Answer(node, error=errors.RpcError(f"node {node.name} does not answer"))
         body = jsonio.dumps_bytes(wire.encode(list(objects.localised(tuple(args), node.uuid))))
         try:
             made = getattr(self.handlers[node.uuid], spec.name)(
@@ -230,6 +250,8 @@ class OneProcess:
             found = Answer(node, wire.decode_result(spec, answer))
         except errors.GanetiError as err:
             found = Answer(node, error=err)
+        if dies:
+            found = Answer(node, error=errors.RpcError(f"node {node.name} broke off the call"))
         self._step(f"after {spec.name}")
         return found
 
@@ -276,8 +298,7 @@ class OneProcess:
         through; AssertionError when it never does.
         """
         for number in range(_ENOUGH):
-            shutil.copytree(tree, work / str(number), symlinks=True)
-            cluster = cls(work / str(number))
+            cluster = cls(_copied(tree, work / str(number)))
             cluster.dies_at = len(cluster.steps) + number
             try:
                 try:
@@ -287,6 +308,37 @@ class OneProcess:
                 else:
                     return
                 yield f"dead after {cluster.steps[-1]}", cluster
+            finally:
+                cluster.close()
+        raise AssertionError("the operation never ended")
+
+    @classmethod
+    def daemon_deaths(
+        cls, tree: Path, work: Path, make: Callable[[OneProcess], OpCode], *, done: bool
+    ) -> Iterator[tuple[str, OneProcess, errors.GanetiError | None]]:
+        """Let the daemon of a node die at each call of an operation, each time on a copy of a tree.
+
+        Before or after it has done its work. Gives the call, the cluster with its daemons running
+        again, and what the job failed with; ends when the operation has come through without.
+        """
+        for number in range(1, _ENOUGH):
+            cluster = cls(_copied(tree, work / str(number)))
+            cluster.fault = (cluster.calls + number, done)
+            failed: errors.GanetiError | None = None
+            try:
+                try:
+                    cluster.run(make(cluster))
+                except errors.GanetiError as err:
+                    failed = err
+                if not cluster.silent:
+                    assert failed is None, failed
+                    return
+                [call] = [
+                    step for step in cluster.steps if step.startswith("before ")
+                    and not step.startswith("before change")
+                ][number - 1 : number]  # fmt: skip
+                cluster.restart_daemons()
+                yield call.removeprefix("before "), cluster, failed
             finally:
                 cluster.close()
         raise AssertionError("the operation never ended")
@@ -350,6 +402,17 @@ class OneProcess:
     def held_locks(self) -> list[str]:
         """Names of all locks that somebody holds or waits for."""
         return [view.name for view in self.locks.snapshot() if view.mode or view.pending]
+
+
+def _copied(tree: Path, target: Path) -> Path:
+    """A copy of a tree; links from one place in it to another one lead to the copy's."""
+    shutil.copytree(tree, target, symlinks=True)
+    for link in (path for path in target.rglob("*") if path.is_symlink()):
+        leads = link.readlink()
+        if leads.is_relative_to(tree):
+            link.unlink()
+            link.symlink_to(target / leads.relative_to(tree))
+    return target
 
 
 def _small() -> dict[str, Any]:

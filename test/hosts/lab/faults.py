@@ -55,12 +55,15 @@ class Book:
         self._cases.append(made)
 
     def text(self, known: str = "") -> str:
-        """The table; rows of an older one stay where no new case tells of the same."""
-        rows = {key_of(row): row for row in known.splitlines(keepends=True) if row[:2] == "| "}
+        """The table; rows of an older one stay where no new case tells of the same, and so does
+        what follows it (see ``test/property/test_daemon_deaths.py``).
+        """
+        table, mark, more = known.partition("\n## ")
+        rows = {key_of(row): row for row in table.splitlines(keepends=True) if row[:2] == "| "}
         rows.update((key_of(case.row), case.row) for case in self._cases)
         for row in _HEAD.splitlines(keepends=True):
             rows.pop(key_of(row), None)
-        return _HEAD + "".join(row for _, row in sorted(rows.items()))
+        return _HEAD + "".join(row for _, row in sorted(rows.items())) + mark + more
 
     def close(self) -> None:
         """Add to the table of this run; with UPDATE_RECORDED=1 also to that in the documentation.
