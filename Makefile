@@ -42,8 +42,8 @@ test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it 
 test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
 	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
 
-check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; half an hour or more)
-	@$(BIN)/python -m pytest -n 2 --dist loadscope --no-loadscope-reorder test/hosts
+check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
+	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder test/hosts
 
 test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)
 	@RANDOM_REQUESTS_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest --timeout 3000 -s test/cluster/test_cluster_rapi_random.py

@@ -118,6 +118,9 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
     assert (node, status) == (target.name, "running")
     mirror.until(target, **mirror.WHOLE)
     assert guest not in source.sh("xl list")
+    counted = count(target, guest)
+    xen.ok("instance reboot", guest)
+    wait_for("a new count", lambda: 0 < count(target, guest) < counted, BOOT_LIMIT, 0.5)
     with book.case("gnt-instance shutdown", "xl hangs") as case:
         sabotage.stop_at(target, "xl", "list", done=False)
         ran = xen.gnt("instance shutdown", guest, limit=500.0)
