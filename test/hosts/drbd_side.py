@@ -31,7 +31,7 @@ MINORS = (0, 3)
 
 
 def disk(
-    side: int, size: int = 64, prefix: str = "", secret: str = "5e" * 20, **given: Any
+    side: int, size: int = 32, prefix: str = "", secret: str = "5e" * 20, **given: Any
 ) -> NodeDisk:
     children = tuple(
         NodeDisk(

@@ -23,7 +23,7 @@ from lab.place import Unavailable, run_directory
 SUBNET = "10.123.9"
 SCRIPT = (Path(__file__).parent / "drbd_side.py").read_text()
 MIB = 1024 * 1024
-BIG = {"size": 128}
+BIG = {"size": 48}
 MINORS = (0, 3)
 
 
@@ -164,10 +164,10 @@ def test_roles_change(pair: Pair) -> None:
 
 def test_it_grows_on_both_sides(pair: Pair) -> None:
     for side in (0, 1):
-        pair.do(side, "grow_volume", amount=64)
-    pair.do(1, "grow", amount=64)
-    pair.do(1, "grow", amount=64)
-    assert [pair.do(side, "size") for side in (0, 1)] == [128 * MIB] * 2
+        pair.do(side, "grow_volume", amount=16)
+    pair.do(1, "grow", amount=16)
+    pair.do(1, "grow", amount=16)
+    assert [pair.do(side, "size") for side in (0, 1)] == [48 * MIB] * 2
     pair.becomes(1, "Connected Primary/Secondary UpToDate/UpToDate")
 
 

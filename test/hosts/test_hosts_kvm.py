@@ -81,7 +81,7 @@ def vm(cluster: Cluster) -> str:
     second, third = cluster.nodes[1:3]
     if not cluster.cells("instance list -o name"):
         cluster.ok(
-            "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=32M",
+            "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=16M",
             "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
         )  # fmt: skip
         boots(cluster, second)

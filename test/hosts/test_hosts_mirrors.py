@@ -66,7 +66,7 @@ def unknown_volumes(said: str) -> list[str]:
 def pair(cluster: Cluster) -> Iterator[Pair]:
     made = Pair(cluster)
     if not cluster.cells("instance list -o name"):
-        cluster.add(WEB, "drbd", made.left, "--disk", "0:size=64M", second=made.right)
+        cluster.add(WEB, "drbd", made.left, "--disk", "0:size=32M", second=made.right)
         mirror.write(made.left, "payload")
     return made
 
@@ -75,7 +75,7 @@ def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Boo
     left, right = cluster.nodes[1:3]
     with book.case("gnt-instance add on DRBD", "the minor is taken by somebody else") as case:
         right.sh(_FOREIGN)
-        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=64M", second=right)
+        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=32M", second=right)
         assert ran.code == 1
         assert "but is in use by" in ran.err, ran.err
         assert "unallocated drbd minor 0 is in use" in cluster.gnt("cluster verify").out
@@ -84,7 +84,7 @@ def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Boo
         right.sh("drbdsetup secondary 0; drbdsetup down foreign; lvremove -q -y xenvg")
     with book.case("gnt-instance add on DRBD", "network of the secondary node cut") as case:
         right.machine.link(up=False)
-        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=64M", second=right)
+        ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=32M", second=right)
         assert ran.code == 1
         assert right.name in ran.err
         right.machine.link(up=True)
@@ -97,9 +97,9 @@ def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Boo
 def test_a_mirror_is_made_grows_and_changes_sides(pair: Pair) -> None:
     cluster = pair.cluster
     pair.whole()
-    cluster.ok("instance grow-disk", WEB, "0", "32M")
+    cluster.ok("instance grow-disk", WEB, "0", "16M")
     size = pair.primary().sh("blockdev --getsize64 /dev/drbd0")
-    assert size == str(96 << 20)
+    assert size == str(48 << 20)
     pair.whole()
     cluster.ok("instance failover -f", WEB)
     assert (pair.primary(), pair.secondary()) == (pair.right, pair.left)
@@ -155,8 +155,8 @@ def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
     with book.case("DRBD resync", "power cut of the target in the middle") as case:
         away.machine.link(up=False)
         mirror.until(kept, cs="WFConnection")
-        kept.sh("dd if=/dev/urandom of=/dev/drbd0 bs=1M count=40 seek=20 oflag=direct status=none")
-        kept.sh("drbdsetup disk-options 0 --c-plan-ahead=0 --resync-rate=2048")
+        kept.sh("dd if=/dev/urandom of=/dev/drbd0 bs=1M count=20 seek=8 oflag=direct status=none")
+        kept.sh("drbdsetup disk-options 0 --c-plan-ahead=0 --resync-rate=1024")
         away.machine.link(up=True)
         wait_for("a running sync", lambda: mirror.state(kept).get("cs") == "SyncSource", 60.0)
         away.power_cut()
