@@ -26,10 +26,10 @@ LIMIT = 900
 #: Modules that share a cluster, one after the other in the same process. Long groups begin first,
 #: and Xen spoils its cluster.
 GROUPS = (
-    ("mirrors",),
+    ("mirrors", "crashes"),
     ("kvm",),
     ("xen",),
-    ("lvm", "crashes", "cluster"),
+    ("lvm", "cluster"),
     ("drbd",),
     ("containers",),
 )

@@ -41,10 +41,6 @@ class Pair:
             "env", *words, f"{project.VENV}/bin/python", "-c", SCRIPT, str(side), limit=3600.0
         )
 
-    def power_on(self, side: int) -> None:
-        self.machines[side].power_on()
-        self.serve(side)
-
     def call(self, side: int, *steps: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Any]:
         """Results and error texts of calls to the driver."""
         ask = (
@@ -207,24 +203,12 @@ def test_what_is_in_use_is_left_alone(pair: Pair, book: Book) -> None:
         case.outcome = "refused, the other disk goes on"
 
 
-def test_the_power_of_the_primary_is_cut(pair: Pair) -> None:
-    pair.write(0, "kept")
-    pair.machines[0].power_cut()
-    pair.becomes(1, "WFConnection Secondary/Unknown UpToDate/DUnknown", 60.0)
-    assert "peer away" in pair.refused(1, "progress", BIG, seconds=2)
-    pair.do(1, "open", BIG)
-    assert pair.read(1) == "kept"
-    pair.write(1, "later")
-    pair.power_on(0)
-    assert pair.do(0, "needs_activation", BIG) is True
-    pair.do(0, "assemble", BIG)
-    pair.becomes(0, "Connected Secondary/Primary UpToDate/UpToDate")
-    assert len(pair.sums()) == 1
-
-
 def test_split_brain_is_named_and_both_sides_keep_their_data(pair: Pair) -> None:
+    pair.do(0, "close", BIG)
+    pair.do(1, "open", BIG)
     pair.machines[0].link(False)
     pair.becomes(1, "WFConnection Primary/Unknown UpToDate/DUnknown", 60.0)
+    assert "peer away" in pair.refused(1, "progress", BIG, seconds=2)
     pair.do(0, "open", BIG)
     pair.write(0, "zero")
     pair.write(1, "one")

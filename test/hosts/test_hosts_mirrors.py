@@ -29,19 +29,15 @@ class Pair:
         self.cluster = cluster
         self.left, self.right = cluster.nodes[1:3]
 
-    def primary(self) -> Node:
-        return self._node("pnode")
+    def sides(self) -> tuple[Node, Node]:
+        """Primary and secondary node."""
+        return self.running()[:2]
 
-    def secondary(self) -> Node:
-        return self._node("snodes")
-
-    def _node(self, field: str) -> Node:
-        ((name,),) = self.cluster.cells(f"instance list -o {field}", WEB)
-        return next(node for node in self.cluster.nodes if node.name == name)
-
-    def status(self) -> str:
-        ((status,),) = self.cluster.cells("instance list -o status", WEB)
-        return status
+    def running(self) -> tuple[Node, Node, str]:
+        """The same, and the status."""
+        ((first, second, status),) = self.cluster.cells("instance list -o pnode,snodes,status", WEB)
+        by_name = {node.name: node for node in self.cluster.nodes}
+        return by_name[first], by_name[second], status
 
     def whole(self, limit: float = 120.0) -> None:
         """Wait until the mirror is complete; both sides hold the same then."""
@@ -98,24 +94,22 @@ def test_a_mirror_is_made_grows_and_changes_sides(pair: Pair) -> None:
     cluster = pair.cluster
     pair.whole()
     cluster.ok("instance grow-disk", WEB, "0", "16M")
-    size = pair.primary().sh("blockdev --getsize64 /dev/drbd0")
+    size = pair.left.sh("blockdev --getsize64 /dev/drbd0")
     assert size == str(48 << 20)
     pair.whole()
     cluster.ok("instance failover -f", WEB)
-    assert (pair.primary(), pair.secondary()) == (pair.right, pair.left)
-    assert pair.status() == "running"
+    assert pair.running() == (pair.right, pair.left, "running")
     assert mirror.read(pair.right, 7) == "payload"
-    cluster.ok("cluster verify")
 
 
 def test_the_primary_loses_its_power(pair: Pair, book: Book) -> None:
-    cluster, lost, kept = pair.cluster, pair.primary(), pair.secondary()
+    cluster, (lost, kept) = pair.cluster, pair.sides()
     with book.case("running instance on DRBD", "power cut of the primary node") as case:
         lost.power_cut()
         mirror.until(kept, cs="WFConnection")
         assert cluster.gnt("node modify --offline=yes", lost.name).code == 0
         cluster.ok("instance failover -f --ignore-consistency", WEB)
-        assert pair.status() == "running"
+        assert pair.running()[2] == "running"
         assert mirror.read(kept, 7) == "payload"
         mirror.write(kept, "written-alone", offset=64)
         case.outcome = "marked offline and failed over, it runs on the other half, no data lost"
@@ -125,12 +119,12 @@ def test_the_primary_loses_its_power(pair: Pair, book: Book) -> None:
 
 
 def test_the_secondary_loses_its_power(pair: Pair, book: Book) -> None:
-    lost, kept = pair.secondary(), pair.primary()
+    kept, lost = pair.sides()
     with book.case("running instance on DRBD", "power cut of the secondary node") as case:
         lost.power_cut()
         mirror.until(kept, cs="WFConnection")
         mirror.write(kept, "still-writes", offset=128)
-        assert pair.status() == "running"
+        assert pair.running()[2] == "running"
         case.outcome = "goes on; the mirror is degraded"
         case.recovery = "power on, instance activate-disks: what changed is synced"
     pair.bring_back(lost)
@@ -138,7 +132,7 @@ def test_the_secondary_loses_its_power(pair: Pair, book: Book) -> None:
 
 
 def test_the_link_is_cut(pair: Pair, book: Book) -> None:
-    away, kept = pair.secondary(), pair.primary()
+    kept, away = pair.sides()
     with book.case("running instance on DRBD", "network of the secondary node cut") as case:
         away.machine.link(up=False)
         mirror.until(kept, cs="WFConnection")
@@ -151,7 +145,7 @@ def test_the_link_is_cut(pair: Pair, book: Book) -> None:
 
 
 def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
-    away, kept = pair.secondary(), pair.primary()
+    kept, away = pair.sides()
     with book.case("DRBD resync", "power cut of the target in the middle") as case:
         away.machine.link(up=False)
         mirror.until(kept, cs="WFConnection")
@@ -168,7 +162,7 @@ def test_a_sync_is_interrupted_by_a_power_cut(pair: Pair, book: Book) -> None:
 
 
 def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
-    cluster, broken = pair.cluster, pair.primary()
+    cluster, (broken, _) = pair.cluster, pair.sides()
     with book.case("running instance on DRBD", "disk of the primary node fails") as case:
         mirror.break_disk(broken)
         mirror.write(broken, "on-other-disk", offset=256)
@@ -178,14 +172,14 @@ def test_the_disk_under_the_primary_fails(pair: Pair, book: Book) -> None:
         assert f"gnt-instance replace-disks -p {WEB}" in said.out, said.out
         cluster.ok("instance replace-disks -p", WEB)
         pair.whole()
-        assert pair.status() == "running"
+        assert pair.running()[2] == "running"
         assert mirror.read(broken, 13, offset=256) == "on-other-disk"
         case.outcome = "goes on over the network from the other disk; verify reports it"
         case.recovery = "instance replace-disks -p, while it runs"
 
 
 def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book) -> None:
-    cluster, node = pair.cluster, pair.primary()
+    cluster, (node, _) = pair.cluster, pair.sides()
     with book.case("gnt-instance replace-disks -p", "node daemon killed in the middle") as case:
         sabotage.stop_at(node, "drbdsetup", "detach")
         ran = cluster.ok("instance replace-disks -p --submit", WEB)
@@ -211,26 +205,24 @@ def test_the_node_daemon_dies_while_volumes_are_replaced(pair: Pair, book: Book)
 
 
 def test_a_third_node_takes_over_and_another_one_becomes_the_secondary(pair: Pair) -> None:
-    cluster, first, old, third = (
-        pair.cluster, pair.primary(), pair.secondary(), pair.cluster.nodes[0]
-    )  # fmt: skip
+    cluster, (first, old) = pair.cluster, pair.sides()
+    third = cluster.nodes[0]
     cluster.ok("instance failover -f -n", third.name, WEB)
-    assert (pair.primary(), pair.secondary()) == (third, first)
-    assert pair.status() == "running"
+    assert pair.running() == (third, first, "running")
     assert old.volumes() == {}
     assert mirror.read(third, 7) == "payload"
     mirror.until(third, **mirror.WHOLE)
     assert mirror.checksum(third) == mirror.checksum(first)
     cluster.ok("instance failover -f", WEB)
     cluster.ok("instance replace-disks -n", old.name, WEB)
-    assert (pair.primary(), pair.secondary()) == (first, old)
+    assert pair.sides() == (first, old)
     assert third.volumes() == {}
     pair.whole()
     assert mirror.read(first, 7) == "payload"
 
 
 def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:
-    cluster, primary, secondary = pair.cluster, pair.primary(), pair.secondary()
+    cluster, (primary, secondary) = pair.cluster, pair.sides()
     cluster.ok("instance shutdown", WEB)
     cluster.ok("instance modify -t plain", WEB)
     assert secondary.volumes() == {}
@@ -243,7 +235,7 @@ def test_from_a_mirror_to_a_plain_disk_and_back(pair: Pair) -> None:
 
 
 def test_a_mirrored_instance_gets_another_name(pair: Pair) -> None:
-    cluster, primary, secondary = pair.cluster, pair.primary(), pair.secondary()
+    cluster, (primary, secondary) = pair.cluster, pair.sides()
     cluster.ok("instance shutdown", WEB)
     cluster.ok("instance rename", WEB, "web2")
     for node in (primary, secondary):

@@ -31,7 +31,7 @@ class Ran:
 
 
 def wait_for(
-    what: str, condition: Callable[[], Any], limit: float = 60.0, pause: float = 0.2
+    what: str, condition: Callable[[], Any], limit: float = 60.0, pause: float = 0.5
 ) -> Any:
     """Wait until something that no event tells is true; the value that was true."""
     end = time.monotonic() + limit

@@ -30,7 +30,7 @@ def until(node: Node, limit: float = 90.0, minor: int = 0, **wanted: str) -> dic
         return now if all(now.get(key) == value for key, value in wanted.items()) else None
 
     what = f"DRBD of {node}: {wanted}, last {state(node, minor)}"
-    found: dict[str, str] = wait_for(what, reached, limit, 0.5)
+    found: dict[str, str] = wait_for(what, reached, limit, 1.0)
     return found
 
 
