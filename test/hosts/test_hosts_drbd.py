@@ -208,6 +208,7 @@ def test_split_brain_is_named_and_both_sides_keep_their_data(pair: Pair) -> None
     pair.do(1, "open", BIG)
     pair.machines[0].link(False)
     pair.becomes(1, "WFConnection Primary/Unknown UpToDate/DUnknown", 60.0)
+    pair.becomes(0, "WFConnection Secondary/Unknown UpToDate/DUnknown", 60.0)
     assert "peer away" in pair.refused(1, "progress", BIG, seconds=2)
     pair.do(0, "open", BIG)
     pair.write(0, "zero")
