@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ganeti import errors
-from ganeti.base.text import join_names
+from ganeti.base.text import join_names, natural_sorted
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
@@ -123,7 +123,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         good = [answer for answer in answers.values() if answer.error is None]
         without = [answer.node.name for answer in good if group not in answer.get()]
         if without:
-            yield f"there is no volume group '{group}' on {join_names(without)}"
+            yield f"there is no volume group '{group}' on {join_names(natural_sorted(without))}"
 
     def _wrong_helpers(self, config: Config, nodes: list[Node]) -> Iterator[str]:
         """Nodes whose DRBD module calls another program than the one that is set."""
@@ -239,4 +239,4 @@ def _failures(answers: dict[str, Answer[Any]]) -> Iterator[str]:
             text = errors.text(answer.error).removeprefix(f"node {answer.node.name}: ")
             same.setdefault(text, []).append(answer.node.name)
     for text, names in same.items():
-        yield f"{'node' if len(names) == 1 else 'nodes'} {join_names(names)}: {text}"
+        yield f"{'node' if len(names) == 1 else 'nodes'} {join_names(natural_sorted(names))}: {text}"
