@@ -239,4 +239,5 @@ def _failures(answers: dict[str, Answer[Any]]) -> Iterator[str]:
             text = errors.text(answer.error).removeprefix(f"node {answer.node.name}: ")
             same.setdefault(text, []).append(answer.node.name)
     for text, names in same.items():
-        yield f"{'node' if len(names) == 1 else 'nodes'} {join_names(natural_sorted(names))}: {text}"
+        word = "node" if len(names) == 1 else "nodes"
+        yield f"{word} {join_names(natural_sorted(names))}: {text}"
