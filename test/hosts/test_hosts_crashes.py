@@ -1,4 +1,4 @@
-"""The node daemon is killed in the middle of its work on a disk, and started again."""
+"""The node daemon, or the whole node, dies in the middle of its work on a disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from lab import sabotage
-from lab.channel import Ran
+from lab.channel import Ran, wait_for
 from lab.cluster import Cluster, Node
 from lab.faults import Book
 
@@ -77,3 +77,19 @@ def test_while_a_disk_grows_and_while_it_is_removed(
         case.outcome = "the job fails, the instance is still known; verify names the missing volume"
         case.recovery = "daemon started again, instance remove"
         cluster.ok("instance remove -f", WEB)
+
+
+def test_the_node_dies_while_a_disk_is_made(cluster: Cluster, node: Node, book: Book) -> None:
+    with book.case("gnt-instance add", "power cut of the node while its disk is made") as case:
+        # The daemon looks into this directory first; a boot brings the real program back.
+        slow = "/usr/local/sbin/lvcreate"
+        node.sh(f"printf '#!/bin/sh\\nexec sleep 300\\n' > {slow}; chmod +x {slow}")
+        ran = cluster.try_add(WEB, "plain", node, "--submit", "--disk", "0:size=64M")
+        job = (ran.out + ran.err).split()[-1]
+        wait_for("the node at work", lambda: "sleep 300" in node.sh("ps ax"), 60.0)
+        node.power_cut()
+        assert cluster.gnt("job watch", job).code == 1
+        node.power_on()
+        wait_for("nothing left", lambda: not cluster.cells("instance list -o name"), 60.0)
+        case.outcome = "the job fails when the node gives no sign of life for half a minute"
+        case.recovery = "power on"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from lab import project
-from lab.channel import wait_for
 from lab.cluster import VG, Cluster
 from lab.faults import Book
 
@@ -74,22 +73,4 @@ def test_what_cannot_be_made_leaves_nothing(cluster: Cluster, book: Book) -> Non
         node.sh(f"vgrename -q other {VG}")
         case.outcome, case.recovery = "refused, nothing left behind", "bring the group back"
     assert cluster.cells("instance list -o name") == []
-    assert node.volumes() == {}
-
-
-def test_the_node_dies_while_a_disk_is_made(cluster: Cluster, book: Book) -> None:
-    node = cluster.nodes[2]
-    with book.case("gnt-instance add", "power cut of the node while its disk is made") as case:
-        # The daemon looks into this directory first; a boot brings the real program back.
-        slow = "/usr/local/sbin/lvcreate"
-        node.sh(f"printf '#!/bin/sh\\nexec sleep 300\\n' > {slow}; chmod +x {slow}")
-        ran = cluster.try_add("web1", "plain", node, "--submit", "--disk", "0:size=64M")
-        job = (ran.out + ran.err).split()[-1]
-        wait_for("the node at work", lambda: "sleep 300" in node.sh("ps ax"), 60.0)
-        node.power_cut()
-        assert cluster.gnt("job watch", job).code == 1
-        node.power_on()
-        wait_for("nothing left", lambda: not cluster.cells("instance list -o name"), 60.0)
-        case.outcome = "the job fails when the node gives no sign of life for half a minute"
-        case.recovery = "power on"
     assert node.volumes() == {}

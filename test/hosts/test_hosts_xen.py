@@ -42,6 +42,14 @@ def counts_past(node: Node, name: str, number: int) -> None:
     wait_for(f"{name} past {number}", lambda: count(node, name) > number, BOOT_LIMIT, 0.5)
 
 
+def is_on(xen: Cluster, guest: str, here: Node, away: Node) -> None:
+    """After a move: the record, the mirror and both nodes agree where the guest is."""
+    ((node, status),) = xen.cells("instance list -o pnode,status", guest)
+    assert (node, status) == (here.name, "running")
+    mirror.until(here, **mirror.WHOLE)
+    assert guest not in away.sh("xl list")
+
+
 @pytest.fixture(scope="module")
 def xen(holder: Holder) -> Iterator[Cluster]:
     """The cluster with its second and third node in Xen; the next module gets a new one."""
@@ -78,10 +86,7 @@ def test_a_guest_is_moved_while_it_counts(xen: Cluster, guest: str, book: Book) 
         xen.ok("instance migrate -f", guest, limit=600.0)
         counts_past(target, guest, before)
         case.outcome = "the guest counts on, on the other node"
-    ((node, status),) = xen.cells("instance list -o pnode,status", guest)
-    assert (node, status) == (target.name, "running")
-    mirror.until(target, **mirror.WHOLE)
-    assert guest not in source.sh("xl list")
+    is_on(xen, guest, target, source)
 
 
 @pytest.mark.parametrize("guest", [PV], indirect=True)
@@ -116,10 +121,7 @@ def test_a_pv_guest_is_saved_and_restored_on_the_other_node(
         xen.ok("instance migrate -f --non-live", guest, limit=600.0)
         counts_past(target, guest, before)
         case.outcome = "saved, restored on the other node, and counts on"
-    ((node, status),) = xen.cells("instance list -o pnode,status", guest)
-    assert (node, status) == (target.name, "running")
-    mirror.until(target, **mirror.WHOLE)
-    assert guest not in source.sh("xl list")
+    is_on(xen, guest, target, source)
     counted = count(target, guest)
     xen.ok("instance reboot", guest)
     wait_for("a new count", lambda: 0 < count(target, guest) < counted, BOOT_LIMIT, 0.5)

@@ -96,6 +96,12 @@ class Move:
         self.target.driver.finish_target(self.instance, self.info, success=False)
         self.source.driver.finish_source(self.instance, success=False, live=self.live)
 
+    def comes_back(self) -> None:
+        """Given up, the guest goes on where it was, and nothing of it is left at the target."""
+        self.take_back()
+        assert self.source.runs()
+        assert self.target.domains() == {}
+
     def hand_over(self) -> None:
         self.target.driver.finish_target(self.instance, self.info, success=True)
         self.source.driver.finish_source(self.instance, success=True, live=self.live)
@@ -150,9 +156,7 @@ def test_one_that_stands_still_runs_nowhere_until_that_is_decided(move: Move) ->
         assert not side.runs()
         assert side.driver.info(WEB) is None
     for _ in range(2):
-        move.take_back()
-    assert move.source.runs()
-    assert move.target.domains() == {}
+        move.comes_back()
     with pytest.raises(errors.HypervisorError, match="did not arrive"):
         move.target.driver.finish_target(move.instance, move.info, success=True)
     with pytest.raises(errors.HypervisorError, match="was not moved"):
@@ -169,9 +173,7 @@ def test_a_connection_that_is_lost(move: Move, live: bool) -> None:
     found = move.end()
     assert found.status is MigrationState.FAILED
     assert "resuming domain" in (found.error or "")
-    move.take_back()
-    assert move.source.runs()
-    assert move.target.domains() == {}
+    move.comes_back()
 
 
 @both_ways
@@ -179,9 +181,7 @@ def test_it_is_canceled_on_the_way(move: Move, live: bool) -> None:
     move.live = live
     move.source.be("slow")
     move.begin()
-    move.take_back()
-    assert move.source.runs()
-    assert move.target.domains() == {}
+    move.comes_back()
 
 
 @both_ways
@@ -194,9 +194,7 @@ def test_a_target_that_cannot_build_it(move: Move, live: bool) -> None:
         move.target.driver.check_arrived(move.instance)
     # Whoever sends a guest that stands still does not hear of it.
     assert ended is (MigrationState.FAILED if live else MigrationState.COMPLETED)
-    move.take_back()
-    assert move.source.runs()
-    assert move.target.domains() == {}
+    move.comes_back()
 
 
 def test_a_guest_whose_xl_was_killed_is_ended(move: Move) -> None:

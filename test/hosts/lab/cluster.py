@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +16,15 @@ from lab.channel import Ran
 from lab.kernel import kernel
 from lab.machine import Machine, Spec, boot, check_host
 from lab.network import Network
-from lab.place import REPOSITORY, LabError, run_directory
+from lab.place import REPOSITORY, LabError, locked, run_directory
 
 DOMAIN = "example.com"
 CLUSTER = f"cluster.{DOMAIN}"
 SUBNET = "10.123.7"
 VG = "xenvg"
+#: The variable with the directory where processes of one run keep the disks of a made cluster:
+#: one makes it, the others start copies.
+MADE = "GANETI_LAB_MADE"
 LAYERS = ("storage", "node", "qemu")
 MODULES = ("dm_mod", "drbd", "tun", "kvm-amd", "kvm-intel")
 #: Python in an emulated machine is this much slower; see ganeti/base/patience.py.
@@ -73,6 +78,10 @@ class Node:
     def power_on(self) -> None:
         """Boot again after a cut and start the node daemon."""
         self.machine.power_on()
+        self.serve()
+
+    def serve(self) -> None:
+        """After a boot of what is a node already."""
         self.set_up()
         self.start("ganeti-noded")
 
@@ -87,8 +96,7 @@ class Node:
     def finish_xen(self) -> None:
         self.machine.finish_boot()
         self.sh(xen.SERVICES)
-        self.set_up()
-        self.start("ganeti-noded")
+        self.serve()
 
     def start(self, daemon: str) -> None:
         self.ok(daemon, env={"GANETI_TIME_FACTOR": TIME_FACTOR})
@@ -165,6 +173,21 @@ class Cluster:
         for node in self.nodes[1:]:
             self.ok("node add --no-ssh-key-check", node.name)
 
+    def save(self, directory: Path) -> None:
+        for node in self.nodes:
+            node.machine.save_disks(directory / node.name)
+
+    def load(self, directory: Path) -> None:
+        """Become a copy of the cluster that was saved; to be called before the first boot."""
+        for node in self.nodes:
+            node.machine.load_disks(directory / node.name)
+
+    def serve(self) -> None:
+        """After a boot of all nodes: their daemons."""
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Node.serve, self.nodes))
+        self.master.start("ganeti-masterd")
+
     @staticmethod
     def _init_words() -> list[str]:
         words = ["--no-ssh-init", "--no-etc-hosts", "--master-netdev", "xen-br0"]
@@ -203,7 +226,7 @@ def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
 
 @contextlib.contextmanager
 def running(count: int = 3) -> Iterator[Cluster]:
-    """A cluster from nothing; its machines, network and directory are gone at the end."""
+    """A new cluster; its machines, network and directory are gone at the end."""
     check_host()
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(run_directory())
@@ -213,9 +236,23 @@ def running(count: int = 3) -> Iterator[Cluster]:
         for machine in machines:
             stack.callback(machine.power_off, 5.0)
         begin = time.monotonic()
-        boot(machines)
-        print(f"{count} machines are up after {time.monotonic() - begin:.1f} s", flush=True)
         cluster = Cluster([Node(machine) for machine in machines])
-        cluster.make()
-        print(f"cluster is up after {time.monotonic() - begin:.1f} s", flush=True)
+        how = bring_up(cluster, Path(os.environ.get(MADE) or directory))
+        print(f"cluster is up after {time.monotonic() - begin:.1f} s ({how})", flush=True)
         yield cluster
+
+
+def bring_up(cluster: Cluster, directory: Path) -> str:
+    """Start what was saved in the directory, or make it and save it; tells which."""
+    machines, saved = [node.machine for node in cluster.nodes], directory / "made"
+    with locked("made", directory):
+        if not saved.exists():
+            boot(machines)
+            cluster.make()
+            cluster.save(directory / "making")
+            (directory / "making").rename(saved)
+            return "made"
+    cluster.load(saved)
+    boot(machines)
+    cluster.serve()
+    return "a copy"

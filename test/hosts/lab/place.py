@@ -51,9 +51,12 @@ def run_directory() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def locked(what: str) -> Iterator[None]:
-    """Keep other processes of the lab from doing the same; blocks until they are done."""
-    with (cache() / f".{what}.lock").open("w") as file:
+def locked(what: str, directory: Path | None = None) -> Iterator[None]:
+    """Keep other processes of the lab from doing the same; blocks until they are done.
+
+    ``directory`` is known to those alone who shall wait for each other; the cache if not given.
+    """
+    with ((directory or cache()) / f".{what}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -57,7 +57,9 @@ def _environment(copy: Path) -> dict[Path, Path]:
         link.unlink()
     for name in ("python", "python3", f"python{sys.version_info[0]}.{sys.version_info[1]}"):
         (copy / "bin" / name).symlink_to(SYSTEM_PYTHON)
-    (copy / "pyvenv.cfg").write_text(f"home = {SYSTEM_PYTHON.parent}\n")
+    (copy / "pyvenv.cfg").write_text(
+        f"home = {SYSTEM_PYTHON.parent}\ninclude-system-site-packages = false\n"
+    )
     empty = copy / packages.relative_to(VENV)
     empty.mkdir(parents=True)
     (empty / "lab.pth").write_text(f"{PACKAGES}\n{REPOSITORY}\n")
