@@ -36,7 +36,7 @@ check: lint types imports test ## everything that must hold before a change land
 test: $(VENV)/dev.stamp ## all tests
 	@$(BIN)/python -m pytest
 
-test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (ten minutes)
+test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (a quarter of an hour)
 	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash
 
 test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
