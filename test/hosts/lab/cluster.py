@@ -174,6 +174,7 @@ class Cluster:
             self.ok("node add --no-ssh-key-check", node.name)
 
     def save(self, directory: Path) -> None:
+        """Keep the disks of the idle cluster, one node after the other, for copies of it."""
         for node in self.nodes:
             node.machine.save_disks(directory / node.name)
 
