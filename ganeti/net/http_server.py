@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import selectors
 import socket
 import threading
 import time
@@ -208,6 +209,7 @@ class _Connection(HTTPConnection):
         self.parked = False
         self.served = False
         self.lingering = False
+        self.dropped = False
         self.keeper: Keeper | None = None
         self.last_request = False
         self._shaken = not isinstance(sock, TLSSocket)
@@ -395,6 +397,9 @@ class _Server(wsgi.Server):
 
     def process_conn(self, conn: _Connection) -> None:
         """Move on a connection that is new or has input (front thread), or is pipelining."""
+        if conn.dropped:
+            conn.close()
+            return
         if not conn.parked:
             conn.parked = True
             self._connections.put(conn)
@@ -419,17 +424,27 @@ class _Server(wsgi.Server):
             self._conns.discard(conn)
 
     def _make_room(self) -> None:
-        """With too many connections, drop the oldest waiting one, best without any request."""
+        """With too many connections, drop the oldest waiting one, best without any request.
+
+        It may be in the batch of events that the front works on: it is only marked, and made to
+        have an event (a socket can nearly always be written to) by which the front closes it.
+        """
         if len(self._conns) <= self.max_connections:
             return
         selector = self._connections._selector
-        waiting = [(fd, conn) for fd, conn in selector.connections if conn is not self]
+        waiting = [
+            (fd, conn)
+            for fd, conn in selector.connections
+            if conn is not self and not conn.dropped
+        ]
         if not waiting:
             return
         fd, victim = min(waiting, key=lambda item: (item[1].served, item[1].last_used))
         log.warning("Too many connections: the one from %s is dropped", victim.remote_addr)
+        victim.dropped = True
+        self.closed(victim)
         selector.unregister(fd)
-        victim.close()
+        selector.register(fd, selectors.EVENT_WRITE, data=victim)
 
     def put_conn(self, conn: _Connection) -> None:
         """Take back a connection from a worker after a request."""

@@ -330,6 +330,34 @@ def test_nobody_gets_in_without_a_client_certificate_of_the_cluster(serve, pki, 
     assert "dropped: " in caplog.text
 
 
+def test_a_connection_dropped_for_want_of_room_may_have_input_at_that_moment(
+    serve, client, caplog, monkeypatch
+):
+    """One batch of events: a newcomer for whom room is made, then input of the one dropped."""
+    server = serve(ok_app, max_connections=5)
+    socks = hang(server.port, 4)
+    assert retry.until(lambda: len(server._server._conns) == 4 or None, timeout=10)
+    accepted, go_on, count_in = threading.Event(), threading.Event(), server._server.opened
+
+    def opened(conn):
+        count_in(conn)
+        accepted.set()
+        go_on.wait(10)
+
+    with caplog.at_level(logging.INFO):
+        monkeypatch.setattr(server._server, "opened", opened)
+        socks += hang(server.port, 1)
+        assert accepted.wait(10)
+        socks += hang(server.port, 1)
+        socks[0].sendall(b"no TLS")
+        go_on.set()
+        assert client.post("127.0.0.1", server.port, "/", b"", 10).body == b"ok"
+    assert "Too many connections" in caplog.text
+    assert [record for record in caplog.records if record.exc_info] == []
+    for sock in socks:
+        sock.close()
+
+
 def test_without_required_client_certificates_everybody_gets_in(serve, pki):
     context = Identity(pki.path("alone.pem"), None).server_context(require_client=False)
     server = serve(peer_app, context)
