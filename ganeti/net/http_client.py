@@ -27,7 +27,7 @@ from types import TracebackType
 from ganeti import errors
 from ganeti.net import resolve
 from ganeti.net.peers import check_host, check_peer_name
-from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls import EarlyAnswerError, ReloadableContext, TLSError, TLSSocket
 
 #: Seconds until TCP and TLS must be established.
 CONNECT_TIMEOUT = 5.0
@@ -403,14 +403,14 @@ class Client:
     def _exchange(self, link: _Link, call: Call, head: bytes) -> Response:
         link.limit(call.timeout)
         try:
-            _send(link, head, call.body)
+            complete = _send(link, head, call.body)
             response, reusable = link.receive(self._max_response)
         except BaseException as err:  # an interrupt too: the connection is closed, then it goes on
             self._drop(link)
             if isinstance(err, OSError | http.client.HTTPException):
                 raise self._call_error(call, err) from err
             raise
-        if reusable:
+        if complete and reusable:
             self._keep((call.host, call.port, call.expected_cn), link)
         else:
             self._drop(link)
@@ -434,11 +434,17 @@ class Client:
         return CallError(call.host, call.port, reason, may_have_run=True)
 
 
-def _send(link: _Link, head: bytes, body: bytes) -> None:
+def _send(link: _Link, head: bytes, body: bytes) -> bool:
+    """Send a request; False when the server answered without waiting for its end."""
     try:
         link.send(head, body)
+    except EarlyAnswerError:
+        return False
+    except TLSError:
+        raise
     except ConnectionError as err:
         raise _NotSentError from err
+    return True
 
 
 def _cut(link: _Link) -> None:

@@ -210,6 +210,7 @@ class _Connection(HTTPConnection):
         self.served = False
         self.lingering = False
         self.dropped = False
+        self._refused_at = 0.0
         self.keeper: Keeper | None = None
         self.last_request = False
         self._shaken = not isinstance(sock, TLSSocket)
@@ -223,9 +224,12 @@ class _Connection(HTTPConnection):
     def last_used(self) -> float:
         """The moment from which cheroot counts the idle time-out of a waiting connection.
 
-        It is moved so that a silent newcomer and an unfinished head have shorter time-outs.
+        It is moved so that a silent newcomer, an unfinished head and a refused client have
+        shorter time-outs.
         """
         idle: float = self.server.timeout
+        if self._refused_at:
+            return self._refused_at + LINGER - idle
         if not self.served:
             return self._accepted + float(self.server.handshake_timeout) - idle
         if self._head:
@@ -240,6 +244,8 @@ class _Connection(HTTPConnection):
         """Shake hands and collect a request head as far as possible without waiting."""
         if not isinstance(self.socket, TLSSocket):
             return _Step.WORK
+        if self._refused_at:
+            return _Step.WAIT if self.socket.discard_input() else _Step.CLOSE
         try:
             if not self._shaken:
                 if not self.socket.try_handshake():
@@ -251,7 +257,16 @@ class _Connection(HTTPConnection):
         except OSError as err:
             level = logging.INFO if isinstance(err, TLSError) else logging.DEBUG
             log.log(level, "Connection from %s dropped: %s", self.remote_addr, err)
+            return self._see_off(self.socket) if isinstance(err, TLSError) else _Step.CLOSE
+
+    def _see_off(self, sock: TLSSocket) -> _Step:
+        """Let a client that was refused read the alert: its input is dropped until it ends."""
+        try:
+            sock.sock_shutdown()
+        except OSError:
             return _Step.CLOSE
+        self._refused_at = time.time()
+        return _Step.WAIT
 
     def _collect(self, sock: TLSSocket) -> _Step:
         while (data := sock.try_recv(MAX_HEAD)) is not None:

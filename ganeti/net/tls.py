@@ -7,7 +7,6 @@ cheroot expect that from a socket. What is wrong with a *file* is an ``errors.X5
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import io
 import logging
@@ -54,6 +53,10 @@ class TLSError(ConnectionError):
     """TLS could not be agreed on, a certificate was refused, or the stream is damaged."""
 
 
+class EarlyAnswerError(ConnectionError):
+    """The server answered before it had the whole request; the answer can be read."""
+
+
 class _EndOfStreamError(Exception):
     """The other side will send no more; with or without a close_notify."""
 
@@ -92,6 +95,7 @@ class TLSSocket:
         """
         sock.setblocking(False)
         self._sock = sock
+        self._server_side = server_side
         self._conn = SSL.Connection(context.current(), sock)
         if server_side:
             self._conn.set_accept_state()
@@ -274,13 +278,35 @@ class TLSSocket:
         if self.deadline is not None:
             limits.append(self.deadline)
         left = None if not limits else min(limits) - time.monotonic()
+        # With a full window no reset tells a client that the server refused and stopped reading.
+        listening = event == select.POLLOUT and not self._server_side
         poller = select.poll()
-        poller.register(self._sock.fileno(), event)
+        watched = event | select.POLLIN | select.POLLRDHUP if listening else event
+        poller.register(self._sock.fileno(), watched)
         # The text is the one cheroot recognises a time-out by.
-        if left is not None and (left <= 0 or not poller.poll(left * 1000)):
+        if left is not None and left <= 0:
             raise TimeoutError("timed out")
-        if left is None:
-            poller.poll()
+        found = poller.poll(None if left is None else left * 1000)
+        if not found:
+            raise TimeoutError("timed out")
+        if listening and found[0][1] & ~select.POLLOUT:
+            self._hear()
+
+    def _hear(self) -> None:
+        """See what the server says while it takes no more of a request.
+
+        Raises:
+            EarlyAnswerError: an answer begins; it can be read.
+            TLSError: the server refused with an alert.
+            BrokenPipeError: the server closed the connection.
+        """
+        try:
+            self._call(False, self._conn.recv, 1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return  # a message of TLS itself, such as a session ticket
+        except _EndOfStreamError:
+            raise BrokenPipeError(errno.EPIPE, "the other side closed the connection") from None
+        raise EarlyAnswerError(errno.EPIPE, "the other side answered before the request ended")
 
     def _describe(self, err: SSL.Error) -> str:
         refused = self._conn.get_app_data()
@@ -323,17 +349,33 @@ class TLSSocket:
         """End the kernel connection; from any thread. A waiting operation ends with an error."""
         self._sock.shutdown(how)
 
-    def sock_shutdown(self, how: int = socket.SHUT_RDWR) -> None:
-        """Say goodbye (close_notify), then end the kernel connection; only by the owner."""
-        self._goodbye()
-        self._sock.shutdown(how)
+    def sock_shutdown(self, _how: int = socket.SHUT_RDWR) -> None:
+        """Send close_notify and end the sending half; only by the owner.
 
-    def _goodbye(self) -> None:
-        # Closing with unread input resets the connection, which can destroy an alert on its way.
-        with contextlib.suppress(OSError):
+        The receiving half stays open until :meth:`close`: after its end the kernel opens the
+        window of a sending client no more, and that client would wait until its time-out.
+        """
+        self._goodbye()
+        self._sock.shutdown(socket.SHUT_WR)
+
+    def discard_input(self) -> bool:
+        """Drop what has arrived, undecrypted and without waiting; False at the end of the stream.
+
+        For a connection that was refused: closing it with unread input resets it, which can
+        destroy the alert or answer that is on its way to the client.
+        """
+        try:
             for _ in range(16):
                 if not self._sock.recv(4 * RECORD):
-                    break
+                    return False
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return True
+
+    def _goodbye(self) -> None:
+        self.discard_input()
         if not self._usable:
             return
         self._usable = False
