@@ -65,16 +65,8 @@ clean: ## remove everything that was made
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-install: ## install programs and OS definitions below PREFIX (DESTDIR is honoured)
-	@$(PYTHON) -m pip install --ignore-installed --prefix "$(PREFIX)" --root "$(DESTDIR)/" --no-warn-script-location .
-	@install -d "$(DESTDIR)$(PREFIX)/lib/ganeti/os"
-	@cp -a os/. "$(DESTDIR)$(PREFIX)/lib/ganeti/os/"
-	@install -D -m 755 iallocators/most-free "$(DESTDIR)$(PREFIX)/lib/ganeti/iallocators/most-free"
-	@install -d "$(DESTDIR)$(PREFIX)/share/man/man8"
-	@install -m 644 doc/man/*.8 "$(DESTDIR)$(PREFIX)/share/man/man8/"
-	@install -D -m 755 tools/cfgupgrade "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/cfgupgrade"
-	@install -D -m 755 tools/shadow "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/shadow"
-	@install -D -m 755 tools/master-ip-setup "$(DESTDIR)$(PREFIX)/lib/ganeti/tools/master-ip-setup"
+install: ## install programs, libraries and OS definitions below PREFIX (DESTDIR is honoured)
+	@tools/install "$(PYTHON)" "$(PREFIX)" "$(DESTDIR)"
 
 docs: $(VENV)/run.stamp ## reference and man pages from the code
 	@tools/make-docs
