@@ -223,7 +223,11 @@ class Migratable(Protocol):
         info: Mapping[str, Any],
         address: str,
     ) -> str:
-        """Wait for the guest at an IP address of this node; returns ``address:port``."""
+        """Wait for the guest at an IP address of this node; returns ``address:port``.
+
+        ``info`` is that of :meth:`migration_info`, with the name of the node that sends as
+        ``source``: where both ends prove who they are by certificates, nobody else is let in.
+        """
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         """Begin to send the guest to what :meth:`accept` returned; does not wait for the end.

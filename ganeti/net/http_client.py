@@ -97,6 +97,14 @@ class BadStatus(Exception):
         self.response = response
 
 
+#: What a kept connection is good for: a place, and what was checked of who answers there.
+_Key = tuple[str, int, str | None, bool]
+
+
+def _key(call: Call) -> _Key:
+    return call.host, call.port, call.expected_cn, call.check_host
+
+
 class _NotSentError(Exception):
     """The kernel took only a part of the request; the server has no complete one."""
 
@@ -192,7 +200,7 @@ class Client:
         self._per_host = per_host
         self._max_response = max_response
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, int, str | None], list[_Link]] = {}
+        self._idle: dict[_Key, list[_Link]] = {}
         self._busy: set[_Link] = set()
         self._stopped = False
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="http-client")
@@ -220,8 +228,7 @@ class Client:
     def perform(self, call: Call) -> Response:
         """As :meth:`post`, for a prepared call."""
         head = _head(call)
-        key = (call.host, call.port, call.expected_cn)
-        kept = self._take(key)
+        kept = self._take(_key(call))
         if kept is not None:
             try:
                 return self._exchange(kept, call, head)
@@ -330,7 +337,7 @@ class Client:
 
     # connections
 
-    def _take(self, key: tuple[str, int, str | None]) -> _Link | None:
+    def _take(self, key: _Key) -> _Link | None:
         """A kept connection that is still good."""
         while True:
             with self._lock:
@@ -344,7 +351,7 @@ class Client:
                 return link
             self._drop(link)
 
-    def _keep(self, key: tuple[str, int, str | None], link: _Link) -> None:
+    def _keep(self, key: _Key, link: _Link) -> None:
         link.last_used = time.monotonic()
         with self._lock:
             kept = self._idle.setdefault(key, [])
@@ -411,7 +418,7 @@ class Client:
                 raise self._call_error(call, err) from err
             raise
         if complete and reusable:
-            self._keep((call.host, call.port, call.expected_cn), link)
+            self._keep(_key(call), link)
         else:
             self._drop(link)
         return response

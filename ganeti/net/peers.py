@@ -21,14 +21,18 @@ def peer_common_name(sock: TLSSocket) -> str:
 
 
 def check_peer_name(sock: TLSSocket, expected: str) -> None:
-    """Make sure that the certificate of the other side carries this common name.
+    """Make sure that the certificate of the other side carries this host name (RFC 4343: in
+    small or capital letters).
 
     Raises:
         TLSError: it carries another one, or there is none.
     """
     found = peer_common_name(sock)
-    if found != expected:
-        raise TLSError(f"the certificate is for {found or 'nobody'!r}, expected {expected!r}")
+    if found.lower() != expected.lower():
+        raise TLSError(
+            f"{found or 'a host without a name'} answers there, not {expected} (by its"
+            " certificate): either the address or the certificate is the wrong one"
+        )
 
 
 def check_host(sock: TLSSocket, host: str) -> None:

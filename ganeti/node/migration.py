@@ -56,14 +56,16 @@ class Migration:
     def accept(self, instance: NodeInstance, info: Json, address: str) -> str:
         """Wait for the instance at an address of this node; its disks must be assembled."""
         with self._context.instance(instance.name, "reception"):
-            self._rights.demand(instance, RightState.ARRIVING)
+            source = self._rights.demand(instance, RightState.ARRIVING).peer
             try:
                 disks = self._disks.all_attached(instance)
             except (errors.BlockDeviceError, errors.FileStoragePathError) as err:
                 raise errors.HypervisorError(
                     f"instance {instance.name} cannot be received: {errors.text(err)}"
                 ) from err
-            where = self._driver(instance).accept(instance, disks, info, address)
+            # Who sends is what the master said, not what the sender says of itself.
+            known = {**info, "source": source}
+            where = self._driver(instance).accept(instance, disks, known, address)
         log.info("instance %s is awaited at %s", instance.name, where)
         return where
 

@@ -106,8 +106,8 @@ class RunRights:
                 f"instance {instance.name} may not run on this node, {_where(known)}"
             )
 
-    def demand(self, instance: NodeInstance, state: RightState) -> None:
-        """Check that the master has recorded a state of the instance here; RunRightError."""
+    def demand(self, instance: NodeInstance, state: RightState) -> RunRight:
+        """What the master has recorded of the instance, which must be a state; RunRightError."""
         known = self._read(instance.uuid)
         if known is None or known.state is not state:
             found = "nothing" if known is None else known.state.value
@@ -115,6 +115,7 @@ class RunRights:
                 f"this node has on record that instance {instance.name} is '{found}' here, not"
                 f" '{state.value}': the order comes late, or out of turn"
             )
+        return known
 
     def put(self, right: RunRight) -> None:
         """Follow the master's decision about an instance. Idempotent.

@@ -57,6 +57,8 @@ class Answer(Generic[T]):
 class NodeRpc:
     """Calls node daemons over kept connections. Thread-safe.
 
+    Nothing is sent before the certificate that answers is that of the node, by its name.
+
     Errors: RpcError when a node cannot be reached, is marked offline or answers something else;
     whatever GanetiError the node itself raised. The text begins with the node's name.
     """
@@ -128,7 +130,10 @@ class NodeRpc:
             return self._ask(spec, todo)
         key = (
             spec.name,
-            *((uuid, node.primary_ip, node.offline, body) for uuid, (node, body) in todo.items()),
+            *(
+                (uuid, node.name, node.primary_ip, node.offline, body)
+                for uuid, (node, body) in todo.items()
+            ),
         )
         return self._rounds.share(key, lambda: self._ask(spec, todo))
 
@@ -146,6 +151,7 @@ class NodeRpc:
                 body=body,
                 timeout=patience.scaled(min(spec.timeout, self._limit)),
                 connect_timeout=patience.scaled(CONNECT_TIMEOUT),
+                expected_cn=node.name,
                 headers=headers,
             )
             for node, body in asked.values()

@@ -247,7 +247,8 @@ class XenHypervisor(Hypervisor):
         if not info.get("live", True):
             coming = msgspec.structs.replace(instance, name=instance.name + xl.INCOMING)
             config = self._text(coming, disks)
-        return self._mover.accept(instance.name, address, port, config)
+        source = str(info.get("source", ""))
+        return self._mover.accept(instance.name, source, (address, port), config)
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         self._mover.send(instance.name, target, live=live)

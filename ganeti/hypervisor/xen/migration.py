@@ -1,7 +1,7 @@
 """Moving a running domain: ``xl migrate`` at one end, ``xl migrate-receive`` at the other.
 
 Between them is socat with TLS: both ends show the certificate of their node daemon, and each checks
-that the other's is of the cluster; the source also checks the name of the target. While a domain
+that the other's is of the cluster and has the name of the other node. While a domain
 is coming it is called NAME--incoming, and NAME--migratedaway while it is unknown whether it has
 arrived, so that it never runs under its name in two places.
 
@@ -13,9 +13,11 @@ NAME--incoming, until it is told to run there.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import itertools
 import logging
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -47,31 +49,37 @@ _END_WAIT = 5.0
 _BUILD_WAIT = 60.0
 #: Letters of the log that are shown when a move fails.
 _SHOWN = 500
+_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 
 
-def receive_argv(address: str, port: int, paths: Paths) -> list[str]:
-    """What waits for a domain that goes on running; pure."""
-    listen = _listen(address, port, paths)
+def receive_argv(source: str, place: tuple[str, int], paths: Paths) -> list[str]:
+    """What waits for a domain that goes on running, from a node; pure."""
+    listen = _listen(source, place, paths)
     return [SOCAT, _BLOCK, _SILENCE, listen, f"EXEC:{xl.PROGRAM} migrate-receive"]
 
 
-def restore_argvs(config: Path, address: str, port: int, paths: Paths) -> list[list[str]]:
+def restore_argvs(
+    config: Path, source: str, place: tuple[str, int], paths: Paths
+) -> list[list[str]]:
     """What waits for a domain that stands still: two programs, one feeds the other; pure."""
-    receive = [SOCAT, "-u", _BLOCK, _SILENCE, _listen(address, port, paths), "-"]
+    receive = [SOCAT, "-u", _BLOCK, _SILENCE, _listen(source, place, paths), "-"]
     return [receive, [xl.PROGRAM, "restore", "-p", str(config), "/proc/self/fd/0"]]
 
 
-def _listen(address: str, port: int, paths: Paths) -> str:
+def _listen(source: str, place: tuple[str, int], paths: Paths) -> str:
+    address, port = place
     where = f"[{address}]" if ":" in address else address
     family = "pf=ip6" if ":" in address else "pf=ip4"
-    return f"OPENSSL-LISTEN:{port},bind={where},{family},reuseaddr,{_tls(paths)}"
+    options = f"bind={where},{family},reuseaddr,{_tls(paths)},commonname={source}"
+    return f"OPENSSL-LISTEN:{port},{options}"
 
 
 def send_argv(name: str, address: str, port: int, target: str, paths: Paths) -> list[str]:
     """What sends a domain that goes on running; pure.
 
     xl hands its option -s to a shell, followed by the host and the command for ssh, which the
-    ``#`` hides. Nothing in it comes from a user: an address, a port, paths and a host name.
+    ``#`` hides. Nothing in it comes from a user, and what comes from the other node was checked
+    (:func:`_place`): an address, a port, paths and a host name.
     """
     connect = _connect(address, port, target, paths)
     return [xl.PROGRAM, "migrate", "-s", f"{SOCAT} {_BLOCK} {_SILENCE} - {connect} #", name, "-"]
@@ -93,6 +101,23 @@ def _tls(paths: Paths) -> str:
     return f"cert={paths.server_cert},cafile={paths.ca_cert},verify=1"
 
 
+def _place(where: str) -> tuple[str, str, int]:
+    """Node name, address and port of what :meth:`Mover.accept` gave on another node.
+
+    Raises:
+        HypervisorError: it is something else.
+    """
+    target, _, rest = where.partition("/")
+    address, _, port = rest.rpartition(":")
+    try:
+        ipaddress.ip_address(address)
+        if _HOST_NAME.fullmatch(target):
+            return target, address, int(port)
+    except ValueError:
+        pass
+    raise errors.HypervisorError(f"{where[:200]!r} is not a place where a Xen node waits")
+
+
 class Mover:
     """Both ends of moves on one node; its state is in pid files and in Xen."""
 
@@ -101,23 +126,28 @@ class Mover:
 
     # the target
 
-    def accept(self, name: str, address: str, port: int, config: str | None) -> str:
-        """Wait for a domain; gives ``node name/address:port``.
+    def accept(
+        self, name: str, source: str, place: tuple[str, int], config: str | None
+    ) -> str:
+        """Wait for a domain from a node at an address and port; gives ``node name/address:port``.
 
         With a configuration for a domain that stands still and is called NAME--incoming.
 
         Raises:
             HypervisorError: nothing listens there after ten seconds.
         """
+        address, port = place
+        if not _HOST_NAME.fullmatch(source):
+            raise errors.HypervisorError(f"'{source}' is not the name of a node")
         target = certs.inspect(self._paths.server_cert).subject_cn
         self._end_process(name, "receive")
         if config is None:
-            pid = self._begin(name, "receive", receive_argv(address, port, self._paths))
+            pid = self._begin(name, "receive", receive_argv(source, place, self._paths))
         else:
             path = self._config_file(name)
             files.ensure_dir(path.parent)
             files.write_atomic(path, config, mode=0o600, fsync=False)
-            pid = self._begin(name, "receive", *restore_argvs(path, address, port, self._paths))
+            pid = self._begin(name, "receive", *restore_argvs(path, source, place, self._paths))
 
         def listening() -> bool | None:
             return True if not process.is_alive(pid) or _listens(pid, port) else None
@@ -168,16 +198,13 @@ class Mover:
 
     def send(self, name: str, where: str, *, live: bool) -> None:
         """Begin to send a domain to what :meth:`accept` gave."""
-        target, _, rest = where.partition("/")
-        address, _, port = rest.rpartition(":")
-        if not port.isdigit():
-            raise errors.HypervisorError(f"'{where}' is no place that a Xen node has given")
+        target, address, port = _place(where)
         if live:
-            self._begin(name, "send", send_argv(name, address, int(port), target, self._paths))
+            self._begin(name, "send", send_argv(name, address, port, target, self._paths))
             return
         # Known to Xen before it stands still, so that no crash can hide what it does here.
         xl.run(["rename", name, name + LEAVING])
-        sending = save_argvs(name + LEAVING, address, int(port), target, self._paths)
+        sending = save_argvs(name + LEAVING, address, port, target, self._paths)
         try:
             self._begin(name, "send", *sending)
         except errors.HypervisorError:

@@ -75,13 +75,18 @@ class Move:
     instance: NodeInstance
     live: bool = True
     info: Any = None
+    #: the node that the master named to the target
+    sender: str = "node1.example.com"
 
     def begin(self) -> None:
         self.source.driver.start(self.instance, self.source.rack.disks(self.instance))
         self.source.driver.check_migratable(self.instance, live=self.live)
         self.info = self.source.driver.migration_info(self.instance, live=self.live)
         where = self.target.driver.accept(
-            self.instance, self.source.rack.disks(self.instance), self.info, ADDRESS
+            self.instance,
+            self.source.rack.disks(self.instance),
+            {**self.info, "source": self.sender},
+            ADDRESS,
         )
         self.source.driver.migrate(self.instance, where, live=self.live)
 
@@ -213,10 +218,11 @@ def test_a_guest_whose_xl_was_killed_is_ended(move: Move) -> None:
 
 @both_ways
 def test_a_port_that_is_taken(move: Move, live: bool) -> None:
-    move.target.driver.accept(move.instance, [], {"live": True}, ADDRESS)
+    move.target.driver.accept(move.instance, [], {"live": True, "source": move.sender}, ADDRESS)
     other = move.source.rack.instance("web2.example.com", **move.instance.hvparams)
+    info = {"live": live, "source": move.sender}
     with pytest.raises(errors.HypervisorError, match="Address already in use"):
-        move.target.driver.accept(other, [], {"live": live}, ADDRESS)
+        move.target.driver.accept(other, [], info, ADDRESS)
 
 
 def test_a_foreign_certificate_is_refused(move: Move) -> None:
@@ -233,4 +239,35 @@ def test_a_foreign_certificate_is_refused(move: Move) -> None:
     said = (move.target.rack.paths.log / "xen" / f"{WEB}-receive.log").read_text()
     assert "alert" in said, said  # what the source answered to that certificate
     move.take_back()
+    assert move.source.runs()
+
+
+@both_ways
+def test_another_node_of_the_cluster_is_not_let_in(move: Move, live: bool) -> None:
+    """The port is open for the node that the master named, not for all certificates."""
+    move.live = live
+    move.sender = "node3.example.com"
+    move.begin()
+    assert move.end().status is MigrationState.FAILED or not live
+    with pytest.raises(errors.HypervisorError, match="did not arrive"):
+        move.target.driver.check_arrived(move.instance)
+    assert move.target.domains() == {}
+    said = (move.target.rack.paths.log / "xen" / f"{WEB}-receive.log").read_text()
+    assert "common name" in said.lower() or "commonname" in said.lower(), said
+    move.comes_back()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "node2.example.com/127.0.0.1;touch /tmp/x:81",
+        "node2.example.com,exec=x/127.0.0.1:81",
+        "node2.example.com/127.0.0.1:81x",
+        "127.0.0.1:81",
+    ],
+)
+def test_what_a_target_says_never_reaches_a_shell(move: Move, where: str) -> None:
+    move.source.driver.start(move.instance, move.source.rack.disks(move.instance))
+    with pytest.raises(errors.HypervisorError, match="not a place where a Xen node waits"):
+        move.source.driver.migrate(move.instance, where, live=True)
     assert move.source.runs()

@@ -160,9 +160,19 @@ def test_names_come_from_the_hosts_file_of_the_cluster(serve, client, tmp_path, 
 
 def test_the_name_in_the_certificate_can_be_demanded(serve, client):
     server = serve(echo_app)
-    with pytest.raises(CallError, match=r"is for 'node1.example.com', expected 'node7'"):
+    with pytest.raises(CallError, match=r"node1.example.com answers there, not node7 "):
         client.post(HOST, server.port, "/x", b"", 5, expected_cn="node7")
     client.post(HOST, server.port, "/x", b"", 5, expected_cn="node1.example.com")
+
+
+def test_a_kept_connection_counts_only_for_what_was_checked(serve, client):
+    server = serve(echo_app)
+    client.post(HOST, server.port, "/x", b"", 5)
+    with pytest.raises(CallError, match=r"node1.example.com answers there, not node7 "):
+        client.post(HOST, server.port, "/x", b"", 5, expected_cn="node7")
+    client.perform(Call("localhost", server.port, "/x"))
+    with pytest.raises(CallError, match="not for localhost"):
+        client.perform(Call("localhost", server.port, "/x", check_host=True))
 
 
 def test_calls_can_come_from_a_given_address(serve, pki):
