@@ -11,7 +11,7 @@ from ganeti.opcodes.hidden import REDACTED
 #: Names of values that are secret: private OS parameters, and whatever is called a password.
 _SECRET = re.compile(r"private|secret|passw|passphrase|token|credential|api_?key", re.IGNORECASE)
 #: Names that end like this tell where a secret is, not what it is.
-_PLACE = re.compile(r"(_file|_path|_dir)$", re.IGNORECASE)
+_PLACE = re.compile(r"(_file|_path|_dir)\Z", re.IGNORECASE)
 _PLACE_OF_DISK = "logical_id"
 #: DRBD: nodes, port, minors, and the secret that both sides share.
 _DRBD_SECRET = 5

@@ -16,8 +16,8 @@ from ganeti import errors
 from ganeti.base import process
 from ganeti.hypervisor.interface import NodeInfo
 
-_CPU = re.compile(r"cpu[0-9]+$")
-_NODE = re.compile(r"node[0-9]+$")
+_CPU = re.compile(r"cpu[0-9]+")
+_NODE = re.compile(r"node[0-9]+")
 _SYSTEM = Path("/sys/devices/system")
 
 
@@ -110,7 +110,7 @@ def missing_programs(programs: Sequence[str]) -> str | None:
 
 def _entries(directory: Path, pattern: re.Pattern[str]) -> list[Path]:
     try:
-        return [entry for entry in directory.iterdir() if pattern.match(entry.name)]
+        return [entry for entry in directory.iterdir() if pattern.fullmatch(entry.name)]
     except OSError:
         return []
 

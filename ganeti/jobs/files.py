@@ -24,7 +24,7 @@ from ganeti.base.group_commit import GroupCommit, Ticket
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord
 
-_JOB_FILE = re.compile(r"^job-([1-9][0-9]*)$")
+_JOB_FILE = re.compile(r"job-([1-9][0-9]*)")
 SERIAL = "serial"
 #: Directory of files that remember clients' keys: ``keys/<SHA-256 of the key>`` holds a job id.
 #: Only of archived jobs: a live one has the key in its own file, so that neither is without the
@@ -162,7 +162,7 @@ class JobFiles:
             ConfigurationError: the journal is damaged.
         """
         newer = self._journal.unsettled()
-        ids = (int(match[1]) for match in map(_JOB_FILE.match, newer) if match)
+        ids = (int(match[1]) for match in map(_JOB_FILE.fullmatch, newer) if match)
         serial = int(newer.get(SERIAL, b"0"))
         return max([self._read_serial(), serial, *ids, *self._ids(self.directory)])
 
@@ -178,7 +178,7 @@ class JobFiles:
     @staticmethod
     def _ids(directory: Path) -> Iterator[int]:
         for entry in os.scandir(directory):
-            match = _JOB_FILE.match(entry.name)
+            match = _JOB_FILE.fullmatch(entry.name)
             if match:
                 yield int(match[1])
 

@@ -17,7 +17,7 @@ from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage import held
 
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?\Z")
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
 
 
 def host_name(name: str, what: str) -> str:
@@ -25,7 +25,7 @@ def host_name(name: str, what: str) -> str:
     lowered = name.lower().rstrip(".")
     labels = lowered.split(".")
     if len(lowered) > 253 or not all(
-        len(label) <= 63 and _LABEL.match(label) for label in labels
+        len(label) <= 63 and _LABEL.fullmatch(label) for label in labels
     ):
         raise errors.OpPrereqError(
             f"'{name}' cannot be the name of {what}: letters, digits, '-' and '.' are allowed,"

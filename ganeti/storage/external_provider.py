@@ -35,8 +35,8 @@ PARAMETERS = "parameters.list"
 REQUIRED = (CREATE, ATTACH, DETACH, REMOVE, GROW, SETINFO, VERIFY)
 OPTIONAL = (SNAPSHOT, OPEN, CLOSE)
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-_PARAMETER = re.compile(r"[A-Za-z0-9_-]+\Z")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_PARAMETER = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Provider:
 
 def check_name(name: str) -> str:
     """A name that can be that of a provider; ParameterError otherwise."""
-    if not _NAME.match(name) or len(name) > 200:
+    if not _NAME.fullmatch(name) or len(name) > 200:
         raise errors.ParameterError(f"'{name[:80]}' cannot be the name of a storage provider")
     return name
 
@@ -131,7 +131,7 @@ def _entries(directory: Path) -> list[Path]:
 def _read(path: Path) -> tuple[list[str], tuple[tuple[str, str], ...]]:
     """All defects of a directory, and its parameters; never raises."""
     defects: list[str] = []
-    if not _NAME.match(path.name):
+    if not _NAME.fullmatch(path.name):
         defects.append(f"its name {path.name!r} has a character that no provider may have")
     for action in (*REQUIRED, *OPTIONAL):
         problem = _script_problem(path / action)
@@ -170,7 +170,7 @@ def _parameters(text: str) -> tuple[tuple[str, str], ...]:
         name, _space, description = line.strip().partition(" ")
         if not name or name.startswith("#"):
             continue
-        if not _PARAMETER.match(name):
+        if not _PARAMETER.fullmatch(name):
             raise errors.ParseError(f"{name[:40]!r} cannot become an environment variable")
         found[name] = description.strip()
     return tuple(found.items())

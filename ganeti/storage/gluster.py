@@ -29,9 +29,9 @@ TIMEOUT = 120.0
 DIRECTORY = "ganeti"
 FILE_MODE = 0o600
 
-_FILE = re.compile(rf"{DIRECTORY}/([A-Za-z0-9_][A-Za-z0-9_.-]*)\Z")
-_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*\Z")
-_VOLUME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*\Z")
+_FILE = re.compile(rf"{DIRECTORY}/([A-Za-z0-9_][A-Za-z0-9_.-]*)")
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+_VOLUME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 
 
 class GlusterParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +52,7 @@ class GlusterDevice(Device):
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:
         super().__init__(disk, env)
-        found = _FILE.match(str(disk.logical_id[-1])) if len(disk.logical_id) == 2 else None
+        found = _FILE.fullmatch(str(disk.logical_id[-1])) if len(disk.logical_id) == 2 else None
         if found is None:
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid}: a file on a Gluster volume is named by [driver,"
@@ -61,7 +61,7 @@ class GlusterDevice(Device):
         self._name = found[1]
         given = {key: disk.params[key] for key in ("host", "port", "volume") if key in disk.params}
         self.place = GlusterParams(**given)
-        if not _HOST.match(self.place.host) or not _VOLUME.match(self.place.volume):
+        if not _HOST.fullmatch(self.place.host) or not _VOLUME.fullmatch(self.place.volume):
             raise errors.BlockDeviceError(
                 f"disk {disk.uuid}: {self.place.host}:{self.place.volume} is no Gluster volume"
             )

@@ -28,7 +28,7 @@ TIMEOUT = 840.0
 #: Exit code for an image that does not exist (ENOENT).
 _NOT_THERE = 2
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class RbdParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ class RbdDevice(Device):
         self._user = str(disk.params.get("user-id") or "")
         self._mapped: str | None = None
         for name in (self.pool, self.image, *([self._user] if self._user else [])):
-            if not _NAME.match(name):
+            if not _NAME.fullmatch(name):
                 raise errors.BlockDeviceError(f"disk {disk.uuid}: '{name}' is no name for Ceph")
 
     @property

@@ -13,7 +13,7 @@ from ganeti.hypervisor.kvm.runtime import Card
 from ganeti.model.names import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 
-_VLAN = re.compile(r"^(?:\.?(?P<access>\d+))?(?P<trunk>(?::\d+)*)$")
+_VLAN = re.compile(r"(?:\.?(?P<access>\d+))?(?P<trunk>(?::\d+)*)")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def parse_vlan(text: str) -> Vlan:
     Raises:
         HypervisorError: none of the known forms.
     """
-    match = _VLAN.match(text)
+    match = _VLAN.fullmatch(text)
     if not match:
         raise errors.HypervisorError(
             f"vlan '{text}' is none of the forms 5, .5 (untagged), :6:7 (tagged), .5:6:7 (both)"

@@ -12,7 +12,7 @@ from ganeti.constants import VNC_BASE_PORT
 from ganeti.hypervisor.kvm import pinning
 from ganeti.hypervisor.kvm.params import NODE_DIRECTORIES, NODE_FILES, KvmParams
 
-_URL = re.compile(r"^(https?|ftps?)://", re.IGNORECASE)
+_URL = re.compile(r"(https?|ftps?)://", re.IGNORECASE)
 _CAPABILITY = re.compile(r"[a-z0-9][a-z0-9-]*")
 #: Parameters that mean nothing without SPICE.
 _NEED_SPICE = (
@@ -24,7 +24,7 @@ _NEED_SPICE = (
     "spice_streaming_video",
     "spice_use_tls",
 )
-_INTERFACE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")
+_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 
 
 def is_url(path: str) -> bool:
@@ -99,7 +99,7 @@ def _paths(params: KvmParams) -> Iterator[str]:
 
 def _display(params: KvmParams) -> Iterator[str]:
     address = params.vnc_bind_address
-    if address and is_interface(address) and not _INTERFACE.match(address):
+    if address and is_interface(address) and not _INTERFACE.fullmatch(address):
         yield (
             f"vnc_bind_address must be an IP address, an interface or an absolute directory,"
             f" not '{address}'"
@@ -123,7 +123,7 @@ def _spice(params: KvmParams) -> Iterator[str]:
                 yield f"{name} is set, so spice_bind must say where the display is"
         return
     if not _is_ip(address):
-        if not _INTERFACE.match(address):
+        if not _INTERFACE.fullmatch(address):
             yield f"spice_bind must be an IP address or an interface, not '{address}'"
     elif params.spice_ip_version not in (0, ipaddress.ip_address(address).version):
         yield f"spice_bind {address} is no address of IP version {params.spice_ip_version}"

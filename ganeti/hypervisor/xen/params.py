@@ -79,7 +79,7 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     blockdev_prefix: Annotated[str, Meta(description="First letters of disk devices")] = "hd"
     boot_order: Annotated[
         str,
-        Meta(pattern="^[acdn]+$", description="Order: a floppy, c disk, d CD, n network"),
+        Meta(pattern=r"^[acdn]+\Z", description="Order: a floppy, c disk, d CD, n network"),
     ] = "cd"
     cdrom_image_path: Annotated[str, Meta(description="CD image")] = ""
     cpu_cap: _CpuCap = 0

@@ -105,7 +105,7 @@ def logical(
     """
     should = volumes.expected(config)
     later = volumes.expected(now)
-    reserved = [re.compile(f"(?:{text})\\Z") for text in config.cluster.reserved_lvs]
+    reserved = [re.compile(text) for text in config.cluster.reserved_lvs]
     for item in nodes:
         found = answers.get(item.uuid, {}).get("lvlist")
         if found is None:
@@ -119,7 +119,7 @@ def logical(
                 _volume(report, item, name, wanted, found.get(name))
         unknown = set() if item.uuid in busy else set(found) - set(expected) - set(still)
         for name in sorted(unknown):
-            if not any(pattern.match(name) for pattern in reserved):
+            if not any(pattern.fullmatch(name) for pattern in reserved):
                 text = f"volume {name} is unknown; if nobody misses its content: lvremove {name}"
                 report.error("ENODEORPHANLV", "node", item.name, text)
 

@@ -7,9 +7,9 @@ import re
 from ganeti import errors
 from ganeti.model.config import Config
 
-_NAME = re.compile(r"[\w.+@-]{1,128}\Z")
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-_INDEX = re.compile(r"-?[0-9]+\Z")
+_NAME = re.compile(r"[\w.+@-]{1,128}")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_INDEX = re.compile(r"-?[0-9]+")
 
 #: Stands for no name.
 NONE = "none"
@@ -23,7 +23,7 @@ def check(config: Config, name: str | None, *, besides: str = "") -> str | None:
     """
     if name is None or name == NONE:
         return None
-    if not _NAME.match(name) or _UUID.match(name) or _INDEX.match(name):
+    if not _NAME.fullmatch(name) or _UUID.fullmatch(name) or _INDEX.fullmatch(name):
         raise errors.OpPrereqError(
             f"'{name[:140]}' cannot be the name of a disk: up to 128 letters, digits and any of"
             " _ . + @ - are allowed, but neither a number nor a uuid",

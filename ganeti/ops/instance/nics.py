@@ -22,7 +22,7 @@ from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT, VALUE_GENERATE, VALUE
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
 
-_MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+_MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
 #: Values that take something away.
 _UNSET = (None, VALUE_NONE, "")
 
@@ -154,7 +154,7 @@ def _mac(
     wanted = (item.mac or nic.mac).lower()
     if wanted == nic.mac and wanted != VALUE_AUTO:
         return wanted
-    if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.match(wanted):
+    if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.fullmatch(wanted):
         raise errors.OpPrereqError(
             f"network card {index}: '{item.mac}' is no MAC address", errors.ErrorCode.INVAL
         )

@@ -14,7 +14,7 @@ from ganeti.model.names import LockLevel, TagKind
 from ganeti.ops import locks
 from ganeti.ops.operation import Context, Needs
 
-_TAG = re.compile(r"[\w.+*/:@-]+\Z")
+_TAG = re.compile(r"[\w.+*/:@-]+")
 
 
 def find(config: Config, kind: str, name: str | None) -> Tagged:
@@ -55,7 +55,7 @@ def lock(ctx: Context, kind: str, name: str | None) -> Needs:
 def check(tags: Iterable[str]) -> None:
     """Refuse a tag that is too long or has other characters; TagError."""
     for tag in tags:
-        if not tag or len(tag) > constants.MAX_TAG_LEN or not _TAG.match(tag):
+        if not tag or len(tag) > constants.MAX_TAG_LEN or not _TAG.fullmatch(tag):
             raise errors.TagError(
                 f"'{tag[:140]}' is no tag: up to {constants.MAX_TAG_LEN} letters, digits and"
                 " any of _ . + * / : @ -"

@@ -26,7 +26,7 @@ MIB = 1024 * 1024
 GROUP_WAIT = 600.0
 
 #: What a group or volume may be called (lvm(8)).
-_NAME = re.compile(r"[a-zA-Z0-9+_.][a-zA-Z0-9+_.-]{0,126}\Z")
+_NAME = re.compile(r"[a-zA-Z0-9+_.][a-zA-Z0-9+_.-]{0,126}")
 _RESERVED = re.compile(
     r"\.{1,2}\Z|snapshot|pvmove|.*_(cdata|cmeta|corig|cpool|cvol|iorig|mimage|mlog|pmspare|rimage|"
     r"rmeta|tdata|tmeta|vdata|vorigin|wcorig)"
@@ -372,7 +372,7 @@ def tag_of(text: str) -> str:
 
 def check_name(name: str, what: str) -> str:
     """The name of a group or volume; ParameterError when LVM would not take it. Pure."""
-    if not _NAME.match(name) or (what != "volume group" and _RESERVED.match(name)) or name in (
+    if not _NAME.fullmatch(name) or (what != "volume group" and _RESERVED.match(name)) or name in (
         ".",
         "..",
     ):
