@@ -8,6 +8,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT
 from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode
 from ganeti.opcodes.scalars import NonEmpty, UInt
 from ganeti.opcodes.values import Value, read_part, refuse
@@ -31,6 +32,19 @@ class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     name: str | None = None
     network: str | None = None
     vlan: str | None = None
+
+    def own_params(self) -> dict[str, str]:
+        """Mode, link (or ``bridge``) and VLAN, as far as given.
+
+        ``auto`` asks for the inherited value, as ``default`` does (Ganeti 2.0 design, ``--net``).
+        """
+        link = self.link if self.link is not None else self.bridge
+        given = {"mode": self.mode, "link": link, "vlan": self.vlan}
+        return {
+            key: VALUE_DEFAULT if value == VALUE_AUTO else value
+            for key, value in given.items()
+            if value is not None
+        }
 
 
 class Mebibytes(int):

@@ -248,14 +248,8 @@ def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
             raise parameters.refuse(
                 f"'{name}' belongs to a single network card, not to the cluster"
             )
-    change = {
-        "mode": given.mode,
-        "link": given.link if given.link is not None else given.bridge,
-        "vlan": given.vlan,
-    }
-    change = {key: value for key, value in change.items() if value is not None}
     current = config.cluster.nicparams.get("default", {})
-    full = parameters.nic(current, change)
+    full = parameters.nic(current, given.own_params())
     if full["mode"] == "routed" and current.get("mode") != "routed":
         bad = [
             instance.name

@@ -18,7 +18,13 @@ from ganeti.model.config import Config
 from ganeti.model.names import NicMode
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
-from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT, VALUE_GENERATE, VALUE_NONE, VALUE_POOL
+from ganeti.model.params import (
+    VALUE_AUTO,
+    VALUE_GENERATE,
+    VALUE_NONE,
+    VALUE_POOL,
+    without_defaults,
+)
 from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
 
@@ -110,18 +116,18 @@ def network_of(config: Config, item: NicParams) -> str | None:
 
 def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
     """What the card has of its own; nothing while it belongs to a network."""
-    given = {"mode": item.mode, "link": item.link or item.bridge, "vlan": item.vlan}
-    given = {key: value for key, value in given.items() if value is not None}
+    given = item.own_params()
+    own = without_defaults(given)
     if network is not None:
-        if given:
+        if own:
             raise errors.OpPrereqError(
-                f"network card {index}: {', '.join(sorted(given))} come from network"
+                f"network card {index}: {', '.join(sorted(own))} come from network"
                 f" {network.name}; leave them away, or take the card out with network=none",
                 errors.ErrorCode.INVAL,
             )
         return {}
     kept = {key: value for key, value in nic.nicparams.items() if key not in given}
-    return {**kept, **{key: value for key, value in given.items() if value != VALUE_DEFAULT}}
+    return {**kept, **own}
 
 
 def _check(config: Config, index: int, nic: Nic, group: str) -> None:

@@ -90,10 +90,8 @@ def _cards(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
             value = getattr(item, key)
             if value not in (None, *_CHOSEN):
                 known.value(f"{key} of network card {index}", getattr(nic, key), value)
-        given = {"mode": item.mode, "link": item.link or item.bridge, "vlan": item.vlan}
-        for key, value in given.items():
-            if value is not None:
-                known.value(f"{key} of network card {index}", nic.nicparams.get(key), value)
+        for key, value in without_defaults(item.own_params()).items():
+            known.value(f"{key} of network card {index}", nic.nicparams.get(key), value)
 
 
 def check_place(config: Config, reserved: Instance, op: OpInstanceCreate) -> None:
