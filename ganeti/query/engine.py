@@ -146,6 +146,8 @@ class _Run:
             rows = kind.lookup(ctx, names)
         elif candidates is not None:
             rows = self._select(before, kind.candidates(ctx, candidates))
+        elif before is None:
+            rows = kind.unfiltered(ctx, {name for name, _field in self._query.columns})
         else:
             rows = self._select(before, kind.rows(ctx))
         needs = ctx.needs - kind.base_needs

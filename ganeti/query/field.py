@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
@@ -224,6 +224,10 @@ class Kind(ABC, Generic[R]):
     @abstractmethod
     def rows(self, ctx: Context) -> Sequence[R]:
         """All rows in natural order; the caller does not change the list."""
+
+    def unfiltered(self, ctx: Context, fields: Set[str]) -> Sequence[R]:
+        """All rows, for a client that asks for these fields of everything."""
+        return self.rows(ctx)
 
     def snapshot_rows(self, ctx: Context) -> Sequence[R] | None:
         """All rows when they are part of the snapshot, the very list; else None."""

@@ -40,11 +40,17 @@ class Columns:
                          for name, change in (changes or {}).items()]  # fmt: skip
         self._copied = bool(copies)
 
-    def objects(self, data: bytes) -> list[bytes]:
-        """JSON text of an object for each row of a result in JSON."""
+    def objects(self, data: bytes, *, having: str = "") -> list[bytes]:
+        """JSON text of an object for each row of a result in JSON.
+
+        Rows in which the column ``having`` is null are left out.
+        """
         found = []
+        needed = self.fields.index(having) if having else None
         for row in _ROWS.decode(data):
             cells: list[Any] = row
+            if needed is not None and bytes(cells[needed]) == b"null":
+                continue
             for index, change in self._changes:
                 cells[index] = change(bytes(cells[index]))
             if self._copied:

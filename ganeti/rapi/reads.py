@@ -34,6 +34,8 @@ class Collection:
     locks: bool = True
     changes: dict[str, Change] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
+    #: a field without whose value htools load nothing at all; they get no such rows
+    for_htools: str = ""
 
     def rows(self, call: Call, names: Sequence[Any] | None, fields: Sequence[str]) -> bytes:
         """JSON text of the rows of the named objects, or of all."""
@@ -45,7 +47,8 @@ class Collection:
         """Names and paths, or with ``bulk=1`` all fields of everything."""
         if call.flag("bulk"):
             columns = Columns(self.fields, changes=self.changes)
-            return Ready(listed(columns.objects(self.rows(call, None, self.fields))))
+            having = self.for_htools if _from_htools(call) else ""
+            return Ready(listed(columns.objects(self.rows(call, None, self.fields), having=having)))
         names = [row[0] for row in jsonio.loads(self.rows(call, None, [self.identifier]))]
         return [{self.key: name, "uri": f"{self.path}/{name}"} for name in sorted(names)]
 
@@ -89,6 +92,16 @@ class Collection:
         ]  # fmt: skip
 
 
+def _from_htools(call: Call) -> bool:
+    """Whether a request looks like that of htools: libcurl, with no name of its own."""
+    given = call.environ
+    return (
+        not given.get("HTTP_USER_AGENT")
+        and not given.get("HTTP_ACCEPT_ENCODING")
+        and given.get("HTTP_ACCEPT") == "*/*"
+    )
+
+
 INSTANCES = Collection(
     "/2/instances", "instance", "QueryInstances", "id",
     (
@@ -101,6 +114,7 @@ INSTANCES = Collection(
     ),
     variable="instance_name",
     changes={"beparams": with_key("memory", "maxmem")},
+    for_htools="pnode",
 )  # fmt: skip
 NODES = Collection(
     "/2/nodes", "node", "QueryNodes", "id",

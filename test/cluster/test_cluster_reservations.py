@@ -7,10 +7,11 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from local_cluster import REPOSITORY, Cluster
-from rapi_server import Api
+from rapi_server import PASSWORD, Api, basic
 from waiting import wait_for
 
 SHAPE = "-t file --disk 0:size=4M -B memory=512M --no-nics"
@@ -183,3 +184,44 @@ def test_the_remote_api_reserves_names_and_creates(cluster: Cluster, api: Api) -
     assert found == [["bob", "-"]]
     api.done(f"DELETE /2/instances/{made[0]}")
     assert len(cluster.cells("instance list -o name")) == 3
+
+
+# balancing tools -------------------------------------------------------------------------------
+
+#: Where Debian has those of Ganeti 3.0.
+HBAL = Path("/usr/lib/ganeti/3.0/usr/bin/hbal")
+
+
+@pytest.fixture
+def two(cluster: Cluster) -> str:
+    """An instance, and a reservation without a node; its uuid."""
+    assert cluster.add("web1.example.com").code == 0
+    return cluster.ok("instance add --forthcoming --no-nics").lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("header", "seen"), [("Accept: */*", 1), ("Accept: */*\r\nUser-Agent: curl/8.0", 2)]
+)
+def test_only_htools_do_not_see_a_reservation_without_a_node(
+    api: Api, two: str, header: str, seen: int
+) -> None:
+    answer = api.raw(
+        f"GET /2/instances?bulk=1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{header}\r\n"
+        f"Authorization: {basic('alice')}\r\n\r\n".encode()
+    )
+    rows = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert {row["name"] for row in rows} == {"web1.example.com", *[two][: seen - 1]}
+    assert {item["id"] for item in api.get("/2/instances")} == {"web1.example.com", two}
+
+
+@pytest.mark.skipif(not HBAL.exists(), reason="ganeti-htools-3.0 is not installed")
+def test_hbal_loads_a_cluster_with_a_reservation_without_a_node(
+    cluster: Cluster, api: Api, two: str
+) -> None:
+    address = api.url.replace("//", f"//alice:{PASSWORD}@")
+    for source in (f"-L{cluster.paths().luxi_socket}", f"-m{address}"):
+        ran = subprocess.run(
+            [str(HBAL), source], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert "Loaded 3 nodes, 1 instances" in ran.stdout

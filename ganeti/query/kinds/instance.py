@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from ganeti.filters.answer import FieldKind
@@ -22,6 +22,11 @@ from ganeti.query.live import Need
 
 TEXT, BOOL, OTHER = FieldKind.TEXT, FieldKind.BOOL, FieldKind.OTHER
 
+#: What htools of all versions ask for, and no other program all at once.
+_HTOOLS_FIELDS = frozenset(
+    {"be/auto_balance", "be/memory", "be/vcpus", "disk_usage", "pnode", "snodes", "status", "tags"}
+)
+
 _INDEXED = re.compile(r"(nic|disk)([0-9]+)\.([a-z.]+)")
 
 
@@ -31,6 +36,13 @@ class InstanceKind(Kind[Instance]):
 
     def rows(self, ctx: Context) -> Sequence[Instance]:
         return ctx.tables.instances
+
+    def unfiltered(self, ctx: Context, fields: Set[str]) -> Sequence[Instance]:
+        """Without reservations that have no node, when htools ask: they load all or nothing."""
+        rows, nodes = self.rows(ctx), ctx.config.nodes
+        if not fields >= _HTOOLS_FIELDS or all(row.primary_node in nodes for row in rows):
+            return rows
+        return [row for row in rows if row.primary_node in nodes]
 
     def snapshot_rows(self, ctx: Context) -> Sequence[Instance]:
         return ctx.tables.instances

@@ -99,6 +99,33 @@ def test_static_node_fields():
 
 # instances -----------------------------------------------------------------------------------
 
+#: What htools ask of all instances: released versions, and the oldest that we know.
+HTOOLS = [
+    "name", "disk_usage", "be/memory", "be/vcpus", "status", "pnode", "snodes", "tags",
+    "be/auto_balance", "disk_template",
+]  # fmt: skip
+NEWER = ["be/spindle_use", "disk.sizes", "disk.spindles", "forthcoming"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "qfilter", "seen"),
+    [
+        (HTOOLS, None, ["inst1.example.com"]),
+        ([*HTOOLS, *NEWER], None, ["inst1.example.com"]),
+        (["name", "pnode", "status"], None, ["inst1.example.com", "u2"]),
+        ([*HTOOLS, *NEWER], ["?", "forthcoming"], ["u2"]),
+    ],
+)
+def test_a_reservation_without_a_node_does_not_keep_htools_from_loading(fields, qfilter, seen):
+    placeless = instance(2, forthcoming=True, name=None, primary_node="", uuid="u2")
+    sources = StubSources(config([node(1)], [instance(1), placeless]))
+    sources.running["n1"] = {"inst1.example.com": RUNS}
+    found = data(sources, "instance", fields, qfilter)
+    assert [row[0][1] for row in found] == seen
+    if qfilter is None and fields[1] == "disk_usage":
+        assert {status for row in found for status, _value in row} == {0}
+
+
 
 @pytest.mark.parametrize(
     ("state", "source", "info", "expected"),
