@@ -1,6 +1,8 @@
 """Every error that can reach a user, with its wire name, exit code and HTTP status.
 
-A class name is its wire name: LUXI, job files and node answers carry ``[name, args]``.
+A class name is its wire name: LUXI, job files and node answers carry ``[name, args]``. Programs of
+others know the documented classes only: for a class of our own, LUXI and job files carry the name
+in ``known_as``.
 A bug is never a :class:`GanetiError`; foreign errors are mapped to one of these where they
 enter (``raise X(...) from err``).
 """
@@ -32,6 +34,8 @@ class GanetiError(Exception):
 
     exit_code: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
+    #: for a class of our own: the documented class that others get instead
+    known_as: ClassVar[str] = ""
 
     @property
     def wire_name(self) -> str:
@@ -57,6 +61,8 @@ class HypervisorError(GenericError):
 
 class RunRightError(HypervisorError):
     """A node refuses to run an instance: another node may run it, or the order is out of date."""
+
+    known_as = "HypervisorError"
 
 
 class HotplugError(HypervisorError):
@@ -106,9 +112,13 @@ class RemoteError(GenericError):
 class RpcError(GenericError):
     """A node could not be reached or refused the call; the text names node and reason."""
 
+    known_as = "OpExecError"
+
 
 class QuorumError(GenericError):
     """Too few master candidates can be reached to keep something safely; nothing was done."""
+
+    known_as = "GenericError"
 
 
 class DeposedError(RpcError):
@@ -148,6 +158,7 @@ class OpExecError(GenericError):
 class OpNotBuiltError(OpPrereqError):
     """The opcode is known but this version has no operation for it."""
 
+    known_as = "OpPrereqError"
     http_status = 501
 
 
@@ -286,6 +297,7 @@ class LuxiError(GenericError):
 class NoMasterError(LuxiError):
     """This node is not the master, or its master daemon does not run."""
 
+    known_as = "LuxiError"
     exit_code = 11
     http_status = 503
 
@@ -293,11 +305,14 @@ class NoMasterError(LuxiError):
 class TimeoutError(LuxiError):
     """The master daemon did not answer in time."""
 
+    known_as = "LuxiError"
     http_status = 504
 
 
 class ProtocolError(LuxiError):
     """The other side does not speak LUXI."""
+
+    known_as = "LuxiError"
 
 
 class ConnectionClosedError(ProtocolError):
@@ -311,6 +326,7 @@ class RequestError(ProtocolError):
 class AccessError(GenericError):
     """The one who asks is known but lacks the permission for this."""
 
+    known_as = "GenericError"
     http_status = 403
 
 
@@ -357,6 +373,12 @@ def encode(err: BaseException) -> list[Any]:
     if isinstance(err, GanetiError):
         return [err.wire_name, list(err.args)]
     return ["OpExecError", [f"internal error: {type(err).__name__}: {err}"]]
+
+
+def encode_known(err: BaseException) -> list[Any]:
+    """Like :func:`encode`, with the name of a class that the programs of others know."""
+    name, args = encode(err)
+    return [getattr(err, "known_as", "") or name, args]
 
 
 def decode(value: Any) -> GanetiError | None:

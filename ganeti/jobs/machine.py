@@ -181,7 +181,7 @@ def _failed(machine: Machine, event: Event) -> Effect:
     job = machine.job
     index = _current(job)
     job.ops[index].result = event.error
-    following = errors.encode(
+    following = errors.encode_known(
         errors.OpExecError(f"opcode {index} of this job failed, so this one was not run")
     )
     for op in job.ops[index:]:
@@ -273,7 +273,7 @@ def _restart_running(machine: Machine, event: Event) -> Effect:
         "the master daemon stopped while this operation was running; how far it got is not"
         " known, gnt-cluster verify shows what is left over"
     )
-    return _failed(machine, OpFailed(event.at, errors.encode(error)))
+    return _failed(machine, OpFailed(event.at, errors.encode_known(error)))
 
 
 def _ignore(machine: Machine, event: Event) -> Effect:

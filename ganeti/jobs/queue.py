@@ -105,7 +105,7 @@ class JobQueue:
                     " to disk; submit the job again"
                 )
         except errors.GanetiError as err:
-            return job.machine.feed(m.OpFailed(self.book.stamp(), errors.encode(err)))
+            return job.machine.feed(m.OpFailed(self.book.stamp(), errors.encode_known(err)))
         job.depends = [dependencies_of(op) for op in job.ops]
         return effect
 

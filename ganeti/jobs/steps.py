@@ -80,7 +80,7 @@ class Steps:
             return False
         if isinstance(verdict, errors.JobCanceled):
             _LOG.info("%s", errors.text(verdict))
-            self._end(job, m.Rejected(book.stamp(), errors.encode(verdict)))
+            self._end(job, m.Rejected(book.stamp(), errors.encode_known(verdict)))
             return False
         if isinstance(verdict, errors.GanetiError):
             self._fail(job, verdict)
@@ -179,7 +179,7 @@ class Steps:
             _LOG.info("refused: %s", errors.text(err))
         else:
             _LOG.warning("failed: %s: %s", err.wire_name, errors.text(err))
-        self._end(job, m.OpFailed(self._book.stamp(), errors.encode(err)))
+        self._end(job, m.OpFailed(self._book.stamp(), errors.encode_known(err)))
 
     def _end(self, job: Job, event: m.Event) -> None:
         """The current opcode is over: clean up first, then say so."""

@@ -2,7 +2,8 @@
 
 A request is ``{"method", "args", "version"}`` with positional arguments; an answer is
 ``{"success", "result"}``. The result of a failure is an encoded error (``[name, args]``), or
-plain text when the request itself could not be understood; then the server hangs up.
+plain text when the request itself could not be understood; then the server hangs up. ``Query`` and
+``QueryFields`` also take one object with the names of the arguments as keys.
 
 All functions are pure. Client and server use the same table, so neither knows more than the other.
 """
@@ -15,13 +16,18 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, text
+from ganeti.luxi import arguments
 
 _PARSE_FAILURE = "Failed to parse request: "
+#: Key of an answer: the exact class of an error, if it is none that the programs of others know.
+_CLASS = "error_class"
+#: Characters of a wrong value that are quoted.
+_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One positional argument; ``type`` is for people (``[str]``, ``int|null``)."""
+    """One positional argument; its type is in the notation of ``luxi/arguments.py``."""
 
     name: str
     type: str
@@ -31,7 +37,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method; ``result`` is for people, like the types of the arguments."""
+    """One method; ``result`` is for people."""
 
     name: str
     args: tuple[Argument, ...]
@@ -40,6 +46,8 @@ class Method:
     repeatable: bool
     #: answers with bare values, the form that came before Query
     classic: bool = False
+    #: the arguments may also come as one object, in which these keys are other names of arguments
+    aliases: Mapping[str, str] | None = None
 
 
 def _read(name: str, *args: tuple[str, str], result: str = "[[value]]") -> Method:
@@ -51,6 +59,10 @@ def _classic(name: str, *args: tuple[str, str], result: str = "[[value]]") -> Me
     return Method(name, arguments, result, repeatable=True, classic=True)
 
 
+def _query(name: str, *args: Argument, result: str) -> Method:
+    return Method(name, args, result, repeatable=True, aliases={"filter": "qfilter"})
+
+
 def _change(name: str, *args: Argument | tuple[str, str], result: str) -> Method:
     arguments = tuple(arg if isinstance(arg, Argument) else Argument(*arg) for arg in args)
     return Method(name, arguments, result, repeatable=False)
@@ -60,37 +72,38 @@ _NAMES = ("names", "[str]")
 _FIELDS = ("fields", "[str]")
 _LOCK = ("lock", "bool")
 _UUID = ("uuid", "str")
-_OPS = ("ops", "[OpCode]")
-_JOB = ("job", "int")
+_OPS = ("ops", "[opcode]")
+_JOB = ("job", "job id")
+_WHAT = Argument("what", "str")
 #: whom a trusted daemon speaks for
 _USER = Argument("user", "str", optional=True)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        _read("Query", ("what", "QueryType"), _FIELDS, ("qfilter", "filter|null"),
-              result="QueryResponse"),
-        _read("QueryFields", ("what", "QueryType"), ("fields", "[str]|null"),
-              result="QueryFieldsResponse"),
+        _query("Query", _WHAT, Argument(*_FIELDS), Argument("qfilter", "any"),
+               result="QueryResponse"),
+        _query("QueryFields", _WHAT, Argument("fields", "[str]|null"),
+               result="QueryFieldsResponse"),
         _classic("QueryNodes", _NAMES, _FIELDS, _LOCK),
         _classic("QueryGroups", _NAMES, _FIELDS, _LOCK),
         _classic("QueryNetworks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryInstances", _NAMES, _FIELDS, _LOCK),
         _classic("QueryDisks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryFilters", ("uuids", "[str]|null"), _FIELDS),
-        _classic("QueryJobs", ("ids", "[int]|null"), _FIELDS),
+        _classic("QueryJobs", ("ids", "[job id]|null"), _FIELDS),
         _classic("QueryExports", ("nodes", "[str]"), _LOCK, result="[[node, export]]"),
         _read("QueryConfigValues", _FIELDS, result="[value]"),
         _read("QueryClusterInfo", result="object"),
-        _read("QueryTags", ("kind", "TagKind"), ("name", "str"), result="[str]"),
-        _read("WaitForJobChange", _JOB, _FIELDS, ("prev_job", "[value]|null"),
-              ("prev_log", "int|null"), ("tmout", "int"),
+        _read("QueryTags", ("kind", "str"), ("name", "str"), result="[str]"),
+        _read("WaitForJobChange", _JOB, _FIELDS, ("prev_job", "[any]|null"),
+              ("prev_log", "int|null"), ("tmout", "number"),
               result="[[value], [[serial, [s, us], type, message]]]"),
-        _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"), ("tmout", "int"),
-              result="{events: [object], last: str, lost: bool}"),
+        _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"),
+              ("tmout", "number"), result="{events: [object], last: str, lost: bool}"),
         _change("ReplaceFilter", ("uuid", "str|null"), ("priority", "uint"),
-                ("predicates", "[FilterPredicate]"), ("action", "FilterAction"),
-                ("reason", "ReasonTrail"), _USER, result="str"),
+                ("predicates", "[any]"), ("action", "any"), ("reason", "[any]"), _USER,
+                result="str"),
         _change("DeleteFilter", _UUID, _USER, result="null"),
         _read("ExplainJob", _JOB, result="object"),
         _read("QueryHistory", ("filter", "object|null"), result="object"),
@@ -98,13 +111,13 @@ METHODS: Mapping[str, Method] = {
         _change("SubmitJob", _OPS, Argument("key", "str|null", optional=True),
                 _USER, result="int"),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
-        _change("SubmitManyJobs", ("jobs", "[[OpCode]]"), result="[[bool, int|str]]"),
+        _change("SubmitManyJobs", ("jobs", "[[opcode]]"), result="[[bool, int|str]]"),
         _change("PickupJob", _JOB, result="null"),
         _change("ArchiveJob", _JOB, result="bool"),
-        _change("AutoArchiveJobs", ("age", "int"), ("tmout", "int"), result="[int, int]"),
+        _change("AutoArchiveJobs", ("age", "number"), ("tmout", "number"), result="[int, int]"),
         _change("CancelJob", _JOB, Argument("kill", "bool", optional=True),
                 result="[bool, str]"),
-        _change("ChangeJobPriority", _JOB, ("priority", "int -20..19"), result="[bool, str]"),
+        _change("ChangeJobPriority", _JOB, ("priority", "int"), result="[bool, str]"),
         _change("SetDrainFlag", ("flag", "bool"), result="true"),
         _change("SetWatcherPause", ("until", "number|null"), result="number|null"),
     )
@@ -123,12 +136,25 @@ def find(name: str) -> Method:
     return method
 
 
-def bind(method: Method, args: Sequence[Any]) -> dict[str, Any]:
+def bind(method: Method, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by name; optional ones that are missing are left out.
 
     Raises:
-        RequestError: too few or too many.
+        RequestError: too few or too many, or one has another type.
     """
+    bound = _named(method, args) if isinstance(args, Mapping) else _positional(method, args)
+    for arg in method.args:
+        if arg.name in bound and not arguments.is_valid(arg.type, bound[arg.name]):
+            raise errors.RequestError(
+                f"{method.name}: the argument '{arg.name}' must be"
+                f" {arguments.describe(arg.type)}, not {_quoted(bound[arg.name])}"
+            )
+    return bound
+
+
+def _positional(method: Method, args: Sequence[Any]) -> dict[str, Any]:
+    if method.aliases is not None and len(args) == 1 and isinstance(args[0], dict):
+        return _named(method, args[0])
     least = sum(not arg.optional for arg in method.args)
     most = len(method.args)
     if not least <= len(args) <= most:
@@ -140,29 +166,55 @@ def bind(method: Method, args: Sequence[Any]) -> dict[str, Any]:
     return {arg.name: value for arg, value in zip(method.args, args, strict=False)}
 
 
+def _named(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a method that takes an object; what may be null may be missing."""
+    if method.aliases is None:
+        raise errors.RequestError(f"{method.name}: the key 'args' must be a list")
+    known = [arg.name for arg in method.args]
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        name = method.aliases.get(key, key)
+        if name not in known:
+            raise errors.RequestError(
+                f"{method.name} has no key {_quoted(key)}{text.nearest(key[:60], known)}"
+            )
+        if name in found:
+            raise errors.RequestError(f"{method.name}: '{name}' and its alias are both set")
+        found[name] = value
+    for arg in method.args:
+        if arg.name not in found and not arguments.is_valid(arg.type, None):
+            raise errors.RequestError(f"{method.name}: the key '{arg.name}' is missing")
+    return {name: found.get(name) for name in known}
+
+
+def _quoted(value: Any) -> str:
+    shown = jsonio.dumps(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
 def encode_request(name: str, args: Sequence[Any]) -> bytes:
     """A request as UTF-8 JSON, without the terminator."""
     request = {"method": name, "args": list(args), "version": constants.PROTOCOL_VERSION}
     return jsonio.request_bytes(request)
 
 
-def decode_request(data: bytes) -> tuple[str, list[Any]]:
+def decode_request(data: bytes) -> tuple[str, list[Any] | dict[str, Any]]:
     """Method name and arguments of a request; the name may be unknown.
 
     Raises:
-        RequestError: no JSON object with a text ``method`` and a list ``args``.
+        RequestError: not a JSON object with a text ``method`` and ``args``, a list or an object.
     """
     try:
-        value = jsonio.read(data)
+        value = jsonio.read_request(data)
     except errors.ParseError as err:
         raise errors.RequestError(str(err)) from err
     if not isinstance(value, dict):
         raise errors.RequestError("a request must be a JSON object")
     name, args = value.get("method"), value.get("args")
     if not isinstance(name, str):
-        raise errors.RequestError("the key 'method' is missing or no text")
-    if not isinstance(args, list):
-        raise errors.RequestError("the key 'args' is missing or no list")
+        raise errors.RequestError("the key 'method' is missing or not a text")
+    if not isinstance(args, list | dict):
+        raise errors.RequestError("the key 'args' is missing or not a list")
     return name, args
 
 
@@ -174,12 +226,15 @@ def encode_result(value: Any) -> bytes:
 def encode_error(err: BaseException) -> bytes:
     """The answer to a request that failed.
 
-    A RequestError becomes plain text: the server closes the connection after it.
+    A RequestError becomes plain text: the server closes the connection after it. The name of a
+    class that only our programs know stands beside the result.
     """
-    result: Any = errors.encode(err)
     if isinstance(err, errors.RequestError):
         result = _PARSE_FAILURE + errors.text(err)
-    return jsonio.dumps_bytes({"success": False, "result": result})
+        return jsonio.dumps_bytes({"success": False, "result": result})
+    known, exact = errors.encode_known(err), errors.encode(err)[0]
+    answer = {"success": False, "result": known}
+    return jsonio.dumps_bytes(answer if exact == known[0] else {**answer, _CLASS: exact})
 
 
 def result_bytes(data: bytes) -> bytes:
@@ -221,7 +276,8 @@ def decode_response(data: bytes) -> Any:
         )
     if value["success"]:
         return value["result"]
-    failure = errors.decode(value["result"])
+    result, exact = value["result"], value.get(_CLASS)
+    failure = errors.decode(result)
     if failure is not None:
-        raise failure
+        raise errors.decode([exact, result[1]]) or failure
     raise errors.RequestError(str(value["result"]))

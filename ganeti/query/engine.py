@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypedDict, TypeVar
 
 from ganeti.base.text import nearest
-from ganeti.errors import ParameterError
+from ganeti.errors import ErrorCode, OpPrereqError, ParameterError, QueryFilterParseError, text
 from ganeti.filters import compile, shape, tree
 from ganeti.filters.compile import Cell, Column, Operand
 from ganeti.filters.patterns import Budget
@@ -52,7 +52,7 @@ class Query:
 
     Raises:
         ParameterError: unknown kind, a filter on an unknown field or of the wrong type.
-        QueryFilterParseError: the filter is malformed.
+        OpPrereqError: the filter is malformed (wrong_input).
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Query:
     ) -> None:
         self.kind = kind_of(what)
         self.columns = [(name, self.kind.find(name)) for name in _checked(fields)]
-        filter_tree = tree.from_wire(qfilter)
+        filter_tree = _filter(qfilter)
         self._operands: dict[str, Field[Any]] = {}
         compile.check(filter_tree, self._operand)
         used = [field for _, field in self.columns if field] + list(self._operands.values())
@@ -221,6 +221,13 @@ class _Run:
             futures = {need: pool.submit(task) for need, task in tasks.items()}
             for need, future in futures.items():
                 self._ctx.live[need] = future.result()
+
+
+def _filter(wire: Any) -> tree.Filter | None:
+    try:
+        return tree.from_wire(wire)
+    except QueryFilterParseError as err:  # a class for texts, not for requests
+        raise OpPrereqError(text(err), ErrorCode.INVAL) from err
 
 
 def _checked(fields: Any) -> Iterable[str]:

@@ -63,12 +63,11 @@ class LimitedClient(Client):
         self._identity = identity
 
     def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
-        method = calls.find(name)
-        bound = calls.bind(method, args)
-        if name not in _OPEN:
-            change = getattr(self, f"_{name}", None)
-            if change is None:
-                raise self._refusal("this")
+        change = None if name in _OPEN else getattr(self, f"_{name}", None)
+        if change is None and name not in _OPEN:
+            raise self._refusal("this")
+        bound = calls.bind(calls.find(name), args)
+        if change is not None:
             narrowed = change(bound)
             if narrowed is None:
                 return decode(calls.encode_result([]))

@@ -97,11 +97,11 @@ def raw(cluster: Cluster, text: str) -> Any:
     [
         (["nodes", ["name"], None], errors.ParameterError, "did you mean node"),
         (["", ["name"], None], errors.ParameterError, "known are"),
-        ([None, ["name"], None], errors.ParameterError, "known are"),
-        ([["node"], ["name"], None], errors.ParameterError, "known are"),
-        (["node", "name", None], errors.ParameterError, "list of names"),
-        (["node", None, None], errors.ParameterError, "list of names"),
-        (["node", [1], None], errors.ParameterError, "list of names"),
+        ([None, ["name"], None], errors.RequestError, "'what' must be a text"),
+        ([["node"], ["name"], None], errors.RequestError, "'what' must be a text"),
+        (["node", "name", None], errors.RequestError, "list of texts"),
+        (["node", None, None], errors.RequestError, "list of texts"),
+        (["node", [1], None], errors.RequestError, "list of texts"),
         (["node", ["name"] * 1001, None], errors.ParameterError, "1000 fields"),
         (["node", ["name"], ["==", "nam", "x"]], errors.ParameterError, "'nam'.*mean name"),
         (["node", ["name"], ["==", "name", 5]], errors.ParameterError, "'name' is a text"),
@@ -111,12 +111,12 @@ def raw(cluster: Cluster, text: str) -> Any:
         (["node", ["name"], ["=~", "mfree", "1"]], errors.ParameterError, "no text"),
         (["node", ["name"], ["=[]", "name", "x"]], errors.ParameterError, "no list"),
         (["node", ["name"], ["=~", "name", "("]], errors.ParameterError, "regular expression"),
-        (["node", ["name"], ["===", "name", "x"]], errors.QueryFilterParseError, "'==='.*known"),
-        (["node", ["name"], ["==", "name"]], errors.QueryFilterParseError, "2 operands"),
-        (["node", ["name"], ["!"]], errors.QueryFilterParseError, "1 operand"),
-        (["node", ["name"], []], errors.QueryFilterParseError, "must be a list"),
-        (["node", ["name"], {"a": 1}], errors.QueryFilterParseError, "must be a list"),
-        (["node", ["name"], ["==", "name", None]], errors.QueryFilterParseError, "no value"),
+        (["node", ["name"], ["===", "name", "x"]], errors.OpPrereqError, "'==='.*known"),
+        (["node", ["name"], ["==", "name"]], errors.OpPrereqError, "2 operands"),
+        (["node", ["name"], ["!"]], errors.OpPrereqError, "1 operand"),
+        (["node", ["name"], []], errors.OpPrereqError, "must be a list"),
+        (["node", ["name"], {"a": 1}], errors.OpPrereqError, "must be a list"),
+        (["node", ["name"], ["==", "name", None]], errors.OpPrereqError, "no value"),
         (["node", ["name"], ["==", "name", "node9"]], errors.OpPrereqError, "node9"),
         (["instance", ["name"], ["|", ["==", "name", "web1"], ["==", "name", "web9"]]],
          errors.OpPrereqError, "web9"),
@@ -148,7 +148,7 @@ def test_no_fields_and_the_same_field_twice(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "error"),
-    [(300, errors.QueryFilterParseError), (10_000, errors.RequestError),
+    [(300, errors.OpPrereqError), (10_000, errors.RequestError),
      (500_000, errors.RequestError)],
 )  # fmt: skip
 def test_nested(cluster: Cluster, depth: int, error: type[errors.GanetiError]) -> None:
@@ -159,7 +159,7 @@ def test_nested(cluster: Cluster, depth: int, error: type[errors.GanetiError]) -
 
 class TestOneMegabyte:
     def test_value(self, client: Client) -> None:
-        with pytest.raises(errors.QueryFilterParseError, match="65536 characters"):
+        with pytest.raises(errors.OpPrereqError, match="65536 characters"):
             client.query("node", ["name"], ["==", "name", "x" * 1_000_000])
 
     def test_names_that_do_not_exist(self, client: Client) -> None:
@@ -173,12 +173,12 @@ class TestOneMegabyte:
 
     def test_too_many_conditions(self, client: Client) -> None:
         wide = ["|", *(["?", "admin_up"] for _ in range(60_000))]
-        with pytest.raises(errors.QueryFilterParseError, match="50000 conditions"):
+        with pytest.raises(errors.OpPrereqError, match="50000 conditions"):
             client.query("instance", ["name"], wide)
 
     def test_patterns(self, client: Client) -> None:
         wide = ["|", *(["=~", "name", f"x{n}"] for n in range(60_000 // 2))]
-        with pytest.raises(errors.QueryFilterParseError, match="500 regular expressions"):
+        with pytest.raises(errors.OpPrereqError, match="500 regular expressions"):
             client.query("instance", ["name"], wide)
 
     def test_one_pattern(self, client: Client) -> None:

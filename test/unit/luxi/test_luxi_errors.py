@@ -61,6 +61,18 @@ def test_every_error_comes_back_as_itself(name):
         assert list(caught.value.args) == args
 
 
+@pytest.mark.parametrize("name", sorted(set(errors.CLASSES) - {"RequestError", "GanetiError"}))
+def test_others_get_a_class_that_they_know(name):
+    """Programs of others decode only documented names, with a list of arguments."""
+    error = errors.CLASSES[name]("words")
+    answer = calls.jsonio.loads(calls.encode_error(error))
+    assert answer["result"] == errors.encode_known(error)
+    known, args = answer["result"]
+    assert known in DOCUMENTED
+    assert args == ["words"]
+    assert isinstance(error, getattr(errors, known)) or known in ("OpExecError", "LuxiError")
+
+
 @pytest.mark.parametrize("code", sorted(errors.ErrorCode))
 def test_the_codes_of_refusals(code):
     with pytest.raises(errors.OpPrereqError) as caught:

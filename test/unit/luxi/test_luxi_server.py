@@ -250,7 +250,7 @@ def test_a_request_that_takes_too_long_is_a_timeout(serve, dial):
     client = dial()
     client.ask("QueryClusterInfo")
     name, args = client.answer()["result"]
-    assert name == "TimeoutError"
+    assert name == "LuxiError"
     assert "no answer within" in args[0]
     assert abandoned.wait(20)
     replies[0].ok("too late")

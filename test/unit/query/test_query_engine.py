@@ -5,7 +5,7 @@ import threading
 import pytest
 from query_cluster import StubSources, config, instance, large, node
 
-from ganeti.errors import OpPrereqError, ParameterError, QueryFilterParseError
+from ganeti.errors import OpPrereqError, ParameterError
 from ganeti.model.disk import Disk
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import AdminState, DiskTemplate
@@ -150,7 +150,7 @@ def test_a_filter_of_the_wrong_type_is_an_error(sources, qfilter):
 
 
 def test_a_malformed_filter_is_an_error(sources):
-    with pytest.raises(QueryFilterParseError):
+    with pytest.raises(OpPrereqError):
         ask(sources, "instance", ["name"], ["=="])
 
 

@@ -53,7 +53,7 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
     method = calls.METHODS[name]
     arguments = {"names": ["web9"], "ids": [5], "job": 5, "ops": [{"OP_ID": "OP_CLUSTER_DESTROY"}],
                  "what": "lock", "kind": "network", "name": "net1", "fields": ["name"],
-                 "qfilter": None}  # fmt: skip
+                 "qfilter": None, "lock": False, "tmout": 1}  # fmt: skip
     args = [arguments.get(arg.name) for arg in method.args if not arg.optional]
     client = limited(master, identity)
     if name in ("QueryClusterInfo", "QueryFields"):
