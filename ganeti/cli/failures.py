@@ -1,10 +1,13 @@
 """Errors as lines for people and exit codes for scripts.
 
-The forms of the lines are part of the interface: scripts look for them.
+The reason comes first. The form that Ganeti has, with lines of its own before the reason, is
+for scripts that parse it: the environment variable ``GANETI_ERRORS=classic`` or ``--debug``
+asks for it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,11 +33,9 @@ def exit_code(err: errors.GanetiError) -> int:
     return err.exit_code
 
 
-def lines(err: errors.GanetiError) -> list[str]:
+def lines(err: errors.GanetiError, *, debug: int = 0) -> list[str]:
     """What to print for an error; contains no details of a bug."""
     text = errors.text(err)
-    if isinstance(err, errors.OpPrereqError):
-        return _prerequisite(err, text)
     if isinstance(err, errors.HooksAbort):
         return _hooks(err.args)
     if isinstance(err, errors.ResolverError):
@@ -43,8 +44,6 @@ def lines(err: errors.GanetiError) -> list[str]:
         return [
             "Failure: the job queue is full; archive old jobs (gnt-job autoarchive) and try again"
         ]
-    if isinstance(err, _FROM_NODES):
-        return ["Failure: command execution error:", *text.splitlines()]
     for kind, head in _HEADS:
         if isinstance(err, kind):
             return f"{head}{text}".splitlines()
@@ -52,7 +51,21 @@ def lines(err: errors.GanetiError) -> list[str]:
         return [_parameter(text)]
     if isinstance(err, errors.NoMasterError | NodeSetupError):
         return text.splitlines()
-    return [f"Unhandled Ganeti error: {text}"]
+    if debug or os.environ.get("GANETI_ERRORS") == "classic":
+        return _classic(err, text)
+    return text.splitlines()
+
+
+def _classic(err: errors.GanetiError, text: str) -> list[str]:
+    """The lines of Ganeti for the errors that it has a heading for."""
+    if isinstance(err, errors.OpPrereqError):
+        result = ["Failure: prerequisites not met for this operation:"]
+        if len(err.args) > 1:
+            result.append(f"error type: {err.args[1]}, error details:")
+        return result + text.splitlines()
+    if isinstance(err, _FROM_NODES):
+        return ["Failure: command execution error:", *text.splitlines()]
+    return f"{_UNHANDLED}{text}".splitlines()
 
 
 #: An operation that could not do its work, and what nodes say of that.
@@ -65,20 +78,15 @@ _FROM_NODES = (
     errors.StorageError,
 )
 
+_UNHANDLED = "Unhandled Ganeti error: "
 #: What comes before the text of an error.
 _HEADS: tuple[tuple[type[errors.GanetiError], str], ...] = (
     (errors.HooksFailure, "Failure: hooks general failure: "),
     (errors.TypeEnforcementError, "Parameter Error: "),
     (errors.QueryFilterParseError, "Failure: "),
     (errors.ConfigurationError, "Corrupt configuration file: "),
+    (errors.ProgrammerError, _UNHANDLED),
 )
-
-
-def _prerequisite(err: errors.OpPrereqError, text: str) -> list[str]:
-    result = ["Failure: prerequisites not met for this operation:"]
-    if len(err.args) > 1:
-        result.append(f"error type: {err.args[1]}, error details:")
-    return result + text.splitlines()
 
 
 def _parameter(text: str) -> str:

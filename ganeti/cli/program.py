@@ -109,7 +109,7 @@ def _execute(program: Program, call: Call, command: Command) -> int:
     except failures.Exit as err:
         return err.code
     except errors.GanetiError as err:
-        return _fail(err)
+        return _fail(err, call.opts.debug)
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
@@ -122,8 +122,8 @@ def _execute(program: Program, call: Call, command: Command) -> int:
             call.client.close()
 
 
-def _fail(err: errors.GanetiError) -> int:
-    for line in failures.lines(err):
+def _fail(err: errors.GanetiError, debug: int = 0) -> int:
+    for line in failures.lines(err, debug=debug):
         notices.say(line)
     return failures.exit_code(err)
 

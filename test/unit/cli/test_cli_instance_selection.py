@@ -75,8 +75,16 @@ def test_selections(
     ],
 )
 def test_nothing_to_act_on(
-    cluster: RecordingMaster, gnt_instance: Run, words: str, sentence: str, kind: str
+    cluster: RecordingMaster,
+    gnt_instance: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    sentence: str,
+    kind: str,
 ) -> None:
+    ran = gnt_instance(f"shutdown -f {words}")
+    assert (ran.code, ran.err) == (1, f"{sentence}\n")
+    monkeypatch.setenv("GANETI_ERRORS", "classic")
     ran = gnt_instance(f"shutdown -f {words}")
     assert ran.code == 1
     assert ran.err.splitlines()[1:] == [f"error type: {kind}, error details:", sentence]
@@ -113,7 +121,7 @@ def test_one_failure_does_not_hide_the_others(
     cluster.failures["OP_INSTANCE_REBOOT"] = errors.OpExecError("no memory")
     ran = gnt_instance("reboot --force-multiple web1 web2")
     assert ran.code == 1
-    assert ran.err.count("has failed: Failure: command execution error:\nno memory") == 2
+    assert ran.err.count("has failed: no memory\n") == 2
 
 
 # questions -----------------------------------------------------------------------------------
