@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable
 
 _DIGITS = re.compile(r"([0-9]+)")
+#: Letters from which on the beginning of a name is a hint.
+_BEGINNING = 3
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
@@ -30,9 +32,22 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)`` when a known name is close, else an empty text."""
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return f" (did you mean {found[0]}?)" if found else ""
+    """`` (did you mean X?)`` when a known name is close, else an empty text.
+
+    The beginning of a name counts more than its letters; of a host name the first label is enough.
+    """
+    names = list(known)
+    begun = [other for other in names if len(name) >= _BEGINNING and other.startswith(name)]
+    if begun:
+        return _meant(min(begun, key=len))
+    by_label = {} if "." in name else {other.partition(".")[0]: other for other in names}
+    spelled = {**by_label, **{other: other for other in names}}
+    found = difflib.get_close_matches(name, list(spelled), n=1)
+    return _meant(spelled[found[0]]) if found else ""
+
+
+def _meant(name: str) -> str:
+    return f" (did you mean {name}?)"
 
 
 def plural(count: int, noun: str) -> str:

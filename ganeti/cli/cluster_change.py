@@ -31,7 +31,7 @@ _ADD_UIDS = value(
     "--add-uids", dest="add_uids", metavar="<first>-<last>,...", help="User ids to add"
 )
 _REMOVE_UIDS = value(
-    "--remove-uids", dest="remove_uids", metavar="<first>-<last>,...", help="User ids to take away"
+    "--remove-uids", dest="remove_uids", metavar="<first>-<last>,...", help="User IDs to remove"
 )
 _RESERVED_LVS = value(
     "--reserved-lvs", dest="reserved_lvs", metavar="<pattern>,...",

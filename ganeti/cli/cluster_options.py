@@ -35,7 +35,7 @@ MASTER_NETMASK = value(
 )  # fmt: skip
 NIC_PARAMS = value(
     "-N", "--nic-parameters", dest="nicparams", kind="keyval", default={},
-    help="Default parameters of network cards, as in mode=bridged,link=br0",
+    help="Default parameters of NICs, as in mode=bridged,link=br0",
 )  # fmt: skip
 VG_NAME = value(
     "--vg-name", dest="vg_name", metavar="<group>", help="LVM volume group for disks"

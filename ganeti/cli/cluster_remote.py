@@ -34,6 +34,7 @@ _REPLICATION_NET = switch(
 @CLUSTER.command(
     "command",
     many("command", least=1),
+    passes_on=True,
     options=(o.NODES, o.NODE_GROUP, o.SHOW_MACHINE, _FAILURE_ONLY),
     usage="[-n <node>...] <command>",
 )

@@ -34,7 +34,7 @@ _NO_VOTING = switch(
 )
 _IGNORE_OFFLINE = value(
     "--ignore-offline-nodes", dest="ignore_offline_nodes", metavar="yes|no",
-    help="Accepted for old scripts: offline nodes never vote",
+    help="Ignored: offline nodes never vote",
 )  # fmt: skip
 _SSH_KEY_BITS = value(
     "--ssh-key-bits", dest="ssh_key_bits", kind="int", help="Length of these keys"
@@ -56,7 +56,7 @@ _SSH_KEY_BITS = value(
     ),
 )  # fmt: skip
 def init(call: Call) -> None:
-    """Make a cluster with this server as its first node and master.
+    """Create a cluster with this server as its first node and master.
 
     The argument is the name of the cluster, which needs an address of its own. The daemons are
     started; other servers are then added with gnt-node add.
@@ -144,7 +144,7 @@ def master_failover(call: Call) -> None:
 
 @CLUSTER.command("destroy", options=(o.YES_DO_IT,))
 def destroy(call: Call) -> None:
-    """End the cluster; only its master node may be left, and no instance.
+    """Destroy the cluster; only its master node may be left, and no instance.
 
     Stops the daemons and removes configuration, jobs and certificates of the cluster. Disks and
     log files stay.

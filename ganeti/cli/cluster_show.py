@@ -39,7 +39,7 @@ def version(call: Call) -> None:
 
 @CLUSTER.command("master-ping")
 def master_ping(call: Call) -> None:
-    """Check without a word whether the master daemon answers."""
+    """Check silently whether the master daemon answers."""
     call.client.query_cluster_info()
 
 
@@ -53,7 +53,7 @@ def search_tags(call: Call) -> int:
 
 @CLUSTER.command("queue", choice("drain", "undrain", "info"))
 def queue(call: Call) -> None:
-    """Let the job queue take no new jobs (drain) or take them again, or show which it is."""
+    """Refuse new jobs (drain), accept them again (undrain), or show which it is."""
     word = call.args[0]
     if word == "info":
         drained = call.client.query_config_values(["drain_flag"])[0]
@@ -69,7 +69,7 @@ def queue(call: Call) -> None:
     usage="{pause <duration>|continue|info}",
 )
 def watcher(call: Call) -> None:
-    """Keep the watcher from acting for a while, let it go on, or show whether it pauses.
+    """Pause the watcher, let it continue, or show whether it is paused.
 
     The duration is a number of seconds, or has a unit as in 30m, 4h or 1d.
     """

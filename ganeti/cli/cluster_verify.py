@@ -23,14 +23,14 @@ _NO_NPLUS1 = switch(
 )  # fmt: skip
 _NO_HV_ASSESSMENT = switch(
     "--no-hv-param-assessment", dest="skip_hvparam_assessment",
-    help="Do not judge hypervisor parameters",
+    help="Skip hypervisor parameter checks",
 )  # fmt: skip
 _CLUTTER = switch(
     "--verify-ssh-clutter", dest="verify_clutter",
     help="Also look for keys of unknown nodes in SSH files",
 )  # fmt: skip
 _NO_STRICT = switch(
-    "--no-strict", dest="no_strict", help="Do not take nodes that do not answer for errors"
+    "--no-strict", dest="no_strict", help="Do not report unreachable nodes as errors"
 )
 
 

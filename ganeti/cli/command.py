@@ -95,6 +95,8 @@ class Command:
     usage: str = ""
     #: environment variable with default options
     default_args: str = ""
+    #: whether words after the first argument are for somebody else, even if they begin with a dash
+    passes_on: bool = False
 
     @property
     def all_options(self) -> tuple[Option, ...]:
@@ -155,12 +157,13 @@ class Program:
         aliases: tuple[str, ...] = (),
         usage: str = "",
         default_args: str = "",
+        passes_on: bool = False,
     ) -> Callable[[Run], Run]:
         """Register a function as a command of this program."""
 
         def register(run: Run) -> Run:
             self.commands[name] = Command(
-                name, run, args, tuple(options), aliases, usage, default_args
+                name, run, args, tuple(options), aliases, usage, default_args, passes_on
             )
             return run
 

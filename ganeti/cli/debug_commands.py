@@ -164,7 +164,7 @@ _ALLOCATOR_OPTIONS = (
           help="Sizes of its disks"),
     o.DISK_TEMPLATE,
     value("--nics", dest="nics", default="00:11:22:33:44:55", metavar="<mac>[/<ip>],...",
-          help="Its network cards"),
+          help="Its NICs"),
     o.OS,
     value("-p", "--vcpus", dest="vcpus", kind="int", default=1, help="Its processors"),
     value("--tags", dest="tags", metavar="<tag>,...", help="Its tags"),

@@ -49,7 +49,7 @@ _IGNORE_FAILURES = switch(
     usage="-t <template> -s <size> {-n <node>[:<node>]|-I <name>}",
 )  # fmt: skip
 def add(call: Call) -> None:
-    """Make a disk that belongs to no instance, and print its uuid."""
+    """Create a disk that belongs to no instance, and print its uuid."""
     opts = call.opts
     if opts.disk_template is None or opts.size is None:
         raise errors.OpPrereqError(
@@ -118,7 +118,7 @@ def modify(call: Call) -> None:
 
 @DISK.command("rename", one("disk"), one("new-name"), options=o.JOB_OPTIONS)
 def rename(call: Call) -> None:
-    """Give a disk another name; none takes its name away."""
+    """Give a disk another name; none removes its name."""
     old, new = call.args
     jobs.run_op(call, "OP_DISK_RENAME", disk_name=old, new_name=new)
 

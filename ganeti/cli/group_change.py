@@ -15,7 +15,7 @@ from ganeti.cli.programs import GROUP
 _ALLOC_POLICY = value(
     "--alloc-policy", dest="alloc_policy", metavar="<policy>",
     choices=("preferred", "last_resort", "unallocable"),
-    help="How willingly allocators use the group",
+    help="Allocation policy of the group",
 )  # fmt: skip
 #: A group has no standard size of its own, so it lacks that option.
 _POLICY = (c.BOUNDS_SPECS, c.POLICY_TEMPLATES, c.VCPU_RATIO, c.SPINDLE_RATIO)
@@ -47,7 +47,7 @@ def _settings(call: Call) -> dict[str, Any]:
 
 @GROUP.command("add", one("group"), options=(*_SETTINGS, *o.JOB_OPTIONS))
 def add(call: Call) -> int:
-    """Make a node group without nodes."""
+    """Create a node group without nodes."""
     result = jobs.run_op(call, "OP_GROUP_ADD", group_name=call.args[0], **_settings(call))
     return _follow(call, result)
 

@@ -56,7 +56,7 @@ def _rows(call: Call, fields: tuple[str, ...]) -> list[dict[str, Any]]:
     """The named groups (all without arguments); an unknown name is an error."""
     if call.args:
         known = call.client.query_groups([], ("name", "uuid"))
-        selection.refuse_unknown("node group", call.args, known)
+        selection.refuse_unknown(call.client, "node group", call.args, known)
     rows = call.client.query_groups(call.args, fields)
     return [dict(zip(fields, row, strict=True)) for row in rows]
 

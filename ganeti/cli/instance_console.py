@@ -49,7 +49,7 @@ def _console(call: Call, name: str) -> dict[str, Any]:
     """
     fields = ["name", "uuid", "oper_state", "pnode", "console", "forthcoming"]
     rows = call.client.query_instances([name], fields)
-    selection.refuse_unknown("instance", [name], [row[:2] for row in rows])
+    selection.refuse_unknown(call.client, "instance", [name], [row[:2] for row in rows])
     full, _uuid, runs, node, found, forthcoming = rows[0]
     if forthcoming:
         raise errors.OpPrereqError(

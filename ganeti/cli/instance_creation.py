@@ -18,7 +18,7 @@ _HYPERVISOR = value(
 _SIZE = value(
     "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
 )
-_NO_NICS = switch("--no-nics", dest="no_nics", help="Give it no network card")
+_NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
 _OPPORTUNISTIC = switch(
     "--opportunistic-locking", dest="opportunistic_locking",
     help="Let an allocator choose only among nodes that are not busy",
@@ -34,7 +34,7 @@ _HELPER_SHUTDOWN = value(
     "--helper-shutdown-timeout", dest="helper_shutdown_timeout", kind="int", metavar="<seconds>",
     help="Time the guest that helps to install gets to work and stop",
 )  # fmt: skip
-_OLD = "Accepted for old scripts; this is so anyway"
+_OLD = "Ignored (now the default)"
 
 #: Options that every way to create an instance has.
 CREATION_OPTIONS = (

@@ -19,8 +19,8 @@ _INVAL = errors.ErrorCode.INVAL
 #: Words that add or take away a device, as an identifier or as a key after an index.
 _MOVES = ("add", "attach", "remove", "detach")
 _ACTIONS = (*_MOVES, "modify")
-_MOST = {"disk": constants.MAX_DISKS, "network card": constants.MAX_NICS}
-_OPTION = {"disk": "--disk", "network card": "--net"}
+_MOST = {"disk": constants.MAX_DISKS, "NIC": constants.MAX_NICS}
+_OPTION = {"disk": "--disk", "NIC": "--net"}
 _NIC_KEYS = ("bridge", "ip", "link", "mac", "mode", "name", "network", "vlan")
 _LAST = -1
 
@@ -36,7 +36,7 @@ def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
     """Disks of a new instance from ``--disk``, ``-s`` and the template."""
     if opts.disk_template == "diskless":
         if opts.disks or opts.sd_size is not None:
-            raise _bad("A diskless instance has no disks: leave --disk and --os-size away")
+            raise _bad("A diskless instance has no disks: omit --disk and --os-size")
         return []
     if opts.sd_size is not None:
         if opts.disks:
@@ -52,7 +52,7 @@ def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
     if "adopt" in keys:
         for other in ("size", "spindles"):
             if other in keys:
-                raise _bad(f"Disk {index}: an adopted disk keeps its {other}; leave it away")
+                raise _bad(f"Disk {index}: an adopted disk keeps its {other}; omit it")
         return {**_disk_keys(index, keys), "size": 0}
     if "size" not in keys:
         given = f", not only {', '.join(keys)}" if keys else ""
@@ -63,14 +63,14 @@ def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
-    """Network cards of a new instance: those of ``--net``, none, or one with default values."""
+    """NICs of a new instance: those of ``--net``, none, or one with default values."""
     if opts.no_nics:
         if opts.nics:
             raise _bad("Give either --net or --no-nics, not both")
         return []
     if not opts.nics:
         return [{}]
-    cards = _listed(opts.nics, "network card")
+    cards = _listed(opts.nics, "NIC")
     return [_nic_keys(index, keys) for index, keys in enumerate(cards)]
 
 
@@ -83,7 +83,7 @@ def _listed(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
 def _index(ident: str, what: str) -> int:
     """The place of a device; also limits how long a list with gaps can get."""
     if not (ident.isascii() and ident.isdigit()):
-        raise _bad(f"{_OPTION[what]}: '{ident}' is no {what} index, as in 0:key=value")
+        raise _bad(f"{_OPTION[what]}: '{ident}' is not a {what} index, as in 0:key=value")
     if len(ident) > 3 or int(ident) >= _MOST[what]:
         raise _bad(
             f"{_OPTION[what]}: there is no {what} {ident}: an instance has at most"
@@ -112,7 +112,7 @@ def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
     elif comma:
         ident += f",{more}"
     if not isinstance(keys, dict):
-        raise _bad(f"{_OPTION[what]}: to take away {what} {ident} write {ident}:remove")
+        raise _bad(f"{_OPTION[what]}: to remove {what} {ident} write {ident}:remove")
     item: int | str = _LAST
     if ident in _MOVES:
         action, rest = ident, dict(keys)
@@ -196,10 +196,10 @@ def _nic_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
     for key in keys:
         if key not in _NIC_KEYS:
             raise _bad(
-                f"Network card {ident}: unknown key '{key}'{nearest(key, _NIC_KEYS)};"
+                f"NIC {ident}: unknown key '{key}'{nearest(key, _NIC_KEYS)};"
                 f" known are {', '.join(_NIC_KEYS)}"
             )
-    return {key: _text(f"Network card {ident}", key, found) for key, found in keys.items()}
+    return {key: _text(f"NIC {ident}", key, found) for key, found in keys.items()}
 
 
 def _text(device: str, key: str, found: str | bool | None) -> str:

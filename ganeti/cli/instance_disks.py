@@ -82,7 +82,7 @@ def grow_disk(call: Call) -> None:
     name, disk, size = call.args
     numbers = values.indices(disk)
     if len(numbers) != 1:
-        raise errors.OpPrereqError(f"'{disk}' is no index of one disk, as in 0", _INVAL)
+        raise errors.OpPrereqError(f"'{disk}' is not the index of a disk, as in 0", _INVAL)
     jobs.run_op(
         call,
         "OP_INSTANCE_GROW_DISK",
@@ -108,7 +108,7 @@ def grow_disk(call: Call) -> None:
     ),
 )  # fmt: skip
 def recreate_disks(call: Call) -> None:
-    """Make lost disks of a stopped instance again, empty."""
+    """Recreate lost disks of a stopped instance, empty."""
     opts = call.opts
     nodes = [node for node in params.split_nodes(opts.node) if node]
     jobs.run_op(

@@ -1,4 +1,4 @@
-"""gnt-instance modify: change settings, disks and network cards."""
+"""gnt-instance modify: change settings, disks and NICs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEW_PRIMARY = value(
     help="Record another primary node; its disks must be there already",
 )  # fmt: skip
 _NO_HOTPLUG = switch_off(
-    "--no-hotplug", dest="hotplug", help="Change devices at the next start, not now"
+    "--no-hotplug", dest="hotplug", help="Apply device changes at the next start"
 )
 _EXT_PARAMS = value(
     "-e", "--ext-params", dest="ext_params", kind="keyval", default={},
@@ -54,7 +54,7 @@ _NET = o.NET.but(
     ),
 )  # fmt: skip
 def modify(call: Call) -> None:
-    """Change settings, disks or network cards of an instance.
+    """Change settings, disks or NICs of an instance.
 
     A parameter with a minus sign in front, as in -B -maxmem, goes back to its default.
     """
@@ -62,7 +62,7 @@ def modify(call: Call) -> None:
     changes = _changes(opts)
     if not any(value not in (None, {}, []) for value in changes.values()):
         raise errors.OpPrereqError(
-            "Nothing to change: give at least one setting, disk or network card",
+            "Nothing to change: give at least one setting, disk or NIC",
             errors.ErrorCode.INVAL,
         )
     result = jobs.run_op(
@@ -100,7 +100,7 @@ def _changes(opts: SimpleNamespace) -> dict[str, Any]:
         "beparams": instance_params.backend(opts.beparams, keep_resets=True),
         "hvparams": resets_as_default(opts.hvparams),
         "disks": instance_devices.changes(opts.disks, "disk"),
-        "nics": instance_devices.changes(opts.nics, "network card"),
+        "nics": instance_devices.changes(opts.nics, "NIC"),
         "os_name": opts.os,
         "osparams": resets_as_default(opts.osparams),
         "osparams_private": resets_as_default(opts.osparams_private) or None,

@@ -1,4 +1,4 @@
-"""gnt-instance: bring an instance to other nodes."""
+"""gnt-instance: move an instance to other nodes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def failover(call: Call) -> None:
     ),
 )  # fmt: skip
 def migrate(call: Call) -> None:
-    """Bring a running instance to its other node without stopping it; asks first."""
+    """Live-migrate an instance to its secondary node; asks first."""
     name, opts = call.args[0], call.opts
     _one_way_to_a_node(call)
     instance_params.only_one(
@@ -142,7 +142,7 @@ def move(call: Call) -> None:
     options=(_TO_GROUP, o.IALLOCATOR, o.EARLY_RELEASE, o.PRIORITY, *o.SUBMIT_OPTIONS),
 )
 def change_group(call: Call) -> int:
-    """Bring an instance to nodes of another node group."""
+    """Move an instance to another node group."""
     name, opts = call.args[0], call.opts
     result = jobs.run_op(
         call,

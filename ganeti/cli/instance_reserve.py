@@ -19,16 +19,16 @@ from ganeti.cli.programs import INSTANCE
 _INVAL = errors.ErrorCode.INVAL
 _DURATION = re.compile(r"[0-9]+[smhdw]")
 
-OWNER = value("--owner", dest="owner", metavar="<who>", help="For whom the place is kept")
+OWNER = value("--owner", dest="owner", metavar="<who>", help="For whom the capacity is reserved")
 EXPIRES = value(
     "--expires", dest="expires", metavar="<duration or time>",
-    help="When the place may be given away, as in 7d, 12h or 2026-12-24",
+    help="When the reservation expires, as in 7d, 12h or 2026-12-24",
 )  # fmt: skip
 _COUNT = value(
     "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
 )
 _NEVER = switch("--never-expires", dest="never_expires", help="Keep it without a limit of time")
-_NOTE = value("--note", dest="note", metavar="<text>", help="What it is kept for")
+_NOTE = value("--note", dest="note", metavar="<text>", help="What it is reserved for")
 
 
 def moment(text: str | None) -> float | None:
@@ -108,7 +108,7 @@ def _count(opts: SimpleNamespace) -> int:
     options=(OWNER, EXPIRES, _NEVER, _NOTE, *o.JOB_OPTIONS),
 )
 def modify_reservation(call: Call) -> None:
-    """Change for whom, for what and how long a place is kept.
+    """Change for whom, for what and how long capacity is reserved.
 
     What is reserved is changed with gnt-instance modify, where with gnt-instance failover.
     """

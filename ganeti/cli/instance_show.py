@@ -54,7 +54,7 @@ def list_fields(call: Call) -> int:
     usage="{--all | <instance>...}",
 )
 def show_info(call: Call) -> None:
-    """Show everything about instances: state, nodes, parameters, network cards and disks."""
+    """Show everything about instances: state, nodes, parameters, NICs and disks."""
     names, opts = call.args, call.opts
     if bool(names) == opts.show_all:
         raise errors.OpPrereqError(

@@ -44,7 +44,7 @@ def job_id(text: str) -> int:
     """
     if not (text.isascii() and text.isdigit()):
         raise errors.OpPrereqError(
-            f"'{text}' is no job id: expected a number", errors.ErrorCode.INVAL
+            f"'{text}' is not a job ID: expected a number", errors.ErrorCode.INVAL
         )
     return int(text)
 
@@ -177,7 +177,7 @@ def _is_flat(value: Any) -> bool:
 
 @JOB.command("why", one("job-id"), options=(_FORMAT,))
 def why(call: Call) -> None:
-    """Say why a job does not go on: what it waits for, who has it, what would release it."""
+    """Explain why a job waits: for what, who holds it, what would release it."""
     found = call.client.explain_job(job_id(call.args[0]))
     if call.opts.format == "json":
         from ganeti.base import jsonio
@@ -212,7 +212,7 @@ def watch(call: Call) -> None:
 
 @JOB.command("wait", one("job-id"))
 def wait(call: Call) -> None:
-    """Wait without a word until a job has ended; fails if the job fails."""
+    """Wait silently until a job has ended; fails if the job fails."""
     jobs.wait(call.client, job_id(call.args[0]), quiet=True)
 
 
@@ -248,7 +248,7 @@ def cancel(call: Call) -> int:
     usage="--priority <priority> {--pending|--queued|--waiting | <job-id>...}",
 )
 def change_priority(call: Call) -> int:
-    """Give jobs another place in the queue.
+    """Change the priority of jobs.
 
     Jobs are named by id, or selected by an option; selected ones are shown and confirmed first.
     """

@@ -37,5 +37,5 @@ def parse(text: str, now: float | None = None) -> float:
         return datetime.fromisoformat(wanted).timestamp()
     except (ValueError, OverflowError, OSError, errors.UnitParseError):
         raise errors.OpPrereqError(
-            f"'{text[:40]}' is no time; use one of these forms: {FORMS}", errors.ErrorCode.INVAL
+            f"'{text[:40]}' is not a time; use one of these forms: {FORMS}", errors.ErrorCode.INVAL
         ) from None

@@ -33,7 +33,7 @@ _TAGS = value(
 )
 _NIC_PARAMS = value(
     "-N", "--nic-parameters", dest="nicparams", kind="keyval", default={},
-    help="How network cards reach the network: mode, link, vlan",
+    help="How NICs reach the network: mode, link, vlan",
 )  # fmt: skip
 _NO_CONFLICTS_CHECK = o.NO_CONFLICTS_CHECK.but(
     help="Do not look who has addresses of the network already"
@@ -43,7 +43,7 @@ _CONNECTION = {"mode": "bridged", "link": "xen-br0", "vlan": ""}
 
 
 def _reset(option: Any) -> Any:
-    return option.but(help=f"{option.help}; none takes it away")
+    return option.but(help=f"{option.help}; none removes it")
 
 
 @NETWORK.command(
@@ -56,7 +56,7 @@ def _reset(option: Any) -> Any:
     usage="--network=<address>/<length> <network>",
 )  # fmt: skip
 def add(call: Call) -> None:
-    """Make a network; connect it to node groups before instances use it.
+    """Create a network; connect it to node groups before instances use it.
 
     The first and last address, the gateway and, unless --no-conflicts-check is given, addresses
     of nodes and cluster are reserved.

@@ -51,7 +51,7 @@ def show_info(call: Call) -> None:
     """Show networks with their maps of addresses and who uses them (all without arguments)."""
     if call.args:
         known = call.client.query_networks([], ("name", "uuid"))
-        selection.refuse_unknown("network", call.args, known)
+        selection.refuse_unknown(call.client, "network", call.args, known)
     rows = call.client.query_networks(call.args, _INFO_FIELDS)
     for row in rows:
         network = dict(zip(_INFO_FIELDS, row, strict=True))

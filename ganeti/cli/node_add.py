@@ -18,12 +18,12 @@ SETUP_PROGRAM = "ganeti-node-setup"
 SETUP_TIMEOUT = 180.0
 _NOT_FOUND = 127
 
-_READD = switch("--readd", dest="readd", help="Take back a node that was set up anew")
+_READD = switch("--readd", dest="readd", help="Add a node that was set up again")
 _NO_KEY_CHECK = switch_off(
     "--no-ssh-key-check", dest="ssh_key_check", help="Accept a host key that is not known yet"
 )
 _FORCE_JOIN = switch(
-    "--force-join", dest="force_join", help="Take the node away from the cluster it belongs to"
+    "--force-join", dest="force_join", help="Remove the node from the cluster it belongs to"
 )
 _NO_SETUP = switch_off(
     "--no-node-setup", dest="node_setup",
@@ -41,7 +41,7 @@ _NO_SETUP = switch_off(
     ),
 )  # fmt: skip
 def add(call: Call) -> None:
-    """Take a server into the cluster.
+    """Add a server to the cluster.
 
     Makes certificates for the server, sends them over SSH (or the command in the variable
     GANETI_REMOTE_SHELL), starts the node daemon there, and records the node. The programs must
@@ -91,12 +91,12 @@ def _check_membership(call: Call, name: str) -> None:
     member = any(row[0] == name for row in known)
     if member and not call.opts.readd:
         raise errors.OpPrereqError(
-            f"Node {name} is in the cluster already (--readd takes it back after it was set up"
-            " anew)",
+            f"Node {name} is in the cluster already (--readd adds it after it was set up"
+            " again)",
             errors.ErrorCode.EXISTS,
         )
     if call.opts.readd and not member:
-        selection.refuse_unknown("node", [name], known)
+        selection.refuse_unknown(call.client, "node", [name], known)
     if call.opts.readd and name == ssconf.master():
         raise errors.OpPrereqError(
             f"Node {name} is the master and cannot be added again", errors.ErrorCode.STATE

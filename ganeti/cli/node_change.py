@@ -71,7 +71,7 @@ def modify(call: Call) -> None:
 
 @NODE.command("remove", one("node"), options=o.PLAN_OPTIONS)
 def remove(call: Call) -> None:
-    """Let a node without instances leave the cluster."""
+    """Remove a node without instances from the cluster."""
     jobs.run_op(call, "OP_NODE_REMOVE", node_name=call.args[0])
 
 

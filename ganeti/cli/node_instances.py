@@ -1,4 +1,4 @@
-"""gnt-node: bring instances away from a node."""
+"""gnt-node: move instances off a node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
     ),
 )  # fmt: skip
 def evacuate(call: Call) -> int:
-    """Bring all instances away from a node.
+    """Move all instances off a node.
 
     Without -p and -s, instances leave whether the node is their primary or their secondary.
     """
@@ -98,7 +98,7 @@ def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
     ),
 )  # fmt: skip
 def migrate(call: Call) -> int:
-    """Migrate all instances away from their primary node; they keep running."""
+    """Live-migrate all instances off their primary node."""
     opts = call.opts
     name = call.args[0]
     names = _instances_of(call, name, "pinst_list")

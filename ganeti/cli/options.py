@@ -57,7 +57,7 @@ DRY_RUN = switch(
 )  # fmt: skip
 PRIORITY = value(
     "--priority", dest="priority", choices=tuple(sorted(PRIORITIES)), metavar="low|normal|high",
-    help="Place of the job in the queue", group=JOB,
+    help="Priority of the job in the queue", group=JOB,
 )  # fmt: skip
 #: Options of commands that submit a job which changes something.
 JOB_OPTIONS = (SUBMIT, PRINT_JOBID, DRY_RUN, PRIORITY)
@@ -98,7 +98,7 @@ SHOW_MACHINE = switch(
     "-M", "--show-machine-names", dest="show_machine_names", group=OUTPUT,
     help="Put the name of the node before every line of its output",
 )  # fmt: skip
-ROMAN = ignored("--roman", help="Accepted for old scripts; no effect")
+ROMAN = ignored("--roman", help="Ignored")
 
 # how hard to try
 FORCE = switch("-f", "--force", dest="force", help="Do not ask, and go on in spite of warnings")
@@ -112,7 +112,7 @@ IGNORE_CONSISTENCY = switch(
 )  # fmt: skip
 IGNORE_IPOLICY = switch(
     "--ignore-ipolicy", dest="ignore_ipolicy",
-    help="Go on although the instance policy is violated",
+    help="Ignore instance policy violations",
 )  # fmt: skip
 IGNORE_OFFLINE = switch(
     "--ignore-offline", dest="ignore_offline",
@@ -167,7 +167,7 @@ DISK = values_of(
 )  # fmt: skip
 NET = values_of(
     "--net", dest="nics", kind="identkeyval", metavar="<index>:<key>=<value>,...",
-    help="A network card, as in 0:link=br0,mac=auto",
+    help="A NIC, as in 0:link=br0,mac=auto",
 )  # fmt: skip
 FILE_DRIVER = value(
     "--file-driver", dest="file_driver", choices=FILE_DRIVERS,
@@ -256,7 +256,7 @@ VM_CAPABLE = value(
 )
 AUTO_PROMOTE = switch(
     "--auto-promote", dest="auto_promote",
-    help="Make another node a master candidate if one is lacking",
+    help="Make another node a master candidate if one is missing",
 )  # fmt: skip
 OOB_TIMEOUT = value(
     "--oob-timeout", dest="oob_timeout", kind="int", default=60, metavar="<seconds>",

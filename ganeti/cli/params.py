@@ -37,7 +37,7 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
         storage, slash, name = place.partition("/")
         if not (storage and slash and name):
             raise errors.OpPrereqError(
-                f"'{place}' is no storage unit: expected a form like lvm-vg/xenvg", _INVAL
+                f"'{place}' is not a storage unit: expected a form like lvm-vg/xenvg", _INVAL
             )
         result.setdefault(storage, {})[name] = keys
     return result
@@ -79,13 +79,10 @@ def online_nodes(
         OpPrereqError: an unknown name or group, or no node is left.
     """
     rows = client.query_nodes(names, ["name", "uuid", "offline", "group", "group.uuid"])
-    selection.refuse_unknown("node", names, [row[:2] for row in rows])
+    selection.refuse_unknown(client, "node", names, [row[:2] for row in rows])
     if group is not None:
-        if not any(row[0] == group or row[1] == group
-                   for row in client.query_groups([], ["name", "uuid"])):  # fmt: skip
-            raise errors.OpPrereqError(
-                f"There is no node group '{group}'", errors.ErrorCode.NOENT
-            )
+        known = client.query_groups([], ["name", "uuid"])
+        selection.refuse_unknown(client, "node group", [group], known)
         rows = [row for row in rows if group in row[3:5]]
     found = [str(row[0]) for row in rows if not row[2] and row[0] != without]
     if not found and not without:

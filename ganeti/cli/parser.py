@@ -1,9 +1,10 @@
 """Command line of one command to values, the way Ganeti's programs always did it.
 
-Options come before the first argument; long options may be shortened as long as they stay
-unique; the word after an option that takes a value is its value, even when it begins with a
-dash (``-B -maxmem`` resets a parameter). argparse takes such a word for an option, which is why
-the words are cut here; argparse only formats the help (``usage``).
+Long options may be shortened as long as they stay unique; the word after an option that takes a
+value is its value, even when it begins with a dash (``-B -maxmem`` resets a parameter). argparse
+takes such a word for an option, which is why the words are cut here; argparse only formats the
+help (``usage``). Options may also follow arguments, which Ganeti never allowed; all words after
+``--`` are arguments.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ class UsageError(Exception):
     """The options cannot be understood; the text says which one and why."""
 
 
+class UnknownOption(UsageError):
+    """There is no option of this name."""
+
+
 class HelpWanted(Exception):
     """``-h`` or ``--help`` was among the options."""
 
@@ -28,8 +33,12 @@ class HelpWanted(Exception):
 HELP = Option(("-h", "--help"), "", "Show this help and do nothing", action="help", group="Other")
 
 
-def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[SimpleNamespace, list[str]]:
+def parse(
+    options: Sequence[Option], words: Sequence[str], *, passes_on: bool = False
+) -> tuple[SimpleNamespace, list[str]]:
     """Option values by name, and the arguments.
+
+    With ``passes_on`` all words from the first argument on are arguments.
 
     Raises:
         UsageError: unknown or ambiguous option, missing or unusable value.
@@ -40,19 +49,24 @@ def parse(options: Sequence[Option], words: Sequence[str]) -> tuple[SimpleNamesp
     result = SimpleNamespace(
         **{option.dest: copy.copy(option.default) for option in options if option.dest}
     )
-    rest = list(words)
-    while rest:
-        word = rest[0]
+    rest, args = list(words), list[str]()
+    while rest and not (passes_on and args):
+        word = rest.pop(0)
         if word == "--":
-            return result, rest[1:]
-        if word == "-" or not word.startswith("-") or _is_number(word, flags):
             break
-        del rest[0]
-        if word.startswith("--"):
-            _take_long(flags, word, rest, result)
-        else:
-            _take_short(flags, word, rest, result)
-    return result, rest
+        if word == "-" or not word.startswith("-") or _is_number(word, flags):
+            args.append(word)
+            continue
+        try:
+            if word.startswith("--"):
+                _take_long(flags, word, rest, result)
+            else:
+                _take_short(flags, word, rest, result)
+        except UnknownOption as err:
+            # In Ganeti such a word was an argument.
+            raise UsageError(f"{err}; -- goes before arguments that begin with a dash"
+                             if args else str(err)) from None  # fmt: skip
+    return result, args + rest
 
 
 def _is_number(word: str, flags: dict[str, Option]) -> bool:
@@ -84,8 +98,15 @@ def _complete(flags: dict[str, Option], given: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"option {given} is ambiguous: {', '.join(sorted(found))}?")
-    long = [flag for flag in flags if flag.startswith("--")]
-    raise UsageError(f"no such option: {given}{nearest(given, long)}")
+    raise UnknownOption(f"no such option: {given}{_meant(flags, given)}")
+
+
+def _meant(flags: dict[str, Option], given: str) -> str:
+    """A value of another option (``--json`` is ``--format json``), else the nearest option."""
+    for flag, option in flags.items():
+        if given[2:] in option.choices:
+            return f" (did you mean {flag} {given[2:]}?)"
+    return nearest(given, [flag for flag in flags if flag.startswith("--")])
 
 
 def _take_short(
@@ -96,7 +117,7 @@ def _take_short(
         flag, letters = f"-{letters[0]}", letters[1:]
         option = flags.get(flag)
         if option is None:
-            raise UsageError(f"no such option: {flag}")
+            raise UnknownOption(f"no such option: {flag}")
         if option.takes_value:
             _apply(option, flag, letters or _next(flag, rest), result)
             return
@@ -127,7 +148,7 @@ def _apply(option: Option, flag: str, text: str, result: SimpleNamespace) -> Non
 def _read(option: Option, flag: str, text: str) -> Any:
     if option.choices and text not in option.choices:
         raise UsageError(
-            f"option {flag}: '{text}' is none of {', '.join(option.choices)}"
+            f"option {flag}: invalid value '{text}'; choose from {', '.join(option.choices)}"
             f"{nearest(text, option.choices)}"
         )
     try:

@@ -63,7 +63,7 @@ def _overview(program: Program, name: str) -> int:
 def _run_command(program: Program, command: Command, words: list[str]) -> int:
     try:
         words = _default_words(command) + words
-        opts, args = parser.parse(command.all_options, words)
+        opts, args = parser.parse(command.all_options, words, passes_on=command.passes_on)
     except parser.HelpWanted:
         from ganeti.cli import usage
 

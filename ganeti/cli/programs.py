@@ -6,7 +6,7 @@ from ganeti.cli.command import Program
 
 CLUSTER = Program(
     "gnt-cluster",
-    "Create a cluster, look after it and change its settings.",
+    "Create and manage a cluster.",
     (
         "ganeti.cli.cluster_setup",
         "ganeti.cli.cluster_show",
@@ -18,7 +18,7 @@ CLUSTER = Program(
 )
 NODE = Program(
     "gnt-node",
-    "Look after the nodes of a cluster.",
+    "Manage the nodes of a cluster.",
     (
         "ganeti.cli.node_add",
         "ganeti.cli.node_show",
@@ -30,7 +30,7 @@ NODE = Program(
 )
 INSTANCE = Program(
     "gnt-instance",
-    "Look after instances: virtual machines with their disks and network cards.",
+    "Manage instances: virtual machines with their disks and NICs.",
     (
         "ganeti.cli.instance_add",
         "ganeti.cli.instance_reserve",
@@ -45,30 +45,36 @@ INSTANCE = Program(
 )
 GROUP = Program(
     "gnt-group",
-    "Look after node groups: nodes that share a network.",
+    "Manage node groups: nodes that share a network.",
     ("ganeti.cli.group_show", "ganeti.cli.group_change"),
 )
 DISK = Program(
     "gnt-disk",
-    "Look after disks, with and without an instance.",
+    "Manage disks, with and without an instance.",
     ("ganeti.cli.disk_show", "ganeti.cli.disk_change"),
 )
 NETWORK = Program(
     "gnt-network",
-    "Look after networks, which instances get their addresses from.",
+    "Manage networks, which instances get their addresses from.",
     ("ganeti.cli.network_show", "ganeti.cli.network_change"),
 )
-JOB = Program("gnt-job", "Look at jobs and change their fate.", ("ganeti.cli.job_commands",))
+JOB = Program("gnt-job", "List, watch and cancel jobs.", ("ganeti.cli.job_commands",))
 FILTER = Program(
-    "gnt-filter", "Decide which jobs may run, and when.", ("ganeti.cli.filter_commands",)
+    "gnt-filter",
+    "Manage filter rules: which jobs may run, and when.",
+    ("ganeti.cli.filter_commands",),
 )
-OS = Program("gnt-os", "Look at OS definitions and their settings.", ("ganeti.cli.os_commands",))
+OS = Program(
+    "gnt-os", "Show OS definitions and change their settings.", ("ganeti.cli.os_commands",)
+)
 STORAGE = Program(
     "gnt-storage",
-    "Look at the providers of external storage.",
+    "Show the providers of external storage.",
     ("ganeti.cli.storage_commands",),
 )
 DEBUG = Program(
     "gnt-debug", "Test and inspect the cluster manager.", ("ganeti.cli.debug_commands",)
 )
-RAPI = Program("gnt-rapi", "Say who may use the remote API.", ("ganeti.cli.rapi_commands",))
+RAPI = Program(
+    "gnt-rapi", "Manage users and tokens of the remote API.", ("ganeti.cli.rapi_commands",)
+)

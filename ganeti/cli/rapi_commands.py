@@ -77,7 +77,7 @@ def user_list(call: Call) -> None:
 
 @RAPI.command("token add", one("name"), options=(_PERMISSIONS, _EXPIRES, _GROUP, _TAG))
 def token_add(call: Call) -> None:
-    """Make a token, a secret for a program in place of a password, and print it.
+    """Create a token, a secret for a program in place of a password, and print it.
 
     It is shown only now; a digest of it is kept. It is sent as 'Authorization: Bearer <token>',
     or as the password of any user. With --group or --tag it knows no other objects.
@@ -170,7 +170,7 @@ def _check_permissions(words: Iterable[str]) -> None:
     strange = permissions.unknown(permissions.parse(words), known)
     if strange:
         raise errors.OpPrereqError(
-            f"No request needs {join_names(strange)}; known are {join_names(sorted(known), 200)}",
+            f"Unknown permission {join_names(strange)}; known are {join_names(sorted(known), 200)}",
             errors.ErrorCode.INVAL,
         )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 from ganeti import errors
-from ganeti.base.text import plural
+from ganeti.base.text import nearest, plural
 from ganeti.cli import jobs, notices
 from ganeti.cli.command import Call
 from ganeti.luxi.client import Client
@@ -67,7 +68,7 @@ def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
         )
         mode = mode.removesuffix("-by-tags")
     rows = client.query_nodes(names, ["name", "uuid", "pinst_list", "sinst_list"])
-    refuse_unknown("node", names, [row[:2] for row in rows])
+    refuse_unknown(client, "node", names, [row[:2] for row in rows])
     found: dict[str, None] = {}
     for _name, _uuid, primary, secondary in rows:
         if mode in ("nodes", "nodes-pri"):
@@ -80,24 +81,38 @@ def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
 def existing(client: Client, names: Sequence[str]) -> list[str]:
     """Full names of instances that must exist; OpPrereqError for one that does not."""
     rows = client.query_instances(names, ["name", "uuid"])
-    refuse_unknown("instance", names, [row[:2] for row in rows])
+    refuse_unknown(client, "instance", names, [row[:2] for row in rows])
     return [str(row[0]) for row in rows]
 
 
 def existing_node(client: Client, name: str) -> str:
     """Full name of a node that must exist; OpPrereqError if it does not."""
     rows = client.query_nodes([name], ["name", "uuid"])
-    refuse_unknown("node", [name], rows)
+    refuse_unknown(client, "node", [name], rows)
     return str(rows[0][0])
 
 
-def refuse_unknown(what: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def refuse_unknown(
+    client: Client, what: str, names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
     """OpPrereqError (unknown_entity) if a name has no row of full name and uuid."""
     for name in names:
         if not any(
             name in (full, uuid) or str(full).startswith(f"{name}.") for full, uuid in rows
         ):
-            raise errors.OpPrereqError(f"There is no {what} '{name}'", errors.ErrorCode.NOENT)
+            known = [str(row[0]) for row in _queries(client)[what]([], ["name"])]
+            raise errors.OpPrereqError(
+                f"There is no {what} '{name}'{nearest(name, known)}", errors.ErrorCode.NOENT
+            )
+
+
+def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[list[Any]]]]:
+    return {
+        "instance": client.query_instances,
+        "network": client.query_networks,
+        "node": client.query_nodes,
+        "node group": client.query_groups,
+    }
 
 
 def confirm(names: Sequence[str], what: str, verb: str) -> bool:

@@ -39,8 +39,8 @@ def add_commands(program: Program, kind: str, noun: str) -> None:
         jobs.run_op(call, op_id, kind=kind, name=name, tags=tags)
 
     list_tags.__doc__ = f"List the tags of {what}, sorted, one on each line."
-    add_tags.__doc__ = f"Put tags on {what}."
-    remove_tags.__doc__ = f"Take tags off {what}."
+    add_tags.__doc__ = f"Add tags to {what}."
+    remove_tags.__doc__ = f"Remove tags from {what}."
     program.command("list-tags", *target)(list_tags)
     program.command("add-tags", *target, many("tag"), options=_CHANGE_OPTIONS)(add_tags)
     program.command("remove-tags", *target, many("tag"), options=_CHANGE_OPTIONS)(remove_tags)

@@ -25,7 +25,7 @@ def program_text(program: Program) -> str:
     width = max(len(_names(cmd)) for cmd in program.commands.values())
     for _, cmd in sorted(program.commands.items()):
         lines.append(f"  {_names(cmd):<{width}}  {cmd.summary.rstrip('.')}")
-    lines += ["", "Options come before the arguments of a command."]
+    lines += ["", "Options may come before or after the arguments of a command."]
     return "\n".join(lines)
 
 
@@ -88,7 +88,7 @@ def _description(command: Command) -> str:
 def _epilog(program: Program, command: Command) -> str:
     parts = []
     if command.aliases:
-        parts.append(f"Other names: {', '.join(command.aliases)}.")
+        parts.append(f"Aliases: {', '.join(command.aliases)}.")
     if command.default_args:
-        parts.append(f"Default options can be put into the variable {command.default_args}.")
+        parts.append(f"The variable {command.default_args} can hold default options.")
     return textwrap.fill(" ".join(parts), 78) if parts else ""

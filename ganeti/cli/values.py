@@ -139,7 +139,7 @@ def integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"'{text}' is no whole number") from None
+        raise ValueError(f"'{text}' is not an integer") from None
 
 
 def number(text: str) -> float:
@@ -147,7 +147,7 @@ def number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"'{text}' is no number") from None
+        raise ValueError(f"'{text}' is not a number") from None
 
 
 def maybe_float(text: str) -> float | str:
@@ -177,7 +177,7 @@ def uid_ranges(text: str) -> list[list[int]]:
             low, high = 0, -1
         if high < low or low < 0:
             raise errors.OpPrereqError(
-                f"'{item}' is no range of user ids: expected a form like 1000-1010",
+                f"'{item}' is not a range of user IDs: expected a form like 1000-1010",
                 errors.ErrorCode.INVAL,
             )
         ranges.append([low, high])
@@ -194,7 +194,7 @@ def indices(text: str) -> list[int]:
         return [int(item) for item in text.split(",")] if text else []
     except ValueError:
         raise errors.OpPrereqError(
-            f"'{text}' is no list of disk numbers: expected a form like 0,2",
+            f"'{text}' is not a list of disk indexes: expected a form like 0,2",
             errors.ErrorCode.INVAL,
         ) from None
 
@@ -211,7 +211,7 @@ def index_list(
     for ident, keys in given:
         if not (ident.isascii() and ident.isdigit()):
             raise errors.OpPrereqError(
-                f"'{ident}' is no {what} index: expected a form like 0:key=value",
+                f"'{ident}' is not a {what} index: expected a form like 0:key=value",
                 errors.ErrorCode.INVAL,
             )
         if not isinstance(keys, dict):

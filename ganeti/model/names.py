@@ -101,7 +101,7 @@ class HotplugTarget(StrEnum):
 
 
 class AllocPolicy(StrEnum):
-    """How willingly an allocator puts instances into a node group."""
+    """Allocation policy of a node group."""
 
     PREFERRED = "preferred"
     LAST_RESORT = "last_resort"

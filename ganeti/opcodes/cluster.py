@@ -182,7 +182,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         UidRanges | None, doc("User ids for guests, as first and last of each range")
     ] = None
     add_uids: Annotated[UidRanges | None, doc("Ranges of user ids to add")] = None
-    remove_uids: Annotated[UidRanges | None, doc("Ranges of user ids to take away")] = None
+    remove_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to remove")] = None
     maintain_node_health: Annotated[
         bool | None, doc("Stop guests that run where they should not")
     ] = None

@@ -14,7 +14,7 @@ DiskName = Annotated[NonEmpty, doc("UUID or name of the disk, or INSTANCE/INDEX"
 
 
 class OpDiskCreate(OpCode, tag="OP_DISK_CREATE", kw_only=True):
-    """Make a disk that belongs to no instance."""
+    """Create a disk that belongs to no instance."""
 
     summary_field: ClassVar[str | None] = "disk_template"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/disks",)

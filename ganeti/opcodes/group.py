@@ -10,7 +10,7 @@ from ganeti.opcodes.scalars import NonEmpty, doc
 
 
 class OpGroupAdd(OpCode, tag="OP_GROUP_ADD", kw_only=True):
-    """Make a node group without nodes."""
+    """Create a node group without nodes."""
 
     summary_field: ClassVar[str | None] = "group_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/groups",)

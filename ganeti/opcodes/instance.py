@@ -110,7 +110,7 @@ class OpInstanceReboot(OpCode, tag="OP_INSTANCE_REBOOT", kw_only=True):
 
 
 class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
-    """Change settings, disks or network cards of an instance; what is not given stays."""
+    """Change settings, disks or NICs of an instance; what is not given stays."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/modify",)

@@ -55,7 +55,7 @@ class OpInstanceGrowDisk(OpCode, tag="OP_INSTANCE_GROW_DISK", kw_only=True):
 
 
 class OpInstanceRecreateDisks(OpCode, tag="OP_INSTANCE_RECREATE_DISKS", kw_only=True):
-    """Make lost disks of a stopped instance again, empty."""
+    """Recreate lost disks of a stopped instance, empty."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/recreate-disks",)

@@ -1,4 +1,4 @@
-"""Opcodes that bring an instance to other nodes."""
+"""Opcodes that move an instance to other nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpInstanceFailover(OpCode, tag="OP_INSTANCE_FAILOVER", kw_only=True):
 
 
 class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
-    """Bring a running instance to its secondary node without stopping it."""
+    """Live-migrate an instance to its secondary node."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/migrate",)
@@ -70,7 +70,7 @@ class OpInstanceMove(OpCode, tag="OP_INSTANCE_MOVE", kw_only=True):
 
 
 class OpInstanceChangeGroup(OpCode, tag="OP_INSTANCE_CHANGE_GROUP", kw_only=True):
-    """Submit jobs that bring an instance to another node group."""
+    """Submit jobs that move an instance to another node group."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     result_type: ClassVar[str] = "JobIdListOnly"

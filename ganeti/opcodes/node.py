@@ -26,7 +26,7 @@ class OpNodeAdd(OpCode, tag="OP_NODE_ADD", kw_only=True):
     disk_state: p.DiskState = None
     primary_ip: Annotated[NonEmpty | None, doc("Address of the node; unset to resolve it")] = None
     secondary_ip: SecondaryIp = None
-    readd: Annotated[bool, doc("Take back a node that was set up anew")] = False
+    readd: Annotated[bool, doc("Add a node that was set up again")] = False
     group: Annotated[NonEmpty | None, doc("Node group; unset for the only one")] = None
     master_capable: MasterCapable = None
     vm_capable: VmCapable = None
@@ -35,7 +35,7 @@ class OpNodeAdd(OpCode, tag="OP_NODE_ADD", kw_only=True):
 
 
 class OpNodeRemove(OpCode, tag="OP_NODE_REMOVE", kw_only=True):
-    """Let a node without instances leave the cluster."""
+    """Remove a node without instances from the cluster."""
 
     summary_field: ClassVar[str | None] = "node_name"
     exclusive_bgl: ClassVar[bool] = True
@@ -65,7 +65,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     ] = None
     offline: Annotated[bool | None, doc("Whether the node is down and must not be called")] = None
     drained: Annotated[bool | None, doc("Whether the node gets no new instances")] = None
-    auto_promote: Annotated[bool, doc("Make another node a candidate if one is lacking")] = False
+    auto_promote: Annotated[bool, doc("Make another node a candidate if one is missing")] = False
     master_capable: MasterCapable = None
     vm_capable: VmCapable = None
     secondary_ip: SecondaryIp = None
@@ -74,7 +74,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
 
 
 class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
-    """Submit jobs that move instances away from a node."""
+    """Submit jobs that move instances off a node."""
 
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/evacuate",)
@@ -93,7 +93,7 @@ class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
 
 
 class OpNodeMigrate(OpCode, tag="OP_NODE_MIGRATE", kw_only=True):
-    """Submit jobs that migrate all instances away from their primary node."""
+    """Submit jobs that live-migrate all instances off their primary node."""
 
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/migrate",)

@@ -36,7 +36,7 @@ IAllocator = Annotated[NonEmpty | None, doc("Allocator that chooses nodes")]
 Force = Annotated[bool, doc("Do it in spite of warnings")]
 ForceVariant = Annotated[bool, doc("Allow an OS variant that the OS does not list")]
 IgnoreConsistency = Annotated[bool, doc("Go on although data may be lost")]
-IgnoreIpolicy = Annotated[bool, doc("Go on although the instance policy is violated")]
+IgnoreIpolicy = Annotated[bool, doc("Ignore instance policy violations")]
 IgnoreOfflineNodes = Annotated[bool, doc("Act on the configuration when the node is offline")]
 NoRemember = Annotated[bool, doc("Keep the recorded state although the instance changes")]
 Cleanup = Annotated[bool, doc("Repair what an interrupted earlier move left behind")]
@@ -72,7 +72,7 @@ DiskTemplateParams = Annotated[
     dict[enums.DiskTemplate, Params] | None, doc("Disk parameters, by disk template")
 ]
 AllocPolicyParam = Annotated[
-    enums.AllocPolicy | None, doc("How willingly allocators use the group")
+    enums.AllocPolicy | None, doc("Allocation policy of the group")
 ]
 HvParams = Annotated[Params, doc("Hypervisor parameters")]
 BeParams = Annotated[Params, doc("Memory, processors and the like")]

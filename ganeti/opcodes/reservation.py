@@ -32,7 +32,7 @@ class OpReservationAdd(OpCode, tag="OP_RESERVATION_ADD", kw_only=True):
 
 
 class OpReservationSetParams(OpCode, tag="OP_RESERVATION_SET_PARAMS", kw_only=True):
-    """Change for whom and how long a place is kept; what is not given stays."""
+    """Change for whom and how long capacity is reserved; what is not given stays."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/reservations/{instance_name}/modify",)
@@ -40,10 +40,10 @@ class OpReservationSetParams(OpCode, tag="OP_RESERVATION_SET_PARAMS", kw_only=Tr
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
-    owner: Annotated[str | None, doc("For whom the place is kept; empty for nobody")] = None
+    owner: Annotated[str | None, doc("For whom the capacity is reserved; empty for nobody")] = None
     expires: _Expires = None
     never_expires: Annotated[bool, doc("Keep the place without a limit of time")] = False
-    note: Annotated[str | None, doc("What the place is kept for; empty for nothing")] = None
+    note: Annotated[str | None, doc("What the capacity is reserved for; empty for nothing")] = None
 
 
 class OpReservationExpire(OpCode, tag="OP_RESERVATION_EXPIRE", kw_only=True):

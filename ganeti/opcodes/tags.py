@@ -30,7 +30,7 @@ class OpTagsSearch(OpCode, tag="OP_TAGS_SEARCH", kw_only=True):
 
 
 class OpTagsSet(OpCode, tag="OP_TAGS_SET", kw_only=True):
-    """Put tags on an object."""
+    """Add tags to an object."""
 
     rest: ClassVar[tuple[str, ...]] = (
         "PUT /2/tags",
@@ -48,7 +48,7 @@ class OpTagsSet(OpCode, tag="OP_TAGS_SET", kw_only=True):
 
 
 class OpTagsDel(OpCode, tag="OP_TAGS_DEL", kw_only=True):
-    """Take tags off an object."""
+    """Remove tags from an object."""
 
     rest: ClassVar[tuple[str, ...]] = (
         "DELETE /2/tags",

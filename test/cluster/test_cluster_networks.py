@@ -88,7 +88,7 @@ def test_refused_cards(cluster: Cluster) -> None:
         ("network=net1,ip=192.0.2.7", "no address of network net1 (198.51.100.0/28)"),
         ("network=net1,ip=198.51.100.5", "reserved for something outside"),
         ("network=net1,ip=198.51.100.2", "used by instance web1.example.com"),
-        ("network=net1,ip=pool,link=br0", "link come from network net1"),
+        ("network=net1,ip=pool,link=br0", "link is set by network net1"),
         ("network=nosuch,ip=pool", "'nosuch' is not known"),
         ("ip=pool", "name it with network=NAME"),
         ("ip=198.51.100.9", "belongs to network net1"),

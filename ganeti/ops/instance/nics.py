@@ -120,9 +120,10 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
     own = without_defaults(given)
     if network is not None:
         if own:
+            verb, them = ("is", "it") if len(own) == 1 else ("are", "them")
             raise errors.OpPrereqError(
-                f"network card {index}: {', '.join(sorted(own))} come from network"
-                f" {network.name}; leave them away, or take the card out with network=none",
+                f"NIC {index}: {', '.join(sorted(own))} {verb} set by network {network.name};"
+                f" omit {them}, or remove the NIC from the network with network=none",
                 errors.ErrorCode.INVAL,
             )
         return {}

@@ -23,7 +23,7 @@ def submit(ctx: Context, op: OpCode, moves: Moves, *, early_release: bool) -> di
         raise errors.OpExecError(f"no place was found for {', '.join(texts)}")
     for name, group, nodes in moves.moved:
         where = f"node(s) {', '.join(nodes)}" if nodes else f"group {group}"
-        ctx.log(f"Instance {name} goes to {where}")
+        ctx.log(f"Moving {name} to {where}")
     return submit_all(ctx, op, moves.jobs, early_release=early_release)
 
 

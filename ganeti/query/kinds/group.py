@@ -58,7 +58,7 @@ KIND.attribute(
 )
 
 
-@KIND.value("alloc_policy", "AllocPolicy", TEXT, "How willingly new instances are placed here")
+@KIND.value("alloc_policy", "AllocPolicy", TEXT, "Allocation policy of the group")
 def _alloc_policy(group: NodeGroup) -> str:
     return group.alloc_policy.value
 

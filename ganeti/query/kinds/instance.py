@@ -108,17 +108,17 @@ def _forthcoming(instance: Instance) -> bool:
     return bool(instance.forthcoming)
 
 
-@KIND.value("owner", "Owner", TEXT, "For whom the place of a reservation is kept")
+@KIND.value("owner", "Owner", TEXT, "For whom a reservation is made")
 def _owner(instance: Instance) -> str:
     return "" if instance.reservation is None else instance.reservation.owner or ""
 
 
-@KIND.value("expires", "Expires", FieldKind.TIMESTAMP, "When a reservation may be given away")
+@KIND.value("expires", "Expires", FieldKind.TIMESTAMP, "When a reservation expires")
 def _expires(instance: Instance) -> float | None:
     return None if instance.reservation is None else instance.reservation.expires
 
 
-@KIND.value("reserved_for", "ReservedFor", TEXT, "What the place of a reservation is kept for")
+@KIND.value("reserved_for", "ReservedFor", TEXT, "What a reservation is for")
 def _reserved_for(instance: Instance) -> str:
     return "" if instance.reservation is None else instance.reservation.reason or ""
 

@@ -36,7 +36,7 @@ def test_times(text, seconds):
     "0001-01-01 00:00", "99999-01-01", "nan", "inf", "٣", "9" * 50, "-" + "9" * 40, "\0",
 ])  # fmt: skip
 def test_what_is_no_time(text):
-    with pytest.raises(errors.OpPrereqError, match="is no time; use one of") as caught:
+    with pytest.raises(errors.OpPrereqError, match="is not a time; use one of") as caught:
         moments.parse(text, NOW)
     assert caught.value.args[1] == "wrong_input"
 

@@ -64,7 +64,7 @@ def test_selections(
     [
         ("", "No instances were named; use --all for all of them", "wrong_input"),
         ("nosuch", "There is no instance 'nosuch'", "unknown_entity"),
-        ("web1 we", "There is no instance 'we'", "unknown_entity"),
+        ("web1 we", "There is no instance 'we' (did you mean web2.example.com?)", "unknown_entity"),
         ("WEB1", "There is no instance 'WEB1'", "unknown_entity"),
         ("--all web1", "With --all no names can be given", "wrong_input"),
         ("--node", "No nodes or tags of nodes were named", "wrong_input"),

@@ -38,11 +38,26 @@ def test_two_runs_do_not_share_lists() -> None:
     assert parse(OPTIONS, [])[0].disks == []
 
 
-def test_options_end_at_the_first_argument() -> None:
-    opts, args = parse(OPTIONS, ["-f", "web1", "--node", "n1"])
+def test_options_may_follow_arguments() -> None:
+    opts, args = parse(OPTIONS, ["web1", "-f", "web2", "--node", "n1"])
     assert opts.force
-    assert opts.node is None
-    assert args == ["web1", "--node", "n1"]
+    assert opts.node == "n1"
+    assert args == ["web1", "web2"]
+
+
+def test_words_for_somebody_else_are_not_options() -> None:
+    opts, args = parse(OPTIONS, ["--node", "n1", "ls", "-d", "--", "x"], passes_on=True)
+    assert (opts.node, opts.debug, args) == ("n1", 0, ["ls", "-d", "--", "x"])
+
+
+def test_a_number_is_an_argument_wherever_it_stands() -> None:
+    assert parse(OPTIONS, ["-2h", "-f", "-1h"])[1] == ["-2h", "-1h"]
+
+
+def test_two_dashes_are_explained_where_they_were_not_needed_before() -> None:
+    with pytest.raises(UsageError, match=r"no such option: -x; -- goes before arguments"):
+        parse(OPTIONS, ["web1", "-x"])
+    assert parse(OPTIONS, ["web1", "--", "-x"])[1] == ["web1", "-x"]
 
 
 def test_two_dashes_end_the_options() -> None:
@@ -52,7 +67,7 @@ def test_two_dashes_end_the_options() -> None:
 
 
 def test_a_single_dash_is_an_argument() -> None:
-    assert parse(OPTIONS, ["-", "-f"])[1] == ["-", "-f"]
+    assert parse(OPTIONS, ["-", "-f"])[1] == ["-"]
 
 
 @pytest.mark.parametrize("words", [["--shutdown-timeout=5"], ["--shutdown", "5"], ["--sh=5"]])
@@ -74,8 +89,14 @@ def test_an_ambiguous_abbreviation_is_refused_with_its_meanings() -> None:
 def test_an_unknown_option_is_refused_with_a_near_one() -> None:
     with pytest.raises(UsageError, match=r"no such option: --forze \(did you mean --force\?\)"):
         parse(OPTIONS, ["--forze"])
-    with pytest.raises(UsageError, match="no such option: -x"):
+    with pytest.raises(UsageError, match=r"no such option: -x$"):
         parse(OPTIONS, ["-x"])
+
+
+def test_the_value_of_an_option_given_as_an_option_is_explained() -> None:
+    options = (*OPTIONS, o.REASON, o.FORMAT)
+    with pytest.raises(UsageError, match=r"--json \(did you mean --format json\?\)"):
+        parse(options, ["--json"])
 
 
 @pytest.mark.parametrize("words", [["-B", "-maxmem"], ["-B-maxmem"]])
@@ -104,12 +125,12 @@ def test_an_empty_value_is_a_value() -> None:
 
 
 def test_a_word_outside_the_choices_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"-t: 'plian' is none of .*did you mean plain"):
+    with pytest.raises(UsageError, match=r"-t: invalid value 'plian'.*did you mean plain"):
         parse(OPTIONS, ["-t", "plian"])
 
 
 def test_an_unusable_value_names_the_option() -> None:
-    with pytest.raises(UsageError, match="--shutdown-timeout: 'soon' is no whole number"):
+    with pytest.raises(UsageError, match="--shutdown-timeout: 'soon' is not an integer"):
         parse(OPTIONS, ["--shutdown-timeout", "soon"])
 
 

@@ -62,9 +62,9 @@ def test_a_user_from_first_to_last(gnt_rapi, directory):
     [
         ("user add anna", "", "must not be empty"),
         ("user add --permissions wriet anna", "pw\n", "'wriet' is no permission"),
-        ("user add --permissions instance.fly anna", "pw\n", "No request needs instance.fly"),
+        ("user add --permissions instance.fly anna", "pw\n", "Unknown permission instance.fly"),
         ("user add a:b", "pw\n", "cannot be a user name"),
-        ("token add --permissions instance.fly ci", "", "No request needs"),
+        ("token add --permissions instance.fly ci", "", "Unknown permission"),
         ("token add --expires soon ci", "", "soon"),
         ("token revoke ci", "", "no token ci"),
     ],

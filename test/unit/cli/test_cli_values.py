@@ -108,10 +108,10 @@ def test_disk_numbers_and_user_ids() -> None:
     assert values.indices("0,2") == [0, 2]
     assert values.indices("") == []
     assert values.uid_ranges("10-20,30") == [[10, 20], [30, 30]]
-    with pytest.raises(errors.OpPrereqError, match="'x' is no list of disk numbers"):
+    with pytest.raises(errors.OpPrereqError, match="'x' is not a list of disk indexes"):
         values.indices("x")
     for text in ("20-10", "x", "-5"):
-        with pytest.raises(errors.OpPrereqError, match="no range of user ids"):
+        with pytest.raises(errors.OpPrereqError, match="not a range of user IDs"):
             values.uid_ranges(text)
 
 
