@@ -93,6 +93,7 @@ def _changed(
 ) -> Params:
     """A partial set after a change: a parameter that is reset is left out."""
     known = [info.name for info in msgspec.structs.fields(schema)]
+    change = params.without_retired(change)
     for key in change:
         if key not in known:
             raise errors.ParameterError(

@@ -163,12 +163,13 @@ class JobQueue:
         *,
         ignore_drain: bool = False,
         key: str | None = None,
+        notes: Sequence[Sequence[str]] = (),
     ) -> list[int]:
         """Take jobs in; returns their ids once they are on disk and on enough candidates.
 
         Relative dependencies (negative ids) mean earlier jobs of the same call. A ``key`` (for a
         single job) is a client's word for its request: a later submission with the same key gives
-        the id of the first job, whatever became of it.
+        the id of the first job, whatever became of it. ``notes``, for each job, begin its log.
 
         Raises:
             JobQueueDrainError: the queue is drained.
@@ -190,6 +191,8 @@ class JobQueue:
             known = None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
             if known is None:
                 made = self._make(jobs, submitter)
+                for job, texts in zip(made, notes):
+                    self._note(job.record, texts)
                 if key is not None:
                     self._keys[key] = made[0].id
                     made[0].record.key = key
@@ -259,6 +262,10 @@ class JobQueue:
         entry = [opcodes.reason_source(op), f"job={job_id};index={index}", now]
         stored["reason"] = [*stored.get("reason", []), entry]
         return OpRecord(input=stored, priority=op.priority)
+
+    def _note(self, record: JobRecord, texts: Sequence[str]) -> None:
+        for serial, text in enumerate(texts, 1):
+            record.ops[0].log = [*record.ops[0].log, [serial, self.book.stamp(), "message", text]]
 
     def explain(self, job_id: int) -> dict[str, Any]:
         """Why a job does not go on; see ``jobs/explain.py``.

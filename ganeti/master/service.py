@@ -160,18 +160,20 @@ class Service:
     # jobs --------------------------------------------------------------------------------
 
     def _submit(self, args: Args, peer: Credentials) -> int:
-        jobs, key = [_opcodes(args["ops"])], args.get("key")
-        submitter = _submitter(peer, args.get("user"))
-        return self._core.queue.submit(jobs, submitter, key=key)[0]
+        submitter, key = _submitter(peer, args.get("user")), args.get("key")
+        return self._take_in([args["ops"]], submitter, key=key)[0]
 
     def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
-        jobs = [_opcodes(args["ops"])]
-        return self._core.queue.submit(jobs, _submitter(peer), ignore_drain=True)[0]
+        return self._take_in([args["ops"]], _submitter(peer), ignore_drain=True)[0]
 
     def _submit_many(self, args: Args, peer: Credentials) -> list[list[Any]]:
-        jobs = [_opcodes(ops) for ops in args["jobs"]]
-        ids = self._core.queue.submit(jobs, _submitter(peer))
+        ids = self._take_in(args["jobs"], _submitter(peer))
         return [[True, job_id] for job_id in ids]
+
+    def _take_in(self, jobs: list[Any], submitter: Submitter, **how: Any) -> list[int]:
+        ops = [_opcodes(raw) for raw in jobs]
+        notes = [_notes(*pair) for pair in zip(jobs, ops, strict=True)]
+        return self._core.queue.submit(ops, submitter, notes=notes, **how)
 
     def _auto_archive(self, args: Args, _peer: Credentials) -> list[int]:
         return list(self._core.queue.auto_archive(args["age"], min(args["tmout"], 60.0)))
@@ -271,6 +273,15 @@ def _opcodes(raw: list[Any]) -> list[OpCode]:
         return [wire.from_wire(item) for item in raw]
     except (errors.OpPrereqError, errors.OpCodeUnknown) as err:
         raise errors.RequestError(errors.text(err)) from err
+
+
+def _notes(raw: list[Any], ops: list[OpCode]) -> list[str]:
+    """What the log of a job says of parameters that were left out."""
+    return [
+        f"WARNING: {op.op_id} has no parameter '{name:.60}'; it is null and was ignored"
+        for item, op in zip(raw, ops, strict=True)
+        for name in wire.unknown_nulls(type(op), item)
+    ]
 
 
 @lru_cache(maxsize=256)

@@ -97,12 +97,21 @@ DISK_PARAM_DEFAULTS: Mapping[str, Params] = {
 }
 
 
+#: Parameters that older versions have, and the one value that is left.
+RETIRED = {"xen_cmd": "xl"}
+
+
 def fill(*levels: Mapping[str, Any]) -> Params:
     """One parameter set from the most general to the most special level; later levels win."""
     result: Params = {}
     for level in levels:
         result.update(level)
     return result
+
+
+def without_retired(values: Mapping[str, Any]) -> Params:
+    """The values without parameters of older versions that ask for what is always done."""
+    return {key: value for key, value in values.items() if RETIRED.get(key, ...) != value}
 
 
 def without_defaults(values: Mapping[str, Any]) -> Params:
@@ -131,6 +140,7 @@ def check(
         ParameterError: unknown name, or a value of the wrong type; the text names it.
     """
     known = [info.name for info in msgspec.structs.fields(schema)]
+    values = without_retired(values)
     for key in values:
         if key not in known:
             raise errors.ParameterError(

@@ -144,6 +144,9 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     offline: Annotated[bool | None, doc("Whether the instance is taken out of use")] = None
     conflicts_check: p.ConflictsCheck = True
     hotplug: Annotated[bool, doc("Change devices of the running guest too")] = True
+    hotplug_if_possible: Annotated[
+        bool | None, doc("The same as hotplug, as clients of 3.0 ask for it")
+    ] = None
     instance_communication: Annotated[
         bool | None, doc("Whether the guest can talk to its node")
     ] = None

@@ -48,11 +48,15 @@ def from_wire(raw: Any) -> OpCode:
 def decode(cls: type[O], raw: dict[str, Any]) -> O:
     """Like :func:`from_wire` for a known class; the key ``OP_ID`` may be missing.
 
+    Unknown parameters that are null are left out: clients of other versions send such that way.
     Unchecked inner values are taken over, not copied: do not change ``raw`` afterwards.
     """
     given = raw
+    nulls = unknown_nulls(cls, raw)
     if "reason" in raw and raw["reason"] is None:
-        given = {key: value for key, value in raw.items() if key != "reason"}
+        nulls.append("reason")
+    if nulls:
+        given = {key: value for key, value in raw.items() if key not in nulls}
     try:
         return typed.convert(given, cls, dec_hook=decode_value)
     except msgspec.ValidationError as err:
@@ -60,6 +64,12 @@ def decode(cls: type[O], raw: dict[str, Any]) -> O:
 
         text = explain.message(cls, given, str(err))
         raise errors.OpPrereqError(f"{id_of(cls)}: {text}", errors.ErrorCode.INVAL) from None
+
+
+def unknown_nulls(cls: type[OpCode], raw: dict[str, Any]) -> list[str]:
+    """Parameters that the class does not have and that ask for nothing."""
+    known = cls.__struct_fields__
+    return [key for key, value in raw.items() if value is None and key not in known]
 
 
 def to_wire(op: OpCode, *, redact: bool = False) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from local_cluster import Cluster
 
+from ganeti.luxi.client import Client
+
 NAME = "web1.example.com"
 
 
@@ -257,6 +259,13 @@ class TestRunning:
         ran = cluster.ok("instance modify --no-hotplug -B vcpus=4", NAME)
         assert "has 4 processors after its next start: --no-hotplug was given" in ran.out
         assert cluster.cells(vcpus, NAME) == [["4", "3"]]
+        with Client(cluster.paths().luxi_socket) as client:  # as clients of 3.0 ask for it
+            job = client.submit_job([{
+                "OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": NAME, "beparams": {"vcpus": 5},
+                "hotplug": False, "hotplug_if_possible": True,
+            }])  # fmt: skip
+        cluster.ok("job wait", str(job))
+        assert cluster.cells(vcpus, NAME) == [["5", "5"]]
         script(cluster, {"set_vcpus": {"*": {"fail": "the guest keeps them"}}})
         ran = cluster.ok("instance modify -B vcpus=1", NAME)
         assert "the guest keeps them" in ran.out

@@ -15,8 +15,6 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
 from ganeti.model.params import DISK_PARAM_DEFAULTS, BackendParams, NicParams, NodeParams, Params
 
-#: Hypervisor parameters that are no more, and why.
-_GONE = {"xen_cmd": "since 3.1 xl is the only tool"}
 #: Hypervisor, parameter and value that is no more -> value that means the same.
 _VALUES: Mapping[tuple[str, str, Any], Any] = {("kvm", "disk_discard", "default"): "ignore"}
 
@@ -63,9 +61,9 @@ def builtin(hypervisor: str) -> Params:
 
 
 def _hypervisor(name: str, values: Raw, path: str, report: Report) -> None:
-    for key in [key for key in values if key in _GONE]:
+    for key in [key for key in values if key in params.RETIRED]:
         del values[key]
-        report.dropped(f"{path}/{key}", _GONE[key])
+        report.dropped(f"{path}/{key}", f"since 3.1 {params.RETIRED[key]} is the only tool")
     for key, value in values.items():
         new = _VALUES.get((name, key, value)) if isinstance(value, str) else None
         if new is not None:

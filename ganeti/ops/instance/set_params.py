@@ -67,6 +67,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         ctx, op = self.ctx, self.op
         self.instance = ctx.config.instances[self.uuid]
         self._check_request()
+        self.hotplug = op.hotplug or bool(op.hotplug_if_possible)
         self.primary = ctx.config.nodes[self.instance.primary_node]
         self.runs = None if self.primary.offline else power.running(ctx, self.instance)
         nodes = [ctx.config.nodes[uuid] for uuid in ctx.config.instance_nodes(self.instance)]
@@ -122,7 +123,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if self.runs is None or not (self.op.disks or self.nic_changes):
             return False
         why: str | None = "--no-hotplug was given"
-        if self.op.hotplug:
+        if self.hotplug:
             why = hotplug.obstacle(self.ctx, self.instance)
         if why is None:
             return True
@@ -237,7 +238,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
     def _change_media(self, instance: Instance) -> None:
         """Images in the drives of the running guest."""
         ctx = self.ctx
-        if self.runs is None or not self.op.hotplug or not _MEDIA & set(self.op.hvparams):
+        if self.runs is None or not self.hotplug or not _MEDIA & set(self.op.hvparams):
             return
         wire = annotate.instance(ctx.config, instance)
         try:
@@ -252,7 +253,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if self.runs is None or "vcpus" not in self.op.beparams or self.runs.vcpus == wanted:
             return
         why = "--no-hotplug was given"
-        if self.op.hotplug:
+        if self.hotplug:
             try:
                 wire = annotate.instance(ctx.config, instance)
                 ctx.rpc.one(self.primary, NodeCalls.instance_set_vcpus, wire)

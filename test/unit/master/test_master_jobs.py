@@ -215,3 +215,27 @@ def test_who_leaves_while_waiting_is_forgotten(client, master):
             impatient.wait_for_job_change(job, ["status"], ["waiting"], 0, 30)
     master.let_go()
     assert wait_for(client, job) == "success"
+
+
+def test_null_parameters_of_other_versions_are_ignored_with_a_warning(client):
+    known = client.submit_job([delay(), delay(of_the_future=None, hotplug_mode=None)])
+    wait_for(client, known)
+    change = client.wait_for_job_change(known, ["status"], None, None, 1)
+    told = [entry[3] for entry in change.log]
+    assert [text for text in told if "of_the_future" in text or "hotplug_mode" in text] == told[:2]
+    assert "OP_TEST_DELAY has no parameter 'of_the_future'; it is null and was ignored" in told[0]
+    assert [entry[0] for entry in change.log] == list(range(1, len(told) + 1))
+    with pytest.raises(errors.RequestError, match="unknown parameter 'of_the_future'"):
+        client.submit_job([delay(of_the_future=False)])
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_clients_of_3_0_ask_whether_to_hotplug_if_possible(client, asked):
+    """They send the parameter with every change of an instance."""
+    job = client.submit_job([{
+        "OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": "web1.example.com", "reason": [],
+        "hotplug": False, "hotplug_if_possible": asked, "beparams": {"vcpus": 2},
+    }])  # fmt: skip
+    wait_for(client, job)
+    (row,) = client.query_jobs([job], ["opresult"])
+    assert "web1.example.com" in row[0][0][1][0]  # it came as far as looking for the instance

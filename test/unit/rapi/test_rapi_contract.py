@@ -55,7 +55,7 @@ def test_requests_that_submit_a_job(method, path, facts):
     own = difference(f"{method} {route.path}")
     assert facts.get("body_rename", {}) == dict(own.rename)
     schema = route.body()
-    common = {"depends", "comment", "priority", "debug_level", "dry_run"}
+    common = {"depends", "comment", "priority", "debug_level", "dry_run", "hotplug_if_possible"}
     documented = set(facts["body"]) - set(facts.get("forbidden", ()))
     assert set(schema["properties"]) - common == documented
     required = {name for name, text in facts["body"].items() if text.endswith("required")}
