@@ -10,6 +10,7 @@ import contextlib
 import math
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 RawJSON = simplejson.RawJSON
 
 _COMPACT = simplejson.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
-_PLAIN = simplejson.JSONEncoder(ensure_ascii=False)
 _PRETTY = simplejson.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False)
 
 
@@ -38,8 +38,9 @@ def _no_constant(text: str) -> float:
     raise ValueError(f"{text} is no JSON number")
 
 
-#: A text that may have half a pair in it.
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+#: Characters that no file or path can have, and what a JSON text with one has in it.
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 #: Bytes from which on importing msgspec costs less than reading without it.
 _LARGE = 256 * 1024
 
@@ -101,20 +102,34 @@ def read(data: bytes) -> Any:
 def read_request(data: bytes) -> Any:
     """Like :func:`read`, of a text that somebody may have sent to do harm.
 
-    Half a surrogate pair is refused: such a text can be stored in no file and named by no path.
+    A zero character and half a surrogate pair are refused: no file, path or environment can have
+    one, so they would fail somewhere later.
 
     Raises:
-        ParseError: as :func:`loads`, or half a pair.
+        ParseError: as :func:`loads`, or such a character.
     """
     value = read(data)
-    if _SURROGATE.search(data):
-        try:
-            _PLAIN.encode(value).encode("utf-8")
-        except UnicodeEncodeError as err:
+    if _SUSPECT.search(data):
+        found = next((found for text in _texts(value) if (found := _UNUSABLE.search(text))), None)
+        if found is not None:
             raise errors.ParseError(
-                f"invalid JSON: \\u{ord(err.object[err.start]):04x} is half a character"
-            ) from err
+                f"invalid JSON: \\u{ord(found[0]):04x} is not a character that can be used"
+            )
     return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts and keys in a value."""
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, list):
+            todo += item
+        elif isinstance(item, dict):
+            todo += item
+            todo += item.values()
 
 
 @cache

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 
+#: Characters of a path that are shown.
+_LONG_PATH = 200
 _DIGITS = re.compile(r"([0-9]+)")
 #: Letters from which on the beginning of a name is a hint.
 _BEGINNING = 3
@@ -48,6 +51,18 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _meant(name: str) -> str:
     return f" (did you mean {name}?)"
+
+
+def os_error(err: OSError) -> str:
+    """``/a/b: No space left on device``: the path that an error names, and the system's words.
+
+    Unlike ``str`` it shows no number, and not more than the end of a long path.
+    """
+    words = err.strerror or str(err) or type(err).__name__
+    if err.filename is None:
+        return words
+    path = os.fsdecode(err.filename) if isinstance(err.filename, bytes) else str(err.filename)
+    return f"{path if len(path) <= _LONG_PATH else '...' + path[-_LONG_PATH:]}: {words}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -89,8 +89,8 @@ class ChrootHypervisor(Hypervisor):
             name,
             _Started(
                 init_script=params.init_script,
-                memory=int(instance.beparams["maxmem"]),
-                vcpus=int(instance.beparams["vcpus"]),
+                memory=instance.backend("maxmem"),
+                vcpus=instance.backend("vcpus"),
             ),
         )
 

@@ -73,8 +73,8 @@ class FakeHypervisor(Hypervisor):
         if self.script.ruled("start", instance.name):
             return
         path = self._path(instance.name)
-        memory = instance.beparams.get("maxmem", 128)
-        vcpus = instance.beparams.get("vcpus", 1)
+        memory = instance.backend("maxmem", 128)
+        vcpus = instance.backend("vcpus", 1)
         files.ensure_dir(path.parent)
         if not self._free(instance.name) or not _create(path, f"0\n{memory}\n{vcpus}\n"):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
@@ -216,7 +216,7 @@ class FakeHypervisor(Hypervisor):
         self._device("change_media", instance.name, "-")
 
     def set_vcpus(self, instance: NodeInstance) -> None:
-        vcpus = int(instance.beparams["vcpus"])
+        vcpus = instance.backend("vcpus")
         self._device("set_vcpus", instance.name, str(vcpus))
         self._write(instance.name, self._running(instance.name).memory, vcpus)
 

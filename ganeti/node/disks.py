@@ -256,6 +256,8 @@ class Disks:
         found = self.device(disk)
         if not isinstance(found, Renamable):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} cannot be renamed")
+        if not new_id:
+            raise errors.BlockDeviceError("the new logical id has no parts")
         self._unlink(found.path)
         *first, last = (str(part) for part in new_id)
         if found.traits.file_based:

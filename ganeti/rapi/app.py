@@ -155,7 +155,7 @@ def _body(route: Route, req: falcon.Request) -> Any:
             415, f"The body must be application/json, not '{kind[:60] or 'of no type'}'"
         )
     try:
-        return jsonio.loads(data)
+        return jsonio.read_request(data)
     except errors.ParseError as err:
         raise failures.bad_request(f"The body cannot be read: {errors.text(err)}") from err
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
+from ganeti import errors
 from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, MigrationState
 
 #: How new an order to run an instance is: the master's term, and a number that grows within it.
@@ -31,7 +32,7 @@ class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
     logical_id: tuple[Any, ...]
     children: tuple[NodeDisk, ...] = ()
     nodes: tuple[str, ...] = ()
-    iv_name: str = ""
+    iv_name: Annotated[str, msgspec.Meta(pattern=r"^(disk/[0-9]{1,4})?\Z")] = ""
     #: MiB
     size: int
     mode: DiskMode = DiskMode.RW
@@ -92,6 +93,20 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     tags: tuple[str, ...] = ()
     #: set for orders that give or use the right to run the instance; (0, 0): none
     run_epoch: RunEpoch = (0, 0)
+
+    def backend(self, name: str, default: int | None = None) -> int:
+        """A backend parameter that is a whole number, such as ``maxmem`` (MiB) or ``vcpus``.
+
+        Raises:
+            ParameterError: it is missing and has no default, or it is something else.
+        """
+        value = self.beparams.get(name, default)
+        if type(value) is not int:
+            raise errors.ParameterError(
+                f"instance {self.name}: the backend parameter {name} must be a whole number,"
+                f" not {value!r:.60}"
+            )
+        return value
 
 
 class RightState(StrEnum):

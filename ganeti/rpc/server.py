@@ -17,7 +17,7 @@ from typing import Any
 from wsgiref.types import StartResponse
 
 from ganeti import errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, text
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.log import CONTEXT
 from ganeti.rpc.calls import NodeCalls
@@ -121,6 +121,10 @@ class RpcApp:
         except errors.GanetiError as err:
             log.warning("call %s failed with %s", spec.name, err.wire_name)
             return jsonio.dumps_bytes([False, errors.encode(err)])
+        except OSError as err:
+            error = errors.GenericError(f"the node daemon failed: {text.os_error(err)}")
+            log.error("call %s: %s", spec.name, errors.text(error))
+            return jsonio.dumps_bytes([False, errors.encode(error)])
         except Exception as err:  # last frame of a call: a bug must not stop the daemon
             log.exception("call %s failed by a bug", spec.name)
             return jsonio.dumps_bytes([False, f"{BUG_TEXT}: {err}"])
@@ -151,7 +155,7 @@ def _read_arguments(environ: Environ) -> list[Any]:
     stream = environ["wsgi.input"]
     body = stream.read(int(length)) if length.isdigit() else stream.read()
     try:
-        value = jsonio.loads(body)
+        value = jsonio.read_request(body)
     except errors.ParseError as err:
         raise _RefusedError(400, f"the body is no JSON: {errors.text(err)}") from err
     if not isinstance(value, list):

@@ -118,7 +118,7 @@ class KvmHypervisor(Hypervisor):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         """Give a running guest ``memory`` MiB, at most what it was started with."""
         found = self._found(instance.name, "so its memory cannot be changed")
-        most = int(found.runtime.instance.beparams.get("maxmem", memory))
+        most = found.runtime.instance.backend("maxmem", memory)
         if memory > most:
             raise errors.HypervisorError(
                 f"instance {instance.name} was started with {most} MiB and cannot have {memory} MiB"
@@ -222,7 +222,7 @@ class KvmHypervisor(Hypervisor):
                 yield name, info
 
     def _info(self, name: str, guest: runtime.Guest) -> InstanceInfo | None:
-        vcpus = int(guest.runtime.instance.beparams.get("vcpus", 1))
+        vcpus = guest.runtime.instance.backend("vcpus", 1)
         if guest.pid is None:
             own = guest.runtime.params.user_shutdown and self.store.shut_itself_down(name)
             return InstanceInfo(memory=0, vcpus=vcpus, state=RunState.SHUTDOWN) if own else None

@@ -338,7 +338,7 @@ class Hotplug:
 
     def set_vcpus(self, instance: NodeInstance) -> None:
         """Give the guest as many processors as the instance has now, pinned by its ``cpu_mask``."""
-        wanted = int(instance.beparams["vcpus"])
+        wanted = instance.backend("vcpus")
         mask = load(instance.hvparams).cpu_mask
         with self._change(instance.name) as change:
             masks = pinning.plan(mask, wanted)

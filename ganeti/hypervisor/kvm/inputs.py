@@ -45,8 +45,8 @@ def guest(
     return argv.Guest(
         name=instance.name,
         uuid=instance.uuid,
-        memory=int(instance.beparams.get("maxmem", 128)),
-        vcpus=int(instance.beparams.get("vcpus", 1)),
+        memory=instance.backend("maxmem", 128),
+        vcpus=instance.backend("vcpus", 1),
         params=params,
         drives=tuple(drive(disk) for disk in disks),
         nics=tuple(card.nic for card in cards),

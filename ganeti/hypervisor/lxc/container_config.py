@@ -94,9 +94,9 @@ def _limits(
     instance: NodeInstance, params: LxcParams, node: Node
 ) -> Iterator[tuple[str, str]]:
     layout = node.layout
-    for name, value in memory_limit(int(instance.beparams["maxmem"]), node):
+    for name, value in memory_limit(instance.backend("maxmem"), node):
         yield f"{_prefix(layout, 'memory')}.{name}", value
-    quota = int(instance.beparams["vcpus"]) * _PERIOD
+    quota = instance.backend("vcpus") * _PERIOD
     cpu = _prefix(layout, "cpu")
     if node.limits_cpu and layout.version("cpu") == 1:
         yield f"{cpu}.cpu.cfs_period_us", str(_PERIOD)

@@ -93,8 +93,8 @@ class LxcHypervisor(Hypervisor):
     ) -> tuple[_Started, list[container_config.BlockDisk]]:
         """Write down how the container is started, and make devices of disks that are files."""
         started = _Started(
-            memory=int(instance.beparams["maxmem"]),
-            vcpus=int(instance.beparams["vcpus"]),
+            memory=instance.backend("maxmem"),
+            vcpus=instance.backend("vcpus"),
             startup_timeout=loaded.startup_timeout,
             sysctls={
                 file: value

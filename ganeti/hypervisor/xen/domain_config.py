@@ -90,8 +90,8 @@ def hvm(instance: NodeInstance, disks: Sequence[AttachedDisk], guest: Hvm) -> st
 
 
 def _common(instance: NodeInstance, params: PvmParams | HvmParams) -> Iterator[str]:
-    memory = int(instance.beparams["maxmem"])
-    vcpus = int(instance.beparams["vcpus"])
+    memory = instance.backend("maxmem")
+    vcpus = instance.backend("vcpus")
     yield f"name = {quoted(instance.name)}"
     if _UUID.fullmatch(instance.uuid):
         yield f"uuid = {quoted(instance.uuid)}"
