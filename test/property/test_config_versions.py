@@ -55,6 +55,45 @@ def test_what_a_user_would_miss_is_there_after_the_upgrade(seed: int, version: i
         same_instance(config, one, version)
 
 
+def children(raw: Any) -> list[dict[str, Any]]:
+    """Everything below a disk, wherever versions keep disks."""
+    if isinstance(raw, list):
+        return [found for item in raw for found in children(item)]
+    if not isinstance(raw, dict):
+        return []
+    own = [item for item in raw.get("children", []) if isinstance(item, dict)]
+    return own + [found for item in raw.values() for found in children(item)]
+
+
+@pytest.mark.parametrize("way", [{"uuid": None}, {"uuid": ""}, {}])
+@pytest.mark.parametrize("version", old_configs.VERSIONS)
+def test_parts_of_disks_without_a_uuid_get_one(version: int, way: dict[str, Any]) -> None:
+    """As many released versions wrote them; always the same one, also below a part."""
+    known = old_configs.facts(7)
+    raw = old_configs.render(known, version, 7)
+    found = children(raw)
+    for number, child in enumerate(found):
+        del child["uuid"]
+        child |= way
+        below = {"dev_type": "plain", "logical_id": ["xenvg", f"below{number}"], "size": 4}
+        child["children"] = [below]
+    assert found, "this seed has no mirrored disks"
+    first, second = upgrade(copy.deepcopy(raw)), upgrade(raw)
+    assert problems(first.config) == []
+    assert wire(first.config) == wire(second.config)
+    made = [
+        part.uuid
+        for disk in first.config.disks.values()
+        for child in disk.children
+        for part in (child, *child.children)
+    ]
+    assert len(made) == len(set(made)) == 2 * len(found)
+    assert all(
+        child.nodes == disk.nodes
+        for disk in first.config.disks.values() for child in disk.children
+    )  # fmt: skip
+
+
 def same_instance(config: Config, one: old_configs.FactInstance, version: int) -> None:
     instance = config.instance(one.name)
     assert instance.uuid == one.uuid

@@ -37,6 +37,20 @@ def upgrade(raw: Raw, report: Report) -> None:
             disk if isinstance(disk, str) else _move(raw, instance, index, str(template), report)
             for index, disk in enumerate(instance.get("disks", []))
         ]
+    for key, disk in raw["disks"].items():
+        _parts(disk, raw["cluster"]["uuid"], f"disks/{shape.label(disk, key)}", report)
+
+
+def _parts(disk: Raw, cluster: str, path: str, report: Report) -> None:
+    """What a disk is made of, at any depth, has a uuid and lies on the nodes of the disk."""
+    for number, child in enumerate(disk.get("children", [])):
+        where = f"{path}/children/{number}"
+        if not child.get("uuid"):
+            child["uuid"] = made(cluster, disk["uuid"], str(number))
+            report.added(f"{where}/uuid", child["uuid"])
+        if not child.get("nodes"):
+            child["nodes"] = list(disk.get("nodes", []))
+        _parts(child, cluster, where, report)
 
 
 def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) -> str:
@@ -51,9 +65,6 @@ def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) ->
         raise errors.ConfigurationError(f"{path}: another disk has the uuid {disk['uuid']}, too")
     if not disk.get("nodes"):
         disk["nodes"] = _nodes(disk, instance)
-    for number, child in enumerate(disk.get("children", [])):
-        child.setdefault("uuid", made(raw["cluster"]["uuid"], disk["uuid"], str(number)))
-        child.setdefault("nodes", list(disk["nodes"]))
     disk.setdefault("iv_name", f"disk/{index}")
     for key, default in (("ctime", 0.0), ("mtime", 0.0), ("serial_no", 1)):
         disk.setdefault(key, instance.get(key, default) if key != "serial_no" else default)
