@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ganeti import errors
 from ganeti.base.clock import Clock
@@ -24,7 +24,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.services import Services
 from ganeti.paths import Paths
-from ganeti.rpc.client import NodeRpc
+
+if TYPE_CHECKING:  # with it comes TLS, which programs that work offline need not load
+    from ganeti.rpc.client import NodeRpc
 
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 R = TypeVar("R")
