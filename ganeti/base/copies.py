@@ -5,8 +5,10 @@ The parts of the state say what changed; who gets it and how is the business of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
+
+from ganeti.base.file_parts import Contents
 
 
 class Round(Protocol):
@@ -32,7 +34,7 @@ class Copies(Protocol):
     def checkpoint(self) -> None:
         """The configuration was written as a whole; copies may shorten their journals."""
 
-    def write_jobs(self, contents: Mapping[str, bytes]) -> Round:
+    def write_jobs(self, contents: Contents) -> Round:
         """Files of the job queue were written."""
 
     def archive_jobs(self, names: Iterable[str]) -> None:
@@ -57,7 +59,7 @@ class NoCopies:
     def checkpoint(self) -> None:
         """Nobody has a journal."""
 
-    def write_jobs(self, contents: Mapping[str, bytes]) -> Round:
+    def write_jobs(self, contents: Contents) -> Round:
         return self
 
     def archive_jobs(self, names: Iterable[str]) -> None:

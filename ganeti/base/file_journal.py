@@ -3,7 +3,10 @@
 A write goes to a journal, which is flushed. The files follow a moment later (:meth:`settle`): they
 are replaced and flushed, each once with its newest content, and the journal forgets them. After a
 crash, opening the journal does what was left to do. So a file that changes three times in a moment
-costs one flush for each change, and is itself written once.
+costs one flush for each change, and is itself written once. Of a large file a write may hold the
+members that change (see ``base/file_parts.py``).
+
+A record of the journal has for each file a text, its whole content, or an object, what changes.
 
 Whoever opens the journal must have the directory for itself (see ``base/files.py:FileLock``).
 """
@@ -13,11 +16,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.base import files, journal
+from ganeti.base import file_parts, files, journal
+from ganeti.base.file_parts import Contents, Parts
 from ganeti.base.journal import Journal
 
 _LOG = logging.getLogger(__name__)
@@ -62,16 +66,18 @@ class FileJournal:
         with self._settling, self._lock:
             self._journal.close()
 
-    def write(self, contents: Mapping[str, bytes]) -> None:
+    def write(self, contents: Contents) -> None:
         """Make new contents of files (UTF-8) durable; one flush.
 
         Raises:
             ConfigurationError: the disk is full or the journal cannot be written; nothing of this
                 will ever get into the files.
         """
-        texts = {name: data.decode("utf-8") for name, data in contents.items()}
+        texts = {name: data.decode("utf-8") for name, data in contents.whole.items()}
+        # one record has a whole or its changes
+        records = [record for record in (texts, contents.parts) if record]
         with self._lock:
-            self._journal.append([texts])
+            self._journal.append(records)
 
     @property
     def size(self) -> int:
@@ -84,7 +90,7 @@ class FileJournal:
         Raises:
             ConfigurationError: the journal is damaged.
         """
-        return _newest(journal.read(self.path))
+        return self._contents(journal.read(self.path))
 
     def settle(self) -> None:
         """Bring the files up to date and shorten the journal; blocks for some flushes.
@@ -111,16 +117,28 @@ class FileJournal:
         if not size:
             return
         records = (journal.decode(line) for line in data.splitlines())
-        files.write_many(self.directory, _newest(record for record in records if record))
+        newest = self._contents(record for record in records if record)
+        files.write_many(self.directory, newest)
         with self._lock:
             self._journal.drop(size)
 
-
-def _newest(records: Iterator[Mapping[str, str]]) -> dict[str, bytes]:
-    newest: dict[str, str] = {}
-    for record in records:
-        newest.update(record)
-    return {name: text.encode("utf-8") for name, text in newest.items()}
+    def _contents(self, records: Iterable[Mapping[str, str | Parts]]) -> dict[str, bytes]:
+        """The files as they are after some records."""
+        newest = Contents()
+        for record in records:
+            newest.add({
+                name: content.encode("utf-8") if isinstance(content, str) else content
+                for name, content in record.items()
+            })  # fmt: skip
+        found = dict(newest.whole)
+        for name, parts in newest.parts.items():
+            try:
+                data = found[name] if name in found else (self.directory / name).read_bytes()
+                found[name] = file_parts.apply(data, parts)
+            except (FileNotFoundError, errors.ParseError) as err:
+                # Whoever reads the file finds the damage.
+                _LOG.error("%s cannot be brought up to date: %s", self.directory / name, err)
+        return found
 
 
 class Settler:

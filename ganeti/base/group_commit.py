@@ -65,7 +65,7 @@ class GroupCommit(Generic[T]):
                     self._cond.acquire()
                     self._leading = False
                     for _item, other in batch:
-                        other.done, other.error = True, error
+                        other.error, other.done = error, True
                     self._cond.notify_all()
         if ticket.error is not None:
             raise ticket.error

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -20,12 +21,15 @@ from ganeti import constants, errors
 from ganeti.base import files, jsonio
 from ganeti.base.copies import Copies, NoCopies, Round
 from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_parts import Content, Contents
 from ganeti.base.group_commit import GroupCommit, Ticket
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord
 
 _JOB_FILE = re.compile(r"job-([1-9][0-9]*)")
 SERIAL = "serial"
+#: Seconds that a write for which nobody waits may be late.
+MOMENT = 0.05
 #: Directory of files that remember clients' keys: ``keys/<SHA-256 of the key>`` holds a job id.
 #: Only of archived jobs: a live one has the key in its own file, so that neither is without the
 #: other after a crash.
@@ -38,6 +42,10 @@ def name_of(job_id: int) -> str:
     return f"job-{job_id}"
 
 
+def id_of(name: str) -> int:
+    return int(name.removeprefix("job-"))
+
+
 def encode(job: JobRecord) -> bytes:
     return jsonio.dumps_bytes(job_model.to_wire(job))
 
@@ -46,7 +54,7 @@ def encode(job: JobRecord) -> bytes:
 class Written:
     """Files on their way to this disk, and from there to the copies."""
 
-    contents: Mapping[str, bytes]
+    contents: Mapping[str, Content]
     ticket: Ticket = field(default_factory=Ticket)
     #: set once the files are on this disk
     round: Round | None = None
@@ -62,6 +70,11 @@ class JobFiles:
         self._journal = FileJournal(directory)
         self._settler: Settler | None = None
         self._commit: GroupCommit[Written] = GroupCommit(self._flush)
+        #: the last of what nobody waits for
+        self._late: Written | None = None
+        self._unhurried = threading.Condition()
+        self._closing = False
+        self._writer = threading.Thread(target=self._write_late, name="job-writer", daemon=True)
 
     # opening -----------------------------------------------------------------------------
 
@@ -90,6 +103,7 @@ class JobFiles:
             self._lock.release()
             raise
         self._settler = Settler(lambda: self._journal.size, self._journal.settle, "job-files")
+        self._writer.start()
 
     def _check_version(self) -> None:
         version = self.directory / "version"
@@ -111,6 +125,10 @@ class JobFiles:
         """Bring all files up to date and give the lock back. Idempotent."""
         if self._settler is None:
             return
+        with self._unhurried:
+            self._closing = True
+            self._unhurried.notify()
+        self._writer.join()
         self._settler.stop()
         self._settler = None
         try:
@@ -184,8 +202,8 @@ class JobFiles:
 
     # writing -----------------------------------------------------------------------------
 
-    def add(self, contents: Mapping[str, bytes]) -> Written:
-        """Put files in line for the next round; later contents of a file win.
+    def add(self, contents: Mapping[str, Content]) -> Written:
+        """Put files, or what changes of them, in line for the next round; what is later wins.
 
         Call it in the order in which the contents were made.
         """
@@ -206,6 +224,27 @@ class JobFiles:
         if copies and written.round is not None:
             written.round.wait()
 
+    def soon(self, written: Written) -> None:
+        """Have files written within a moment; what is written until then shares their flush."""
+        with self._unhurried:
+            if self._late is None:
+                self._unhurried.notify()
+            self._late = written
+
+    def _write_late(self) -> None:
+        """Wait for what nobody waits for."""
+        while True:
+            with self._unhurried:
+                self._unhurried.wait_for(lambda: self._late or self._closing)
+                self._unhurried.wait_for(lambda: self._closing, MOMENT)
+                late, self._late = self._late, None
+                if late is None:
+                    return
+            try:
+                self._commit.wait(late.ticket)
+            except errors.GanetiError as err:
+                _LOG.error("%s", errors.text(err))
+
     def forget(self, names: Iterable[str]) -> None:
         """Remove files of jobs that nobody was told of."""
         gone = list(names)
@@ -223,9 +262,9 @@ class JobFiles:
         return int(text) if text.isdigit() else None
 
     def _flush(self, batch: list[Written]) -> None:
-        contents: dict[str, bytes] = {}
+        contents = Contents()
         for item in batch:
-            contents.update(item.contents)
+            contents.add(item.contents)
         try:
             self._journal.write(contents)
         except errors.ConfigurationError as err:
@@ -277,7 +316,8 @@ class JobFiles:
         job_ids = list(job_ids)
         with self.settled():
             self._move(job_ids)
-        self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
+            # Before anybody reads the files as a whole: there they are no more.
+            self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
 
     def _move(self, job_ids: Iterable[int]) -> None:
         touched: set[Path] = {self.directory}
@@ -297,6 +337,14 @@ class JobFiles:
             return job_model.from_wire(jsonio.loads(self._archive_path(job_id).read_bytes()))
         except (FileNotFoundError, errors.GanetiError):
             return None
+
+    def archived_contents(self, names: Iterable[str]) -> dict[str, bytes]:
+        """Files of archived jobs by their names in the queue; without those that are missing."""
+        found: dict[str, bytes] = {}
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found[name] = self._archive_path(id_of(name)).read_bytes()
+        return found
 
     def archived_ids(self) -> list[int]:
         found: list[int] = []

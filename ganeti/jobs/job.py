@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ganeti import errors
 from ganeti.base import clock as clock_module
 from ganeti.base.clock import Clock
+from ganeti.base.file_parts import Content
 from ganeti.jobs import files as job_files
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Execution
@@ -43,6 +46,8 @@ class Job:
     before_end: JobRecord | None = None
     #: its first file on the way, for those who submit it again with the same key
     submitted: Written | None = None
+    #: what was written of it and is not known to be on disk
+    on_way: list[Written] = field(default_factory=list)
     #: jobs of this submission that its relative dependencies resolved to
     depends: list[list[Dependency]] = field(default_factory=list)
     #: set when a running operation is asked to end early
@@ -109,14 +114,23 @@ class Book:
         The job's file is in line before anything else can happen to the job, so that no older
         content is written after a newer one, or after the job was archived. Readers do not see
         an end before it is on disk.
+
+        Only what changed is written, as a job may have thousands of opcodes; the whole when the job
+        has ended, and when a write has failed.
         """
         before = job_model.copy(job.record)
         effect = job.machine.feed(event)
         if Effect.PERSIST not in effect:
             return effect, None
+        content: Content = job.machine.take_news()
         if Effect.FINALIZED in effect:
             job.before_end = before
-        return effect, self.files.add({job_files.name_of(job.id): job_files.encode(job.record)})
+        if Effect.FINALIZED in effect or any(item.ticket.error for item in job.on_way):
+            content = job_files.encode(job.record)
+            job.on_way = []
+        written = self.files.add({job_files.name_of(job.id): content})
+        job.on_way = [*(item for item in job.on_way if not item.ticket.done), written]
+        return effect, written
 
     def wait(self, effect: Effect, written: Written | None) -> None:
         """Block until a change is where it has to be.
@@ -130,8 +144,9 @@ class Book:
 
     def log(self, job: Job, kind: str, message: Any) -> None:
         """Add a log entry to a job (called by its operation)."""
+        plain = msgspec.to_builtins(message)
         with self.mutex:
-            job.machine.feed(m.Logged(self.stamp(), kind, message))
+            job.machine.feed(m.Logged(self.stamp(), kind, plain))
         self.notify(job.id)
 
     def add_listener(self, listener: Callable[[int], None]) -> None:

@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Any
 
+import msgspec
+
 from ganeti import errors
+from ganeti.base.file_parts import Parts
 from ganeti.model.job import JobRecord, Stamp
 from ganeti.model.names import JobStatus
 
@@ -113,6 +116,34 @@ class Machine:
     def __init__(self, job: JobRecord) -> None:
         self.job = job
         self._story: list[str] = []
+        #: what changed since :meth:`take_news`, by its place in the job file
+        self._news: Parts = {}
+
+    def change(self, index: int, **members: Any) -> None:
+        """Change one opcode."""
+        self.job.change(index, **members)
+        self._news.setdefault(f"ops/{index}", {}).update(members)
+
+    def change_all(self, first: int, **members: Any) -> None:
+        """Change all opcodes from one on."""
+        for index in range(first, len(self.job.ops)):
+            self.change(index, **members)
+
+    def started(self, at: Stamp) -> None:
+        self.job.start_timestamp = self._news.setdefault("", {})["start_timestamp"] = at
+
+    def log(self, at: Stamp, kind: str, message: Any) -> None:
+        """Add an entry to the log of the current opcode."""
+        index = _current(self.job)
+        log = self.job.ops[index].log
+        log.append([self.job.log_serial() + 1, at, kind, message])
+        self._news.setdefault(f"ops/{index}", {})["log"] = log
+
+    def take_news(self) -> Parts:
+        """What changed since the last call, as plain data; the end of the job is not in it."""
+        news, self._news = self._news, {}
+        plain: Parts = msgspec.to_builtins(news)
+        return plain
 
     @property
     def state(self) -> JobStatus:
@@ -148,55 +179,43 @@ def _submitted(machine: Machine, event: Event) -> Effect:
 
 
 def _picked(machine: Machine, event: Event) -> Effect:
-    job = machine.job
-    op = job.ops[_current(job)]
-    op.status = JobStatus.WAITING
-    op.start_timestamp = event.at
-    if job.start_timestamp is None:
-        job.start_timestamp = event.at
+    machine.change(_current(machine.job), status=JobStatus.WAITING, start_timestamp=event.at)
+    if machine.job.start_timestamp is None:
+        machine.started(event.at)
     return Effect.NOTIFY
 
 
 def _locks_held(machine: Machine, event: Event) -> Effect:
-    op = machine.job.ops[_current(machine.job)]
-    op.status = JobStatus.RUNNING
-    op.exec_timestamp = event.at
+    machine.change(_current(machine.job), status=JobStatus.RUNNING, exec_timestamp=event.at)
     return Effect.PERSIST | Effect.COPY | Effect.NOTIFY
 
 
 def _done(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, OpDone)
-    job = machine.job
-    op = job.ops[_current(job)]
-    op.status = JobStatus.SUCCESS
-    op.result = event.result
-    op.end_timestamp = event.at
-    if job.current() is not None:
+    machine.change(
+        _current(machine.job),
+        status=JobStatus.SUCCESS, result=event.result, end_timestamp=event.at,
+    )  # fmt: skip
+    if machine.job.current() is not None:
         return Effect.PERSIST | Effect.NOTIFY | Effect.ENQUEUE
     return _finish(machine, event)
 
 
 def _failed(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, OpFailed)
-    job = machine.job
-    index = _current(job)
-    job.ops[index].result = event.error
+    index = _current(machine.job)
     following = errors.encode_known(
         errors.OpExecError(f"opcode {index} of this job failed, so this one was not run")
     )
-    for op in job.ops[index:]:
-        op.status = JobStatus.ERROR
-        op.end_timestamp = event.at
-    for op in job.ops[index + 1 :]:
-        op.result = following
+    machine.change(index, result=event.error)
+    machine.change_all(index + 1, result=following)
+    machine.change_all(index, status=JobStatus.ERROR, end_timestamp=event.at)
     return _finish(machine, event)
 
 
 def _logged(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, Logged)
-    job = machine.job
-    op = job.ops[_current(job)]
-    op.log = [*op.log, [job.log_serial() + 1, event.at, event.kind, event.message]]
+    machine.log(event.at, event.kind, event.message)
     return Effect.NOTIFY
 
 
@@ -205,27 +224,26 @@ def _cancel_queued(machine: Machine, event: Event) -> Effect:
 
 
 def _cancel_waiting(machine: Machine, event: Event) -> Effect:
-    machine.job.ops[_current(machine.job)].status = JobStatus.CANCELING
+    machine.change(_current(machine.job), status=JobStatus.CANCELING)
     return Effect.PERSIST | Effect.CANCEL_LOCKS | Effect.NOTIFY
 
 
 def _canceled(machine: Machine, event: Event) -> Effect:
-    for op in machine.job.ops[_current(machine.job) :]:
-        op.status = JobStatus.CANCELED
-        op.end_timestamp = event.at
+    machine.change_all(
+        _current(machine.job), status=JobStatus.CANCELED, end_timestamp=event.at
+    )
     return _finish(machine, event)
 
 
 def _rejected(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, Rejected)
-    for op in machine.job.ops[_current(machine.job) :]:
-        op.result = event.error
+    machine.change_all(_current(machine.job), result=event.error)
     return _canceled(machine, event)
 
 
 def _cancel_running(machine: Machine, event: Event) -> Effect:
     """The operation is asked to end; what it then does decides."""
-    machine.job.ops[_current(machine.job)].status = JobStatus.CANCELING
+    machine.change(_current(machine.job), status=JobStatus.CANCELING)
     return Effect.NOTIFY
 
 
@@ -238,10 +256,11 @@ def _done_after_cancel(machine: Machine, event: Event) -> Effect:
 def _failed_after_cancel(machine: Machine, event: Event) -> Effect:
     """It gave way, or it failed for a reason of its own after it had begun."""
     assert isinstance(event, OpFailed)
-    op = machine.job.ops[_current(machine.job)]
-    if op.exec_timestamp is not None and event.error[0] != errors.JobCanceled.__name__:
+    index = _current(machine.job)
+    begun = machine.job.ops[index].exec_timestamp is not None
+    if begun and event.error[0] != errors.JobCanceled.__name__:
         return _failed(machine, event)
-    op.result = event.error
+    machine.change(index, result=event.error)
     return _canceled(machine, event)
 
 
@@ -252,8 +271,7 @@ def _restart_canceling(machine: Machine, event: Event) -> Effect:
 
 def _priority(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, PriorityChanged)
-    for op in machine.job.ops[_current(machine.job) :]:
-        op.priority = event.priority
+    machine.change_all(_current(machine.job), priority=event.priority)
     return Effect.PERSIST | Effect.NOTIFY
 
 
@@ -262,9 +280,7 @@ def _restart_queued(machine: Machine, event: Event) -> Effect:
 
 
 def _restart_waiting(machine: Machine, event: Event) -> Effect:
-    op = machine.job.ops[_current(machine.job)]
-    op.status = JobStatus.QUEUED
-    op.start_timestamp = None
+    machine.change(_current(machine.job), status=JobStatus.QUEUED, start_timestamp=None)
     return Effect.PERSIST | Effect.ENQUEUE
 
 

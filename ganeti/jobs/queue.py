@@ -32,6 +32,8 @@ from ganeti.opcodes.base import OpCode
 
 #: Longest key a client may choose.
 MAX_KEY = 256
+#: Most opcodes of one job.
+MAX_OPCODES = 10_000
 
 
 class JobQueue:
@@ -65,10 +67,12 @@ class JobQueue:
 
     # life cycle --------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Read the queue directory; interrupted jobs become errors, queued ones go on."""
+    def load(self) -> int:
+        """Read the queue directory; interrupted jobs become errors. Nothing runs yet.
+
+        Gives the number of jobs.
+        """
         records, self._last_id = self._files.load()
-        ready: list[Job] = []
         changed: dict[str, bytes] = {}
         with self._mutex:
             for record in records:
@@ -76,18 +80,23 @@ class JobQueue:
                 self._jobs[record.id] = job
                 if record.key is not None:
                     self._keys[record.key] = job.id
-                if record.status in JOBS_FINALIZED:
+                if record.finalized:
                     continue
                 effect = self._restore(job)
                 if Effect.PERSIST in effect:
                     changed[job_files.name_of(job.id)] = job_files.encode(record)
-                if Effect.ENQUEUE in effect:
-                    ready.append(job)
+                    job.machine.take_news()
         if changed:
             self._files.wait(self._files.add(changed))
         with self._mutex:
             for job in self._jobs.values():
                 job.settled = job.record.finalized
+        return len(records)
+
+    def start(self) -> None:
+        """Let the jobs of the last run go on."""
+        with self._mutex:
+            ready = [job for job in self._jobs.values() if not job.settled]
         for job in ready:
             self._steps.enqueue(job)
 
@@ -173,7 +182,8 @@ class JobQueue:
 
         Raises:
             JobQueueDrainError: the queue is drained.
-            OpPrereqError: an opcode has no operation, a dependency makes no sense.
+            OpPrereqError: an opcode has no operation, a dependency makes no sense, a job has more
+                than MAX_OPCODES opcodes.
             JobQueueError, QuorumError: the jobs cannot be kept safely; none was taken.
         """
         if key is not None and not 0 < len(key) <= MAX_KEY:
@@ -185,6 +195,12 @@ class JobQueue:
                 "the job queue is drained and takes no jobs; see gnt-cluster queue undrain"
             )
         for ops in jobs:
+            if len(ops) > MAX_OPCODES:
+                raise errors.OpPrereqError(
+                    f"a job may have {MAX_OPCODES} opcodes, this one has {len(ops)}; submit"
+                    " several jobs (they can depend on each other)",
+                    errors.ErrorCode.INVAL,
+                )
             for op in ops:
                 self._executor.check_submission(op)
         with self._mutex:

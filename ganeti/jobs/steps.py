@@ -10,6 +10,8 @@ import logging
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from ganeti import errors
 from ganeti.base.log import CONTEXT
 from ganeti.jobs import machine as m
@@ -164,7 +166,7 @@ class Steps:
         try:
             book.wait(effect, written)
             self.after(job, effect)
-            result = execution.run()
+            result = msgspec.to_builtins(execution.run())
         except Exception as err:  # noqa: BLE001 - becomes the job's result
             self._fail(job, err)
             return
@@ -190,7 +192,11 @@ class Steps:
         with book.mutex:
             effect, written = book.feed(job, event)
         try:
-            book.wait(effect, written)
+            if written is not None and Effect.ENQUEUE in effect:
+                # The next opcode begins at once, and waits for both before it runs.
+                book.files.soon(written)
+            else:
+                book.wait(effect, written)
         except errors.GanetiError as err:
             _LOG.critical("end of job %s is not on disk: %s", job.id, errors.text(err))
         with book.mutex:

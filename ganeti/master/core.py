@@ -20,7 +20,7 @@ from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts, settling
 from ganeti.master.distribution import Distribution
-from ganeti.master.replication import Replication, Snapshot
+from ganeti.master.replication import Replication, Snapshot, State
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -36,13 +36,12 @@ from ganeti.query import engine
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import RunEpoch
+from ganeti.rpc.rounds import Rounds
 
 _LOG = logging.getLogger(__name__)
 
 #: Seconds the master candidates get at the end to take the last state.
 FAREWELL = 5.0
-#: Threads for jobs that only begin, beside those that the cluster's max_running_jobs allows.
-SPARE_WORKERS = 5
 
 
 class Core:
@@ -69,17 +68,28 @@ class Core:
             self.job_files,
             self.locks,
             Runner(self._context),
-            workers=self.store.current.cluster.max_running_jobs + SPARE_WORKERS,
+            workers=self.store.current.cluster.max_running_jobs,
             clock=clock,
         )
         self.distribution = Distribution(self.store, self.rpc)
         self._run_numbers = itertools.count(1)
+        self._readings = Rounds()
+
+    def prepare(self) -> None:
+        """Make locks for all objects: now queries of all but jobs can be answered."""
+        locks.create(self.locks, self.store.current)
 
     def start(self) -> None:
-        """Make locks for all objects, then let the queue run."""
+        """Read the queue, then let it run; blocks while the files of many jobs are read.
+
+        The copies begin when the queue is read: both at once would read the same files.
+        """
         config = self.store.current
-        locks.create(self.locks, config)
-        self.replication.start(self._state, config, self.paths.position_file)
+        begin = self.clock.monotonic()
+        count = self.queue.load()
+        _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
+        state = State(self._snapshot, self.job_files.archived_contents)
+        self.replication.start(state, config, self.paths.position_file)
         self.store.add_listener(self._changed)
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
@@ -136,18 +146,18 @@ class Core:
         if before.nodes is not after.nodes or before.cluster is not after.cluster:
             self.replication.follow(after)
         if before.cluster.max_running_jobs != after.cluster.max_running_jobs:
-            self.queue.resize(after.cluster.max_running_jobs + SPARE_WORKERS)
+            self.queue.resize(after.cluster.max_running_jobs)
         locks.follow(self.locks, before, after)
         if before.data.filters is not after.data.filters:
             self.queue.set_rules(after.data.filters.values())
 
-    def _state(self, files: bool) -> Snapshot:
-        """Everything a master candidate has a copy of."""
+    def _snapshot(self, files: bool) -> Snapshot:
+        """Everything a master candidate has a copy of; those that ask together share the files."""
         config = self.store.current
         return Snapshot(
             serial=config.data.serial_no,
             config=jsonio.dumps(base.to_wire(config.data)),
-            files=self.job_files.contents() if files else {},
+            files=self._readings.share("files", self.job_files.contents) if files else {},
             drained=self.job_files.drained,
         )
 

@@ -127,16 +127,25 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     service = Service(core, waiting)
     gid = _share_sockets(where)
     server = LuxiServer(where.luxi_socket, service, gid=gid, at_once=service.at_once)
-    core.start()
+    core.prepare()
     server.start()
     _link_legacy_socket(where)
+    daemon.calm_collector()
+    background.ready()
+    try:
+        core.start()
+    except (errors.GanetiError, OSError):
+        server.stop()
+        service.stop()
+        waiting.stop()
+        raise
+    service.open()
     ageing = threading.Thread(
         target=_age_locks, args=(core, stop.event), name="ageing", daemon=True
     )
     ageing.start()
     _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
     daemon.calm_collector()
-    background.ready()
     stop.wait()
     _LOG.info("stopping")
     server.stop()

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import typed
+from ganeti.base import jsonio, typed
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.ring import Ring
 from ganeti.config.changes import STAMPS
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
 from ganeti.model.job import JobRecord
 from ganeti.query.kinds.job import op_summary
 
-#: Events that are kept; a busy cluster makes some twenty a second.
+#: Events that are kept, and their bytes; a busy cluster makes some twenty a second.
 KEPT = 10_000
+KEPT_BYTES = 16 * 1024 * 1024
+#: Opcodes from which on the events of a job tell of the one that it is at only.
+LONG_JOB = 100
 #: Characters of a log message in an event; the whole is in the job.
 LONGEST_MESSAGE = 4096
 #: Most events of one answer.
@@ -55,24 +57,23 @@ _NAMES = ("instance_name", "node_name", "group_name", "network_name", "name")
 
 @dataclass(frozen=True)
 class Event:
-    """One event; ``objects`` are the words by which filters find it, the first names it."""
+    """One event; ``objects`` are the words by which filters find it, ``text`` is its JSON."""
 
     number: int
-    time: float
     kind: str
-    change: str
     objects: tuple[str, ...]
-    data: Mapping[str, Any]
+    text: bytes
 
 
 @dataclass
 class _Seen:
     """What was told of a job."""
 
-    status: str
-    serial: int
-    objects: tuple[str, ...]
-    summary: list[str]
+    status: str = ""
+    serial: int = 0
+    objects: tuple[str, ...] = ()
+    #: None for a long job
+    summary: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class Events:
         self.run = secrets.token_hex(4)
         self._queue = queue
         self._clock = clock
-        self._ring: deque[Event] = deque(maxlen=kept)
+        self._ring: Ring[Event] = Ring(kept, KEPT_BYTES)
         self._last = 0
         self._jobs: dict[int, _Seen] = {}
         # Innermost of all locks: nothing else is asked for while it is held.
@@ -133,25 +134,23 @@ class Events:
         with self._mutex:
             seen = self._jobs.get(record.id)
             if seen is None:
-                inputs = [op.input for op in record.ops]
-                seen = _Seen("", 0, _objects_of(record.id, inputs), [*map(op_summary, inputs)])
-                self._jobs[record.id] = seen
+                seen = self._jobs[record.id] = _Seen()
+                if len(record.ops) < LONG_JOB:
+                    inputs = [op.input for op in record.ops]
+                    seen.objects = _objects_of(record.id, inputs)
+                    seen.summary = [*map(op_summary, inputs)]
+            if seen.summary is None:
+                seen.objects = _objects_of(record.id, _now(record))
             if record.log_serial() > seen.serial:
                 self._add_messages(record, seen)
             if record.status != seen.status:
-                seen.status = str(record.status)
-                opstatus = [str(op.status) for op in record.ops]
-                data = {"status": seen.status, "opstatus": opstatus, "summary": seen.summary}
-                self._add("job", "status", seen.objects, data)
+                seen.status = record.status.value
+                self._add("job", "status", seen.objects, _told(record, seen))
 
     def _add_messages(self, record: JobRecord, seen: _Seen) -> None:
-        for index, op in enumerate(record.ops):
-            new = takewhile(lambda entry: entry[0] > seen.serial, reversed(op.log))
-            for serial, time, kind, message in reversed(list(new)):
-                entry = {"op": index, "serial": serial, "time": time, "type": kind}
-                if isinstance(message, str):
-                    message = message[:LONGEST_MESSAGE]
-                self._add("job", "message", seen.objects, {**entry, "message": message})
+        for index, (serial, time, kind, message) in record.log_after(seen.serial):
+            entry = {"op": index, "serial": serial, "time": time, "type": kind}
+            self._add("job", "message", seen.objects, {**entry, "message": _shortened(message)})
         seen.serial = record.log_serial()
 
     def config_changed(self, before: Config, after: Config) -> None:
@@ -180,14 +179,25 @@ class Events:
 
     def _add(self, kind: str, change: str, objects: tuple[str, ...], data: Any) -> None:
         self._last += 1
-        self._ring.append(Event(self._last, self._clock.now(), kind, change, objects, data))
+        event = {
+            "id": f"{self.run}-{self._last}",
+            "time": self._clock.now(),
+            "kind": kind,
+            "change": change,
+            "object": objects[0],
+            "objects": list(objects),
+            "data": data,
+        }
+        text = jsonio.answer_bytes(event)
+        self._ring.append(Event(self._last, kind, objects, text), len(text))
 
     # telling
 
     def after(self, position: Any, wanted: Filter) -> dict[str, Any]:
         """What happened after a position (``<run>-<number>``, null for from now on).
 
-        ``{"events": [..], "last": position, "lost": whether events are missing before these}``.
+        ``{"events": [..], "last": position, "lost": whether events are missing before these}``;
+        the events are JSON texts (``msgspec.Raw``).
 
         Raises:
             RequestError: the position is none.
@@ -207,19 +217,8 @@ class Events:
                 found = [ring[i] for i in range(start, min(len(ring), start + BATCH))]
         if found:
             last = found[-1].number
-        shown = [self._wire(event) for event in found if wanted.passes(event)]
+        shown = [msgspec.Raw(event.text) for event in found if wanted.passes(event)]
         return {"events": shown, "last": f"{self.run}-{last}", "lost": lost}
-
-    def _wire(self, event: Event) -> dict[str, Any]:
-        return {
-            "id": f"{self.run}-{event.number}",
-            "time": event.time,
-            "kind": event.kind,
-            "change": event.change,
-            "object": event.objects[0],
-            "objects": list(event.objects),
-            "data": event.data,
-        }
 
 
 def _position(text: Any) -> tuple[str, int]:
@@ -233,6 +232,33 @@ def _objects_of(job_id: int, inputs: Iterable[Mapping[str, Any]]) -> tuple[str, 
     """The job and the objects that its opcodes name."""
     names = [op[key] for op in inputs for key in _NAMES if isinstance(op.get(key), str)]
     return (str(job_id), *dict.fromkeys(name for name in names if name))
+
+
+def _now(record: JobRecord) -> list[dict[str, Any]]:
+    """Input of the opcode that a job is at, of the last one when it has ended."""
+    index = record.current()
+    return [op.input for op in record.ops[-1 if index is None else index :][:1]]
+
+
+def _told(record: JobRecord, seen: _Seen) -> dict[str, Any]:
+    """What the event of a status says."""
+    if seen.summary is not None:
+        opstatus = [op.status.value for op in record.ops]
+        return {"status": seen.status, "opstatus": opstatus, "summary": seen.summary}
+    summary = [op_summary(raw) for raw in _now(record)]
+    count, index = len(record.ops), record.current()
+    at = count - 1 if index is None else index
+    return {"status": seen.status, "opcodes": count, "op": at, "summary": summary}
+
+
+def _shortened(message: Any) -> Any:
+    """A message, or the begin of its text when it is long."""
+    if not isinstance(message, str):
+        text = jsonio.answer_bytes(message)
+        if len(text) <= LONGEST_MESSAGE:
+            return message
+        message = text.decode("utf-8")
+    return message[:LONGEST_MESSAGE]
 
 
 def _words(obj: Any) -> tuple[str, ...]:

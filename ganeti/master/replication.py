@@ -2,7 +2,8 @@
 
 Each candidate has a channel: a thread, and what is to be sent next. What came while a call was on
 its way goes out together with the next one, so a slow candidate costs memory for the newest state
-of each file only. A candidate that failed, or is new, is brought up to date as a whole first.
+of each file only. A candidate that failed, or is new, is brought up to date as a whole first; until
+then what changes in job files is not kept for it.
 
 Nobody waits for all candidates: a round is over when enough have it, or when so many failed that
 it cannot succeed any more. A failed channel counts as failed at once until it works again.
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base.copies import Round
+from ganeti.base.file_parts import Contents
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.node.term import position_text
@@ -68,8 +70,14 @@ class Snapshot:
     drained: bool
 
 
-#: Gives the state; with True the files of the queue too. May read the disk.
-TakeSnapshot = Callable[[bool], Snapshot]
+@dataclass
+class State:
+    """Where the whole state is read from; may block for the disk."""
+
+    #: all of it; with True the files of the queue too
+    snapshot: Callable[[bool], Snapshot]
+    #: files of archived jobs, by the names they had in the queue
+    archived: Callable[[Iterable[str]], dict[str, bytes]]
 
 
 @dataclass
@@ -80,7 +88,7 @@ class _Pending:
     sequence: int = 0
     base: int = 0
     lines: list[str] = field(default_factory=list)
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: Contents = field(default_factory=Contents)
     archive: list[str] = field(default_factory=list)
     remove: list[str] = field(default_factory=list)
     drained: bool | None = None
@@ -110,16 +118,16 @@ class _Pending:
         both = _Pending(
             base=self.base,
             lines=list(self.lines),
-            files={**self.files, **newer.files},
+            files=self.files,
             archive=[*self.archive, *newer.archive],
             remove=[*self.remove, *newer.remove],
             drained=self.drained if newer.drained is None else newer.drained,
             rounds=newer.rounds,
         )
+        both.files.update(newer.files)
         if newer.lines:
             both.add_lines(newer.base, newer.lines)
-        for name in newer.remove:
-            both.files.pop(name, None)
+        both.files.forget(newer.remove)
         return both
 
     def update(self, epoch: int) -> ReplicaUpdate:
@@ -129,7 +137,8 @@ class _Pending:
             base=self.base,
             serial=self.base + len(self.lines),
             records=self.lines,
-            files=_texts(self.files),
+            files=_texts(self.files.whole),
+            parts=self.files.parts,
             archive=self.archive,
             remove=self.remove,
             drained=self.drained,
@@ -180,14 +189,12 @@ class _Round:
 class Channel:
     """One candidate: a thread that sends what is pending, in order."""
 
-    def __init__(
-        self, node: Node, rpc: NodeRpc, snapshot: TakeSnapshot, sequence: int
-    ) -> None:
+    def __init__(self, node: Node, rpc: NodeRpc, state: State, sequence: int) -> None:
         """``sequence`` is the number of the last write; a snapshot taken from now on has it."""
         self.node = node
         self._sequence = sequence
         self._rpc = rpc
-        self._snapshot = snapshot
+        self._state = state
         self._cond = threading.Condition()
         self._pending = _Pending()
         #: the candidate must get the configuration, or everything, anew
@@ -207,6 +214,8 @@ class Channel:
         """Add to what is sent next; a failed channel tells the round at once."""
         with self._cond:
             fill(self._pending)
+            if self._renew_all:
+                self._pending.files = Contents()  # they come with the snapshot
             self._sequence = sequence
             if round_ is not None:
                 if self.trouble:
@@ -272,6 +281,7 @@ class Channel:
                     if self._taken_back != taken_back:
                         batch.lines = []
                     self._pending = batch.before(self._pending)
+                    self._pending.files = Contents()
                     self._fail(errors.text(err), rounds)
                 continue
             with self._cond:
@@ -316,17 +326,20 @@ class Channel:
         ``batch`` has to follow, even an empty one: only then the copy is complete, and says so.
         """
         epoch = self._rpc.epoch
-        state = self._snapshot(files)
+        state = self._state.snapshot(files)
         config = encode_content(state.config)
         self._call(ReplicaUpdate(epoch=epoch, base=state.serial, checkpoint=config))
         batch.skip_to(state.serial)
         if not files:
             return
-        manifest = {name: zlib.crc32(data) for name, data in state.files.items()}
+        with self._cond:  # who is archived tells it before the next snapshot is taken
+            archived = [*batch.archive, *self._pending.archive]
+        contents = {**state.files, **self._state.archived(archived)}
+        manifest = {name: zlib.crc32(data) for name, data in contents.items()}
         differing = self._rpc.one(self.node, NodeCalls.replica_differing, manifest)
-        for part in _parts({name: state.files[name] for name in differing}):
+        for part in _parts({name: contents[name] for name in differing}):
             self._call(ReplicaUpdate(epoch=epoch, files=_texts(part)))
-        known = (*state.files, *batch.files, *batch.archive)
+        known = (*contents, *batch.files.names(), *batch.archive)
         live = [int(name[4:]) for name in known if name.startswith("job-")]
         self._call(ReplicaUpdate(epoch=epoch, keep=live, drained=state.drained))
 
@@ -354,13 +367,13 @@ class Replication:
         #: number of the last write in this term
         self._sequence = 1
         self._position: int | None = None
-        self._snapshot: TakeSnapshot | None = None
+        self._state: State | None = None
         #: acknowledge what only this node has (the administrator said so)
         self.alone = False
 
-    def start(self, snapshot: TakeSnapshot, config: Config, position_file: Path) -> None:
+    def start(self, state: State, config: Config, position_file: Path) -> None:
         """Begin to send to the candidates, and to note in a file how new our own state is."""
-        self._snapshot = snapshot
+        self._state = state
         self._position = os.open(position_file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._note_position()
         self.follow(config)
@@ -377,7 +390,7 @@ class Replication:
 
     def follow(self, config: Config) -> None:
         """Have one channel for each other candidate that is not offline."""
-        if self._snapshot is None:
+        if self._state is None:
             return
         wanted = {
             node.uuid: node
@@ -392,9 +405,7 @@ class Replication:
             ]
             for uuid, node in wanted.items():
                 if uuid not in self._channels:
-                    self._channels[uuid] = Channel(
-                        node, self._rpc, self._snapshot, self._sequence
-                    )
+                    self._channels[uuid] = Channel(node, self._rpc, self._state, self._sequence)
         for channel in ended:
             threading.Thread(target=channel.stop, daemon=True, name="channel-end").start()
 
@@ -448,7 +459,7 @@ class Replication:
             for channel in self._channels.values():
                 channel.renew_config()
 
-    def write_jobs(self, contents: Mapping[str, bytes]) -> Round:
+    def write_jobs(self, contents: Contents) -> Round:
         return self._put(lambda pending: pending.files.update(contents), "the job")
 
     def archive_jobs(self, names: Iterable[str]) -> None:
@@ -459,8 +470,7 @@ class Replication:
         gone = list(names)
 
         def fill(pending: _Pending) -> None:
-            for name in gone:
-                pending.files.pop(name, None)
+            pending.files.forget(gone)
             pending.remove.extend(gone)
 
         self._put(fill)

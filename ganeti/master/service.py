@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import files
+from ganeti.luxi.calls import METHODS
 from ganeti.luxi.server import Reply
 from ganeti.master import events, facts, history, job_filters
 from ganeti.master.core import Core
@@ -32,6 +34,8 @@ Args = dict[str, Any]
 _MAX_USER = 256
 #: Queries that wait for nodes at the same time.
 _LIVE = 16
+#: Methods that only read, but need the queue.
+_OF_JOBS = frozenset({"QueryJobs", "WaitForJobChange", "WaitForEvents", "ExplainJob"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Service:
     """Answers requests; called by the pool threads of the LUXI server.
 
     Queries that call nodes have threads of their own: when a node hangs, so do they, and nothing
-    else.
+    else. Until :meth:`open` only what needs no queue is answered, the rest is kept.
     """
 
     def __init__(self, core: Core, waiting: Waiting) -> None:
@@ -56,6 +60,9 @@ class Service:
         self._events = Events(core.queue, core.clock)
         core.queue.add_listener(self._job_changed)
         core.store.add_listener(self._config_changed)
+        self._opened = threading.Event()
+        self._kept: list[Callable[[], object]] = []
+        self._mutex = threading.Lock()
         self._waits: dict[str, Callable[[Args, Reply], None]] = {
             "WaitForJobChange": self._wait,
             "WaitForEvents": self._wait_for_events,
@@ -95,7 +102,9 @@ class Service:
         }
 
     def __call__(self, method: str, args: Args, peer: Credentials, reply: Reply) -> None:
-        """Answer a request, at once or (those that wait for news) later."""
+        """Answer a request, at once or (those that wait for news or for the queue) later."""
+        if not self._opened.is_set() and self._keep(method, args, peer, reply):
+            return
         if method in self._waits:
             self._waits[method](args, reply)
             return
@@ -107,6 +116,26 @@ class Service:
             self._live.submit(reply.run, lambda: reply.ok(answer.get()))
         else:
             reply.ok(answer)
+
+    def _keep(self, method: str, args: Args, peer: Credentials, reply: Reply) -> bool:
+        """Put a request aside if it needs the queue, which is still being read."""
+        known = METHODS.get(method)
+        jobs = method in _OF_JOBS or (method == "Query" and args["what"] == "job")
+        if known is None or (known.repeatable and not jobs):
+            return False
+        with self._mutex:
+            if self._opened.is_set():
+                return False
+            self._kept.append(lambda: reply.run(lambda: self(method, args, peer, reply)))
+        return True
+
+    def open(self) -> None:
+        """The queue is there: answer everything from now on, and what was kept."""
+        with self._mutex:
+            self._opened.set()
+            kept, self._kept = self._kept, []
+        for work in kept:
+            self._live.submit(work)
 
     def stop(self) -> None:
         """Begin no more queries of nodes; those in work are not waited for."""
@@ -260,8 +289,7 @@ class Service:
         """Log entries with a higher serial, and whether the job is finished."""
 
         def read(record: JobRecord) -> tuple[list[Any], bool]:
-            entries = [entry for op in record.ops for entry in op.log if entry[0] > serial]
-            return entries, record.finalized
+            return [entry for _index, entry in record.log_after(serial)], record.finalized
 
         found: tuple[list[Any], bool] = self._core.queue.view(read, job_id)
         return found

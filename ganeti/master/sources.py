@@ -106,14 +106,13 @@ class MasterSources:
 
     def jobs(self, ids: Sequence[int]) -> Mapping[int, JobView]:
         views: dict[int, JobView] = {
-            record["id"]: JobView(record)
-            for record in self._queue.read_all(job_model.to_wire, ids)
+            record.id: JobView(record) for record in self._queue.read_all(job_model.copy, ids)
         }
         for job_id in ids:
             if job_id not in views:
                 record = self._queue.archived(job_id)
                 if record is not None:
-                    views[job_id] = JobView(job_model.to_wire(record), archived=True)
+                    views[job_id] = JobView(record, archived=True)
         return views
 
     def locks(self) -> Sequence[LockView]:

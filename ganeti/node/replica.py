@@ -23,6 +23,7 @@ import msgspec
 from ganeti import constants, errors
 from ganeti.base import daemon, files, journal, process, typed
 from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_parts import Contents
 from ganeti.node import term
 from ganeti.node.context import NodeContext
 from ganeti.node.term import Term
@@ -140,7 +141,7 @@ class Replica:
             ParameterError: a name that is no file of the queue.
             GenericError: the disk does not take it; the master sends everything anew later.
         """
-        names = [*update.files, *update.archive, *update.remove]
+        names = [*update.files, *update.parts, *update.archive, *update.remove]
         for name in names:
             if not _QUEUE_FILE.fullmatch(name):
                 raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")
@@ -259,11 +260,13 @@ class Replica:
 
     def _write_jobs(self, update: ReplicaUpdate) -> None:
         queue = self._paths.queue
-        if not (update.files or update.archive or update.remove or update.keep is not None
-                or update.drained is not None):  # fmt: skip
+        if not (update.files or update.parts or update.archive or update.remove
+                or update.keep is not None or update.drained is not None):  # fmt: skip
             return
-        if update.files:
-            self._queue.write({name: text.encode() for name, text in update.files.items()})
+        contents = Contents({name: text.encode() for name, text in update.files.items()})
+        contents.add(update.parts)
+        if contents:
+            self._queue.write(contents)
         if update.archive or update.remove or update.keep is not None:
             with self._queue.settled():
                 self._move(update)

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from ganeti.filters.answer import ResultStatus
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.job import JobRecord
 from ganeti.model.node import Node
 from ganeti.rpc.objects import Console, ExtStorageInfo, InstanceInfo, OsInfo
 
@@ -107,9 +108,9 @@ class NodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """A job: the JSON object of its file (keys ``id``, ``ops``, ``received_timestamp``, ...)."""
+    """A job; its record does not change any more."""
 
-    record: Mapping[str, Any]
+    record: JobRecord
     archived: bool = False
 
 

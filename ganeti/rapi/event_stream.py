@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,14 +15,16 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.ring import Ring
 from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking
 from ganeti.rapi.parking import Guest, Loop, LuxiCall
 
 log = logging.getLogger(__name__)
 
-#: Events that are kept for readers that come back.
+#: Events that are kept for readers that come back, and their bytes.
 KEPT = 10_000
+KEPT_BYTES = 16 * 1024 * 1024
 #: Bytes a reader may be behind.
 BACKLOG = 4 * 1024 * 1024
 HEARTBEAT = 15.0
@@ -79,7 +80,7 @@ class EventStream:
         self._luxi = LuxiCall(loop, path)
         self._most = most
         self._heartbeat = heartbeat
-        self._ring: deque[_Kept] = deque(maxlen=KEPT)
+        self._ring: Ring[_Kept] = Ring(KEPT, KEPT_BYTES)
         self._run = ""
         self._last = 0
         self._started = False
@@ -199,7 +200,8 @@ class EventStream:
             self._next(answer["last"])
             return
         kept = [self._keep(event) for event in answer["events"]]
-        self._ring.extend(kept)
+        for item in kept:
+            self._ring.append(item, len(item.frame))
         self._last = int(number)
         for guest, wish in list(self._readers.items()):
             self._send(guest, b"".join(item.frame for item in kept if item.wanted(wish)))

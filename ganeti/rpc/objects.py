@@ -274,6 +274,8 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     records: list[str] = []
     #: queue file -> content
     files: dict[str, str] = {}
+    #: queue file -> what changes of it after that (see ``base/file_parts.py``)
+    parts: dict[str, dict[str, dict[str, Any]]] = {}
     #: job files to move to the archive
     archive: list[str] = []
     #: job files to forget: the job was never acknowledged

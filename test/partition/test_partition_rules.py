@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from waiting import wait_for
 from ganeti import constants, errors
 from ganeti.base import files, journal
 from ganeti.config import vote
-from ganeti.master.replication import Channel, Snapshot
+from ganeti.master.replication import Channel, Snapshot, State
 from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
@@ -176,7 +177,8 @@ def wire(replica: Replica) -> Wire:
 @pytest.fixture
 def channel(wire: Wire) -> Iterator[Channel]:
     state = Snapshot(serial=10, config=checkpoint(10), files={}, drained=False)
-    made = Channel(node(2), wire, lambda _files: state, 1)  # type: ignore[arg-type]
+    source = State(lambda _files: state, lambda _names: {"job-5": b'{"ops": [{"n": 2}]}'})
+    made = Channel(node(2), wire, source, 1)  # type: ignore[arg-type]
     assert made.flushed(5)
     try:
         yield made
@@ -198,6 +200,30 @@ def test_what_was_taken_back_is_not_sent_later(
     channel.put(lambda pending: pending.add_lines(10, [line(11, "made")]), 3)
     assert channel.flushed(5)
     assert replica.view("").config_serial == 11
+
+
+def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
+    channel: Channel, wire: Wire, replica: Replica, where: Paths
+) -> None:
+    """What a candidate missed is not kept for it; archived jobs come from the archive."""
+    def put(contents: dict[str, Any], sequence: int) -> None:
+        channel.put(lambda pending: pending.files.add(contents), sequence)
+
+    put({"job-4": b'{"ops": [{"n": 0}, {"n": 0}]}', "job-5": b'{"ops": [{"n": 0}]}'}, 2)
+    put({"job-4": {"ops/1": {"n": 7}}}, 3)
+    assert channel.flushed(5)
+    replica.stop()
+    assert json.loads((where.queue / "job-4").read_bytes()) == {"ops": [{"n": 0}, {"n": 7}]}
+    wire.whole.clear()
+    put({"job-5": {"ops/0": {"n": 1}}}, 4)
+    wait_for(lambda: channel.trouble, "the channel has trouble")
+    put({"job-5": {"ops/0": {"n": 2}}}, 5)
+    assert not channel._pending.files
+    channel.put(lambda pending: pending.archive.append("job-5"), 6)
+    wire.whole.set()
+    wait_for(lambda: not channel.trouble and channel.flushed(0), "the channel is well again")
+    assert json.loads((where.queue / "archive/0/job-5").read_bytes()) == {"ops": [{"n": 2}]}
+    assert not (where.queue / "job-4").exists()  # the snapshot has it no more
 
 
 def test_an_idle_channel_notices_a_new_master(

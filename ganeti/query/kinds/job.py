@@ -12,7 +12,6 @@ from typing import Any
 from ganeti.errors import GanetiError
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
-from ganeti.model.names import JOBS_FINALIZED, JobStatus
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.query.field import UNAVAIL, Context, Kind, Task, optional
 from ganeti.query.live import JobView, Need
@@ -21,8 +20,6 @@ TEXT, NUMBER, OTHER = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.OTHER
 Op = Mapping[str, Any]
 
 _HIDDEN = frozenset({"osparams_private", "osparams_private_cluster", "osparams_secret"})
-_DECIDING = frozenset({JobStatus.ERROR, JobStatus.CANCELING, JobStatus.CANCELED})
-_ACTIVE = frozenset({JobStatus.WAITING, JobStatus.RUNNING})
 
 
 class JobKind(Kind[int]):
@@ -93,10 +90,14 @@ def _op_field(name: str, title: str, doc: str, key: str) -> None:
 
     @_job_field(name, title, OTHER, doc)
     def _values(job: JobView) -> list[Any]:
-        return [op.get(key) for op in job.record["ops"]]
+        return [getattr(op, key) for op in job.record.ops]
 
 
-_op_field("opstatus", "OpCode_status", "State of each opcode", "status")
+@_job_field("opstatus", "OpCode_status", OTHER, "State of each opcode")
+def _statuses(job: JobView) -> list[str]:
+    return [op.status.value for op in job.record.ops]
+
+
 _op_field("opresult", "OpCode_result", "Result of each opcode", "result")
 _op_field("oplog", "OpCode_log", "Messages of each opcode", "log")
 _op_field("oppriority", "OpCode_prio", "Priority of each opcode", "priority")
@@ -118,51 +119,32 @@ def _archived(job: JobView) -> bool:
 
 @_job_field("received_ts", "Received", OTHER, "When the job was submitted", seconds=True)
 def _received(job: JobView) -> Any:
-    return job.record.get("received_timestamp")
+    return job.record.received_timestamp
 
 
 @_job_field("start_ts", "Start", OTHER, "When the job was started", seconds=True)
 def _start(job: JobView) -> Any:
-    return job.record.get("start_timestamp")
+    return job.record.start_timestamp
 
 
 @_job_field("end_ts", "End", OTHER, "When the job ended", seconds=True)
 def _end(job: JobView) -> Any:
-    return job.record.get("end_timestamp")
+    return job.record.end_timestamp
 
 
 @_job_field("status", "Status", TEXT, "State of the job")
-def job_status(job: JobView) -> str:
-    """State of a job, from those of its opcodes.
-
-    The first opcode that failed or was canceled decides, else the last one that waits or runs.
-    """
-    found = JobStatus.SUCCESS
-    for op in job.record["ops"]:
-        status = JobStatus(op["status"])
-        if status in _DECIDING:
-            return status.value
-        if status in _ACTIVE or (found is JobStatus.SUCCESS and status is JobStatus.QUEUED):
-            found = status
-    return found.value
+def _status(job: JobView) -> str:
+    return job.record.status.value
 
 
 @_job_field("priority", "Priority", NUMBER, "Most urgent priority of the opcodes that are not done")
-def job_priority(job: JobView) -> int:
-    """Priority of a job; 0 when all of it is done."""
-    return min(
-        (
-            int(op.get("priority", 0))
-            for op in job.record["ops"]
-            if op["status"] not in JOBS_FINALIZED
-        ),
-        default=0,
-    )
+def _priority(job: JobView) -> int:
+    return job.record.priority
 
 
 @_job_field("summary", "Summary", OTHER, "Short text for each opcode")
 def _summary(job: JobView) -> list[str]:
-    return [op_summary(op["input"]) for op in job.record["ops"]]
+    return [op_summary(op.input) for op in job.record.ops]
 
 
 def op_summary(raw: Op) -> str:
@@ -177,7 +159,7 @@ def op_summary(raw: Op) -> str:
 
 @_job_field("ops", "OpCodes", OTHER, "The opcodes, without private and secret values")
 def _ops(job: JobView) -> list[Any]:
-    return [redacted(op["input"]) for op in job.record["ops"]]
+    return [redacted(op.input) for op in job.record.ops]
 
 
 def redacted(value: Any) -> Any:

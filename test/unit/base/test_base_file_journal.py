@@ -13,6 +13,7 @@ import pytest
 from ganeti import errors
 from ganeti.base import file_journal, files
 from ganeti.base.file_journal import FileJournal, Settler
+from ganeti.base.file_parts import Contents
 
 
 @pytest.fixture
@@ -42,8 +43,8 @@ def after_a_crash(directory: Path, target: Path) -> dict[str, bytes]:
 
 
 def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
-    opened.write({"a": b"1", "b": b"1"})
-    opened.write({"a": "zwölf".encode()})
+    opened.write(Contents({"a": b"1", "b": b"1"}))
+    opened.write(Contents({"a": "zwölf".encode()}))
     assert found(tmp_path) == {}
     assert opened.unsettled() == {"a": "zwölf".encode(), "b": b"1"}
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
@@ -51,7 +52,7 @@ def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
 
 def test_the_files_follow_and_the_journal_forgets_them(opened, tmp_path):
     (tmp_path / "keys").mkdir()
-    opened.write({"a": b"1", "keys/x": b"7"})
+    opened.write(Contents({"a": b"1", "keys/x": b"7"}))
     opened.settle()
     assert found(tmp_path) == {"a": b"1"}
     assert (tmp_path / "keys" / "x").read_bytes() == b"7"
@@ -63,10 +64,10 @@ def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkey
     write_many = files.write_many
 
     def slowly(directory: Path, contents: dict[str, bytes]) -> None:
-        opened.write({"a": b"2", "c": b"1"})
+        opened.write(Contents({"a": b"2", "c": b"1"}))
         write_many(directory, contents)
 
-    opened.write({"a": b"1"})
+    opened.write(Contents({"a": b"1"}))
     with monkeypatch.context() as patch:
         patch.setattr(files, "write_many", slowly)
         opened.settle()
@@ -77,14 +78,14 @@ def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkey
 
 
 def test_a_file_that_is_removed_while_settled_does_not_come_back(opened, tmp_path):
-    opened.write({"a": b"1", "b": b"1"})
+    opened.write(Contents({"a": b"1", "b": b"1"}))
     with opened.settled():
         (tmp_path / "a").unlink()
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
 
 
 def test_a_torn_write_was_never_there(opened, tmp_path):
-    opened.write({"a": b"1"})
+    opened.write(Contents({"a": b"1"}))
     with (tmp_path / file_journal.NAME).open("ab") as file:
         file.write(b'00000000 {"a":')
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": b"1"}
@@ -101,7 +102,7 @@ def test_damage_before_the_end_is_refused_and_nothing_changes(tmp_path):
 
 
 def test_files_that_cannot_be_written_stay_in_the_journal(opened, tmp_path):
-    opened.write({"keys/x": b"1", "a": b"1"})
+    opened.write(Contents({"keys/x": b"1", "a": b"1"}))
     with pytest.raises(OSError, match="No such file"):
         opened.settle()
     assert found(tmp_path) == {}
@@ -113,7 +114,7 @@ def test_files_that_cannot_be_written_stay_in_the_journal(opened, tmp_path):
 def test_many_writers_and_a_settler_lose_nothing(opened, tmp_path):
     def write(name: str) -> None:
         for number in range(50):
-            opened.write({name: b"%d" % number})
+            opened.write(Contents({name: b"%d" % number}))
 
     threads = [threading.Thread(target=write, args=(f"f{n}",)) for n in range(8)]
     for thread in threads:

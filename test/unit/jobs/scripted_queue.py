@@ -208,6 +208,7 @@ class Office:
         self.queue = JobQueue(self.files, self.locks, self.crew, workers=workers, clock=self.clock)
         self.told: list[int] = []
         self.queue.add_listener(self._tell)
+        self.queue.load()
         self.queue.start()
 
     def _tell(self, job_id: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from scripted_queue import PATIENCE, on_disk, op
 
 from ganeti.base.copies import NoCopies, Round
 from ganeti.base.file_journal import FileJournal
+from ganeti.base.file_parts import Contents
 from ganeti.jobs.files import JobFiles
 from ganeti.opcodes.base import JobDep
 
@@ -26,7 +27,7 @@ class SlowDisk:
         self._write = FileJournal.write
         slow = self
 
-        def write(journal: FileJournal, contents: Mapping[str, bytes]) -> None:
+        def write(journal: FileJournal, contents: Contents) -> None:
             slow._wait()
             slow._write(journal, contents)
 
@@ -133,8 +134,8 @@ class Watching(NoCopies):
         self._directory = directory
         self.sent: list[tuple[str, bool]] = []
 
-    def write_jobs(self, contents: Mapping[str, bytes]) -> Round:
-        for name, data in contents.items():
+    def write_jobs(self, contents: Contents) -> Round:
+        for name, data in contents.whole.items():
             self.sent.append((name, on_disk(self._directory, name) == data))
         return self
 

@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> Iterator[JobFiles]:
 
 def job(job_id: int, status: JobStatus = JobStatus.SUCCESS) -> JobRecord:
     one = OpRecord(input={"OP_ID": "OP_TEST_DUMMY"}, status=status, result=[1, "two"])
-    one.log = [[1, [5, 6], "message", "hello"]]
+    one.log.append([1, [5, 6], "message", "hello"])
     return JobRecord(id=job_id, ops=[one], received_timestamp=[1, 2])
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_rest(files):
     save(files, job(1, JobStatus.QUEUED))
     before = tree(files.directory)
     large = job(1)
-    large.ops[0].result = "x" * 100_000
+    large.change(0, result="x" * 100_000)
     with full_disk(50_000), pytest.raises(errors.JobQueueError, match="cannot write"):
         save(files, job(2), large)
     assert tree(files.directory) == before

@@ -89,8 +89,10 @@ def master(root: Paths) -> Iterator[Master]:
     waiting = Waiting()
     service = Service(core, waiting)
     server = LuxiServer(root.luxi_socket, service)
-    core.start()
+    core.prepare()
     server.start()
+    core.start()
+    service.open()
     made = Master(core, waiting, root)
     yield made
     made.let_go()

@@ -7,7 +7,9 @@ import threading
 import pytest
 
 from ganeti import errors
+from ganeti.base import jsonio
 from ganeti.config.changes import Author
+from ganeti.master import events
 from ganeti.master.events import Events, Filter
 from ganeti.model import base
 
@@ -89,22 +91,53 @@ def test_changes_of_the_configuration_name_what_has_changed(master, client):
 def test_another_run_of_the_master_and_too_old_positions_are_told(master, client):
     answer = client.wait_for_events("0123abcd-7", 0)
     assert answer["lost"]
-    events = Events(master.core.queue, kept=10)
-    first = events.after(None, Filter())["last"]
+    few = Events(master.core.queue, kept=10)
+    first = few.after(None, Filter())["last"]
     for name in ("x", "y"):
         group = master.core.store.current.group("default")
         config = master.core.store.current
         for number in range(6):
             more = base.replace(group, uuid=f"{name}{number}", name=f"{name}{number}")
             after = config.apply([("nodegroups", more.uuid, more)], [], None, mtime=1.0)
-            events.config_changed(config, after)
-    late = events.after(first, Filter())
+            few.config_changed(config, after)
+    late = few.after(first, Filter())
     assert late["lost"]
-    assert late["events"][0]["object"] == "x2"
-    assert not events.after(late["last"], Filter())["lost"]
+    assert jsonio.loads(bytes(late["events"][0]))["object"] == "x2"
+    assert not few.after(late["last"], Filter())["lost"]
     for bad in ("", "x", "-", "a-b", 7):
         with pytest.raises(errors.RequestError):
-            events.after(bad, Filter())
+            few.after(bad, Filter())
+
+
+def test_a_long_job_tells_of_the_opcode_that_it_is_at(client):
+    """With all opcodes in each event, a job of thousands would fill the memory."""
+    start = client.wait_for_events(None, 0)["last"]
+    ops = [{**DELAY, "reason": []} for _ in range(events.LONG_JOB)]
+    tagged = {"OP_ID": "OP_TAGS_SET", "kind": "instance", "name": "no-such", "tags": ["a"]}
+    job = client.submit_job([*ops, tagged])
+    found, _last = collect(client, start, lambda e: e["data"].get("status") == "error")
+    first, last = found[0]["data"], found[-1]["data"]
+    assert first == {"status": "queued", "opcodes": events.LONG_JOB + 1, "op": 0,
+                     "summary": ["TEST_DELAY(0 ns)"]}  # fmt: skip
+    assert (last["op"], last["opcodes"]) == (events.LONG_JOB, events.LONG_JOB + 1)
+    assert max(len(str(event)) for event in found) < 1000
+    named = client.wait_for_events(start, 0, {"object": ["no-such"]})["events"]
+    assert {event["object"] for event in named} == {str(job)}
+
+
+def test_events_are_forgotten_by_their_bytes(master, monkeypatch):
+    monkeypatch.setattr(events, "KEPT_BYTES", 5000)
+    kept = Events(master.core.queue)
+    config = master.core.store.current
+    group = config.group("default")
+    for number in range(100):
+        more = base.replace(group, uuid=f"g{number}", name=f"g{number}")
+        kept.config_changed(config, config.apply([("nodegroups", more.uuid, more)], [], None,
+                                                 mtime=1.0))  # fmt: skip
+    found = kept.after(f"{kept.run}-0", Filter())
+    assert found["lost"]
+    assert 10 < len(found["events"]) < 50
+    assert sum(len(bytes(event)) for event in found["events"]) <= 5000
 
 
 def test_many_clients_wait_without_a_thread_each(master):

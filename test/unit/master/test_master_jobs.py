@@ -67,6 +67,7 @@ def test_names_of_users_are_short_texts(client, user):
 
 def test_others_speak_for_themselves_only(master):
     service, reply = Service(master.core, master.waiting), SimpleNamespace(ok=print)
+    service.open()
     service.stop()  # of its threads
     stranger = Credentials(pid=1, uid=54321, gid=54321)
     arguments = {"ops": [delay()], "key": None, "user": "rapi:alice"}

@@ -92,8 +92,8 @@ def test_states_are_pending_running_or_final() -> None:
 
 def test_the_most_urgent_open_opcode_gives_the_priority() -> None:
     record = of(JobStatus.SUCCESS, JobStatus.WAITING, JobStatus.QUEUED)
-    for op, priority in zip(record.ops, (-20, 5, -10)):
-        op.priority = priority
+    for index, priority in enumerate((-20, 5, -10)):
+        record.change(index, priority=priority)
     assert record.priority == -10
     assert record.current() == 1
     done = of(JobStatus.SUCCESS, JobStatus.ERROR)
@@ -103,8 +103,8 @@ def test_the_most_urgent_open_opcode_gives_the_priority() -> None:
 def test_log_entries_are_counted_over_the_whole_job() -> None:
     record = of(JobStatus.SUCCESS, JobStatus.RUNNING, JobStatus.QUEUED)
     assert record.log_serial() == 0
-    record.ops[0].log = [[1, [0, 0], "message", "a"], [2, [0, 0], "message", "b"]]
-    record.ops[1].log = [[3, [0, 0], "message", "c"]]
+    record.ops[0].log[:] = [[1, [0, 0], "message", "a"], [2, [0, 0], "message", "b"]]
+    record.ops[1].log[:] = [[3, [0, 0], "message", "c"]]
     assert record.log_serial() == 3
 
 

@@ -5,6 +5,7 @@ from query_cluster import StubSources, config, instance, node
 
 from ganeti.errors import OpPrereqError
 from ganeti.model.group import NodeGroup
+from ganeti.model.job import from_wire
 from ganeti.query.classic import EXPORT_FIELDS, classic, compiled
 from ganeti.query.live import JobView
 
@@ -66,7 +67,7 @@ def test_exports_by_name_short_name_or_uuid(sources):
 
 def test_jobs_by_id_have_a_row_each(sources):
     ops = [{"input": {"OP_ID": "OP_TEST_DELAY"}, "status": "success", "priority": 0}]
-    sources.queue = {number: JobView({"id": number, "ops": ops}) for number in (3, 20)}
+    sources.queue = {number: JobView(from_wire({"id": number, "ops": ops})) for number in (3, 20)}
     fields = ["id", "status"]
     assert classic(sources, "job", [20, 7, 3], fields) == [
         [20, "success"],

@@ -3,6 +3,7 @@
 import pytest
 from query_cluster import StubSources, config, instance, node
 
+from ganeti.model import job as job_model
 from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
@@ -262,7 +263,8 @@ def job(job_id, *statuses, archived=False, **changes):
         }
         for index, status in enumerate(statuses)
     ]
-    return JobView({"id": job_id, "ops": ops, **changes}, archived)
+    record = {"id": job_id, "ops": ops, **changes}
+    return JobView(job_model.from_wire(record), archived)
 
 
 @pytest.fixture
@@ -327,7 +329,7 @@ def test_job_status(queue, statuses, expected):
 
 def test_secrets_of_jobs_are_hidden(queue):
     view = job(1, "queued")
-    view.record["ops"][0]["input"]["osparams_secret"] = {"password": "sesame"}
+    view.record.ops[0].input["osparams_secret"] = {"password": "sesame"}
     queue.queue = {1: view}
     ((_, ops), (_, summary)) = data(queue, "job", ["ops", "summary"])[0]
     assert "sesame" not in str(ops)
