@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import mmap
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from ganeti import errors
+from ganeti.base import sparse
 from ganeti.node.context import NodeContext
+from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import space
@@ -19,33 +19,34 @@ from ganeti.storage import space
 log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
-#: Bytes written at once.
-_CHUNK = 4 * MIB
 
 
 class DiskContent:
     """Writes into the disks of this node."""
 
-    def __init__(self, context: NodeContext, disks: Disks) -> None:
+    def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
         self._stopping = context.stopping
         self._disks = disks
+        self._copies = copies
 
     def wipe(self, disk: NodeDisk, offset: int, size: int) -> None:
-        """Write zeros over a part (MiB) of a disk; BlockDeviceError. See :func:`wipe`."""
+        """Make a part (MiB) of a disk zero; BlockDeviceError. See :func:`wipe`."""
         found = self._disks.existing(disk)
         if not found.traits.mirrored:
             found.assemble()
         wipe(found.path, offset, size, self._stopping)
 
-    def convert(self, source: NodeDisk, target: NodeDisk) -> None:
-        """Copy a disk into another; BlockDeviceError. See :func:`copy`."""
+    def begin_copy(self, source: NodeDisk, target: NodeDisk) -> str:
+        """Begin to copy a disk into another; BlockDeviceError. See :func:`copy`."""
         reading, writing = self._disks.existing(source), self._disks.existing(target)
         log.info("copying disk %s to %s", reading.path, writing.path)
-        copy(reading.path, writing.path, source.size, self._stopping)
+        return self._copies.begin(
+            lambda progress: copy(reading.path, writing.path, source.size, progress)
+        )
 
 
 def wipe(path: str, offset: int, size: int, stopping: threading.Event) -> None:
-    """Write zeros over ``size`` MiB of a disk, from ``offset`` MiB on; durable when it returns.
+    """Make ``size`` MiB of a disk zero, from ``offset`` MiB on; durable when it returns.
 
     Blocks as long as the disk needs; the stop of the daemon ends it with an error.
 
@@ -59,20 +60,17 @@ def wipe(path: str, offset: int, size: int, stopping: threading.Event) -> None:
         raise errors.BlockDeviceError(
             f"cannot wipe up to {offset + size} MiB of {path}: it has {whole // MIB} MiB"
         )
-    # Anonymous memory is zero, and lies on a page as writing past the cache demands.
-    with _output(path, past_cache=True) as target, mmap.mmap(-1, _CHUNK) as zeros:
-        position, end = offset * MIB, (offset + size) * MIB
-        while position < end:
-            _go_on(stopping, path)
-            with memoryview(zeros) as view, view[: end - position] as part:
-                position += os.pwrite(target, part, position)
+    with _output(path) as target:
+        for _step in sparse.clear(target, offset * MIB, size * MIB):
+            if stopping.is_set():
+                raise errors.BlockDeviceError(f"writing to {path} ended early: the daemon stops")
         os.fsync(target)
 
 
-def copy(source: str, target: str, size: int, stopping: threading.Event) -> None:
+def copy(source: str, target: str, size: int, progress: Progress) -> None:
     """Copy the first ``size`` MiB of a file or device into a disk; durable when it returns.
 
-    A source that is shorter is copied whole. Blocks as long as the disks need.
+    A source that is shorter is copied whole. Where the source is zero the target is made zero.
 
     Raises:
         BlockDeviceError: the disk is smaller than what is to be copied, or copying failed.
@@ -83,65 +81,31 @@ def copy(source: str, target: str, size: int, stopping: threading.Event) -> None
         raise errors.BlockDeviceError(
             f"cannot copy {amount // MIB} MiB of {source} to {target}: it has {room // MIB} MiB"
         )
-    with _input(source) as reading, _output(target) as writing, mmap.mmap(-1, _CHUNK) as buffer:
+    progress.size = amount
+    with _opened("read", source, os.O_RDONLY) as reading, _output(target) as writing:
         position = 0
-        while position < amount:
-            _go_on(stopping, target)
-            with memoryview(buffer) as view:
-                with view[: amount - position] as part:
-                    read = os.preadv(reading, [part], position)
-                if not read:
-                    raise errors.BlockDeviceError(
-                        f"{source} ended at {position} bytes while it was copied"
-                    )
-                with view[:read] as data:
-                    _write_all(writing, data, position)
-            position += read
+        for piece in sparse.pieces(reading, amount):
+            if piece.data is None:
+                for step in sparse.clear(writing, position, piece.size):
+                    progress.add(step, zeros=True)
+            else:
+                sparse.write(writing, position, piece.data)
+                progress.add(piece.size)
+            position += piece.size
         os.fsync(writing)
 
 
-def _write_all(target: int, data: memoryview, position: int) -> None:
-    done = 0
-    while done < len(data):
-        with data[done:] as rest:
-            done += os.pwrite(target, rest, position + done)
-
-
-def _go_on(stopping: threading.Event, path: str) -> None:
-    if stopping.is_set():
-        raise errors.BlockDeviceError(f"writing to {path} ended early: the daemon stops")
+def _output(path: str) -> AbstractContextManager[int]:
+    return _opened("write to", path, os.O_RDWR)
 
 
 @contextmanager
-def _input(path: str) -> Iterator[int]:
-    with _told("read", path):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
-
-@contextmanager
-def _output(path: str, *, past_cache: bool = False) -> Iterator[int]:
-    """A disk opened for writing; ``past_cache`` where its file system can do that."""
-    with _told("write to", path):
-        flags = os.O_WRONLY | os.O_CLOEXEC
-        try:
-            fd = os.open(path, flags | (os.O_DIRECT if past_cache else 0))
-        except OSError as err:
-            if err.errno != errno.EINVAL:
-                raise
-            fd = os.open(path, flags)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
-
-
-@contextmanager
-def _told(verb: str, path: str) -> Iterator[None]:
+def _opened(verb: str, path: str, flags: int) -> Iterator[int]:
     try:
-        yield
+        fd = os.open(path, flags | os.O_CLOEXEC)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
     except OSError as err:
         raise errors.BlockDeviceError(f"cannot {verb} {path}: {err.strerror}") from err

@@ -10,6 +10,7 @@ from ganeti import constants
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node import network
 from ganeti.node.context import NodeContext
+from ganeti.node.copying import Copies
 from ganeti.node.disk_content import DiskContent
 from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
@@ -31,6 +32,7 @@ from ganeti.rpc.calls import Json, NodeCalls
 from ganeti.rpc.objects import (
     BlockDevStatus,
     Console,
+    CopyStatus,
     ExtStorageInfo,
     InstanceInfo,
     MasterNetwork,
@@ -57,8 +59,9 @@ class Node(NodeCalls):
         self._master_ip = MasterIp(context, self._hooks)
         self._external = External(context)
         self._disks = Disks(context)
-        self._transfer = Transfer(context, self._disks)
-        self._disk_content = DiskContent(context, self._disks)
+        self._copies = Copies(context)
+        self._transfer = Transfer(context, self._disks, self._copies)
+        self._disk_content = DiskContent(context, self._disks, self._copies)
         self._disk_states = DiskStates(self._disks)
         self._mirrors = Mirrors(context, self._disks)
         self._storage = Storage(self._disks)
@@ -236,16 +239,19 @@ class Node(NodeCalls):
     def blockdev_wipe(self, bdev: NodeDisk, offset: int, size: int) -> None:
         self._disk_content.wipe(bdev, offset, size)
 
-    def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
-        self._disk_content.convert(bdev_src, bdev_dest)
+    def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
+        return self._disk_content.begin_copy(source, target)
 
-    def disk_receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
+    def disk_expect(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
         return self._transfer.receive(disk, address, compress)
 
-    def disk_send(
+    def disk_transfer(
         self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
-    ) -> int:
-        return self._transfer.send(disk, node, place, token, compress)
+    ) -> str:
+        return self._transfer.begin_send(disk, node, place, token, compress)
+
+    def copy_status(self, copy: str) -> CopyStatus:
+        return self._copies.status(copy)
 
     def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
         return self._disk_states.mirrors(disks)

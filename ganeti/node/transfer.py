@@ -1,8 +1,11 @@
 """Copying the content of a disk from one node to another, over TLS.
 
 The target opens a port for one sender, who must have a certificate of the cluster and know a token
-that only the master told it. What travels: token, size, frames (length, bytes; the last is empty),
-SHA-256 of the whole. The target answers with an empty line, or with what was wrong.
+that only the master told it. What travels: token, size, frames, SHA-256 of the whole. A frame has
+a kind and a length: bytes of the disk, so many zeros (which are not sent), or the end. The target
+answers long runs of zeros with a dot each, because clearing a block device may take long, and
+everything with an empty line, or with what was wrong. The checksum covers all of the content: the
+bytes, and place and length of what is zero.
 """
 
 from __future__ import annotations
@@ -16,13 +19,15 @@ import socket
 import struct
 import threading
 import zlib
-from collections.abc import Iterator
-from typing import BinaryIO, Protocol
+from enum import IntEnum
+from typing import BinaryIO
 
 from ganeti import errors
+from ganeti.base import sparse
 from ganeti.net.peers import check_peer_name
 from ganeti.net.tls import Identity, TLSSocket
 from ganeti.node.context import NodeContext
+from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import space
@@ -32,45 +37,50 @@ log = logging.getLogger(__name__)
 #: Seconds that a sender may take to come, and the wait for the next bytes of either side.
 COMING = 60.0
 STALLED = 120.0
-CHUNK = 1024 * 1024
 _TOKEN = 64
 _SIZE = struct.Struct("!Q")
-_FRAME = struct.Struct("!I")
-_ZEROS = bytes(64 * 1024)
+_FRAME = struct.Struct("!BQ")
+#: Zeros from this length on are answered, by a dot.
+_LONG = 16 * 1024 * 1024
+_DOT = b"."
+#: Bytes after which the target waits for its disk, so that no wait is longer than ``STALLED``.
+_FLUSH_EVERY = 512 * 1024 * 1024
+#: Longest frame of bytes: what does not compress becomes a little longer.
+_LONGEST = 2 * sparse.CHUNK
+_DAMAGED = "the bytes that arrived are not those that were sent"
 #: zlib level by name of the compression.
 LEVELS = {"none": None, "gzip": 6, "gzip-fast": 1, "gzip-slow": 9}
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-    def flush(self) -> bytes: ...
+class _Kind(IntEnum):
+    """Kind of a frame."""
+
+    END = 0
+    DATA = 1
+    ZEROS = 2
 
 
-class Decompressor(Protocol):
-    """What is used of ``zlib.decompressobj``."""
+class _Digest:
+    """SHA-256 of the content, piece by piece; long zeros cost nothing."""
 
-    @property
-    def unconsumed_tail(self) -> bytes: ...
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
 
-    def decompress(self, data: bytes, max_length: int = 0, /) -> bytes: ...
+    def add(self, kind: _Kind, size: int, data: bytes | memoryview = b"") -> None:
+        self._digest.update(_FRAME.pack(kind, size))
+        self._digest.update(data)
 
-
-class _Plain:
-    """No compression, in the shape of one."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
+    def value(self) -> bytes:
+        return self._digest.digest()
 
 
 class Transfer:
     """Both ends of a copy."""
 
-    def __init__(self, context: NodeContext, disks: Disks) -> None:
+    def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
         self._context = context
         self._disks = disks
+        self._copies = copies
 
     def receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
         """Wait for the content of an assembled disk at an address; gives port and token.
@@ -106,50 +116,70 @@ class Transfer:
             sock.settimeout(STALLED)
             try:
                 sock.handshake()
-                answer = self._take(sock, path, token, compress)
-                sock.sendall(answer.encode() + b"\n")
+                self._answer(sock, path, token, compress)
             finally:
                 sock.close()
         except OSError as err:
             # The sender sees that the connection ended, and its master hears of that.
             log.warning("a disk did not arrive at %s: %s", path, err)
 
+    def _answer(self, sock: TLSSocket, path: str, token: str, compress: str) -> None:
+        try:
+            answer = self._take(sock, path, token, compress)
+        except OSError as err:
+            answer = f"{path}: {err.strerror}" if err.strerror else str(err)
+        sock.sendall(answer.encode() + b"\n")
+        if answer:
+            log.warning("a disk did not arrive at %s: %s", path, answer)
+            # The sender reads the answer after its next piece, and hangs up.
+            while sock.recv(sparse.CHUNK):
+                pass
+
     def _take(self, sock: TLSSocket, path: str, token: str, compress: str) -> str:
-        """Read everything; an empty text, or why it is no good."""
+        """Read everything; an empty text, or why it cannot be used."""
         with sock.makefile("rb") as stream:
             if not hmac.compare_digest(_exactly(stream, _TOKEN), token.encode()):
                 return "the token is wrong"
             [size] = _SIZE.unpack(_exactly(stream, _SIZE.size))
             if size > space.device_size(path):
                 return f"the disk here has less than {size} bytes"
-            digest = hashlib.sha256()
-            unpack = None if _level(compress) is None else zlib.decompressobj()
-            done = 0
             with open(path, "r+b", buffering=0) as target:
-                while frame := _exactly(stream, _FRAME.unpack(_exactly(stream, _FRAME.size))[0]):
-                    for data in _unpacked(frame, unpack):
-                        done += len(data)
-                        if done > size:
-                            return "more bytes came than were announced"
-                        digest.update(data)
-                        _write(target, data)
+                writer = _Writer(sock, target.fileno(), size, compress)
+                while writer.take(stream):
+                    pass
                 os.fsync(target.fileno())
-            if done != size or _exactly(stream, digest.digest_size) != digest.digest():
-                return "the bytes that arrived are not those that were sent"
+            if writer.done != size or _exactly(stream, 32) != writer.digest.value():
+                return _DAMAGED
         log.info("%d bytes arrived at %s", size, path)
         return ""
 
-    def send(
+    def begin_send(
         self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
-    ) -> int:
-        """Send the content of an assembled disk to another node, which waits at a place.
+    ) -> str:
+        """Begin to send the content of an assembled disk to another node, which waits at a place.
 
-        Blocks until it is on the other disk. Returns the number of bytes.
+        The copy ends when all is on the other disk. Gives its name for :class:`Copies`.
 
         Raises:
-            BlockDeviceError: the disk is not here, or the other node did not get it whole.
+            BlockDeviceError: the disk is not here.
         """
         path = self._disks.existing(disk).path
+        _level(compress)
+
+        def work(progress: Progress) -> None:
+            self._send(path, node, place, token, compress, progress)
+
+        return self._copies.begin(work)
+
+    def _send(
+        self,
+        path: str,
+        node: str,
+        place: tuple[str, int],
+        token: str,
+        compress: str,
+        progress: Progress,
+    ) -> None:
         paths = self._context.paths
         identity = Identity(paths.client_cert, paths.ca_cert)
         try:
@@ -159,72 +189,124 @@ class Transfer:
             try:
                 sock.handshake()
                 check_peer_name(sock, node)
-                size = _give(sock, path, token, compress)
+                _give(sock, path, token, compress, progress)
                 answer = sock.recv(4096)
             finally:
                 sock.close()
+        except _RefusedError as err:
+            answer = err.answer
         except OSError as err:
-            raise errors.BlockDeviceError(
-                f"disk {disk.uuid} was not copied to {node}: {err}"
-            ) from err
+            raise errors.BlockDeviceError(f"{path} was not copied to {node}: {err}") from err
         if answer != b"\n":
             why = answer.decode("utf-8", "replace").strip() or "the other node hung up"
-            raise errors.BlockDeviceError(f"disk {disk.uuid} was not copied to {node}: {why}")
-        return size
+            raise errors.BlockDeviceError(f"{path} was not copied to {node}: {why}")
 
 
-def _give(sock: TLSSocket, path: str, token: str, compress: str) -> int:
+class _RefusedError(Exception):
+    """The target wants no more; ``answer`` says why, empty: it hung up."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__(answer)
+        self.answer = answer
+
+
+def _give(sock: TLSSocket, path: str, token: str, compress: str, progress: Progress) -> None:
     level = _level(compress)
-    pack: _Compressor = _Plain() if level is None else zlib.compressobj(level)
-    size = space.device_size(path)
-    digest = hashlib.sha256()
-    sock.sendall(token.encode() + _SIZE.pack(size))
+    progress.size = space.device_size(path)
+    digest = _Digest()
+    sock.sendall(token.encode() + _SIZE.pack(progress.size))
     with open(path, "rb", buffering=0) as source:
-        left = size
-        while left and (data := source.read(min(CHUNK, left))):
-            left -= len(data)
-            digest.update(data)
-            _frame(sock, pack.compress(data))
-    _frame(sock, pack.flush())
-    sock.sendall(_FRAME.pack(0) + digest.digest())
-    return size
+        for size, data in sparse.pieces(source.fileno(), progress.size):
+            if (early := sock.try_recv(4096)) is not None:
+                raise _RefusedError(early)
+            if data is None:
+                digest.add(_Kind.ZEROS, size)
+                sock.sendall(_FRAME.pack(_Kind.ZEROS, size))
+                if size >= _LONG and (answer := sock.recv(4096)) != _DOT:
+                    raise _RefusedError(answer)
+            else:
+                digest.add(_Kind.DATA, size, data)
+                packed = data if level is None else zlib.compress(data, level)
+                sock.sendall(b"".join((_FRAME.pack(_Kind.DATA, len(packed)), packed)))
+            progress.add(size, zeros=data is None)
+    sock.sendall(_FRAME.pack(_Kind.END, 0) + digest.value())
 
 
-def _frame(sock: TLSSocket, data: bytes) -> None:
-    if data:
-        sock.sendall(_FRAME.pack(len(data)) + data)
+class _Writer:
+    """Writes frames to the target's disk."""
+
+    def __init__(self, sock: TLSSocket, target: int, size: int, compress: str) -> None:
+        self._sock = sock
+        self._target = target
+        self._size = size
+        self._packed = _level(compress) is not None
+        self._flushed = 0
+        self.done = 0
+        self.digest = _Digest()
+
+    def take(self, stream: BinaryIO) -> bool:
+        """Take one frame; False when it was the end.
+
+        Raises:
+            OSError: the sender hung up, or sent what nobody sends.
+        """
+        kind: int
+        length: int
+        kind, length = _FRAME.unpack(_exactly(stream, _FRAME.size))
+        if kind == _Kind.ZEROS:
+            self._clear(length)
+        elif kind == _Kind.DATA:
+            self._write(self._unpacked(_exactly(stream, length)))
+        elif kind != _Kind.END:
+            raise ConnectionAbortedError(f"frames of kind {kind} are not known")
+        return kind != _Kind.END
+
+    def _clear(self, size: int) -> None:
+        self._check_room(size)
+        self.digest.add(_Kind.ZEROS, size)
+        for step in sparse.clear(self._target, self.done, size):
+            self.done += step
+            self._flush()
+        if size >= _LONG:
+            self._sock.sendall(_DOT)
+
+    def _write(self, data: bytes) -> None:
+        self._check_room(len(data))
+        self.digest.add(_Kind.DATA, len(data), data)
+        sparse.write(self._target, self.done, data)
+        self.done += len(data)
+        self._flush()
+
+    def _check_room(self, size: int) -> None:
+        if self.done + size > self._size:
+            raise ConnectionAbortedError("more bytes came than were announced")
+
+    def _flush(self) -> None:
+        if self.done - self._flushed >= _FLUSH_EVERY:
+            os.fdatasync(self._target)
+            self._flushed = self.done
+
+    def _unpacked(self, frame: bytes) -> bytes:
+        if not self._packed:
+            return frame
+        unpack = zlib.decompressobj()
+        try:
+            # One more than any content, so that the end of the frame is reached.
+            data = unpack.decompress(frame, sparse.CHUNK + 1)
+        except zlib.error as err:
+            raise ConnectionAbortedError(f"a frame cannot be unpacked: {err}") from err
+        if not unpack.eof:
+            raise ConnectionAbortedError("a frame is longer than any that is sent")
+        return data
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:
-    if count > 4 * CHUNK:
+    if count > _LONGEST:
         raise ConnectionAbortedError("a frame is longer than any that is sent")
     data = stream.read(count)
     if len(data) < count:
         raise ConnectionAbortedError("the sender hung up in the middle")
     return data
-
-
-def _unpacked(frame: bytes, unpack: Decompressor | None) -> Iterator[bytes]:
-    """The content of a frame in pieces, none longer than ``CHUNK``."""
-    if unpack is None:
-        yield frame
-        return
-    while frame:
-        yield unpack.decompress(frame, CHUNK)
-        frame = unpack.unconsumed_tail
-
-
-def _write(target: BinaryIO, data: bytes) -> None:
-    """Write at the present place; what is zero already on a new file stays a hole."""
-    for start in range(0, len(data), len(_ZEROS)):
-        block = memoryview(data)[start : start + len(_ZEROS)]
-        if block == _ZEROS[: len(block)] and not any(
-            os.pread(target.fileno(), len(block), target.tell())
-        ):
-            target.seek(len(block), os.SEEK_CUR)
-            continue
-        while block:
-            block = block[target.write(block) :]
 
 
 def _level(compress: str) -> int | None:

@@ -2,8 +2,8 @@
 
 The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it; mypy fails when the node side
-lacks a method. Names and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``
-and ``disk_*``; sizes are MiB, times seconds.
+lacks a method. Names and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
+``disk_*`` and ``copy_status``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
-from ganeti.rpc.timing import FAST, NORMAL, ONE_DAY, SLOW, URGENT, call
+from ganeti.rpc.objects import BlockDevStatus, CopyStatus, NodeDisk, NodeInstance
+from ganeti.rpc.timing import FAST, NORMAL, SLOW, URGENT, call
 
 Json = dict[str, Any]
 
@@ -94,24 +94,38 @@ class DiskCalls(ABC):
         """Write zeros over ``size`` MiB of a disk from ``offset`` MiB on."""
 
     @abstractmethod
-    @call(timeout=SLOW)
-    def blockdev_convert(self, bdev_src: NodeDisk, bdev_dest: NodeDisk) -> None:
-        """Copy the content of a disk into another one that is not smaller."""
+    @call(timeout=NORMAL)
+    def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
+        """Begin to copy the content of a disk into another one that is not smaller.
+
+        Gives the name of the copy for :meth:`copy_status`.
+        """
 
     @abstractmethod
     @call(timeout=FAST)
-    def disk_receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
+    def disk_expect(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
         """Wait at an address of this node for one sender of an assembled disk's content.
 
         Gives the port, and the token that the sender must know.
         """
 
     @abstractmethod
-    @call(timeout=ONE_DAY)
-    def disk_send(
+    @call(timeout=NORMAL)
+    def disk_transfer(
         self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
-    ) -> int:
-        """Send the content of an assembled disk to a node that waits at a place; bytes sent."""
+    ) -> str:
+        """Begin to send the content of an assembled disk to a node that waits at a place.
+
+        Gives the name of the copy for :meth:`copy_status`.
+        """
+
+    @abstractmethod
+    @call(timeout=URGENT)
+    def copy_status(self, copy: str) -> CopyStatus:
+        """How far a copy is; waits up to 2 s for its end, and refuses with why it failed.
+
+        A copy about which nobody asks for five minutes ends.
+        """
 
     @abstractmethod
     @call(timeout=NORMAL)

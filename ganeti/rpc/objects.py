@@ -190,6 +190,16 @@ class MigrationStatus(msgspec.Struct, kw_only=True, omit_defaults=True):
     error: str | None = None
 
 
+class CopyStatus(msgspec.Struct, kw_only=True):
+    """How far a copy of a disk's content is, in bytes."""
+
+    size: int
+    done: int
+    #: of those, zeros that were not copied
+    zeros: int
+    ended: bool
+
+
 class Console(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How to reach the console of an instance."""
 

@@ -40,6 +40,8 @@ def test_disks_arrive_as_they_were(cluster: Cluster, web: list[Path], compress: 
     before = contents(cluster)
     assert len(before) == 2
     out = cluster.ok(f"instance move -f -n node3 --compress {compress}", WEB).out
+    assert " - disk/0: 8 MiB in " in out
+    assert "7 MiB of zeros skipped" in out
     assert "copying disk/0 (8 MiB)" in out
     assert contents(cluster) == before
     assert all(path.startswith("node3/") for path in cluster.disks())

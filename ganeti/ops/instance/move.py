@@ -16,8 +16,8 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
+from ganeti.ops.instance import copying, placement, power, relocation, rights, space
 from ganeti.ops.instance import disks as instance_disks
-from ganeti.ops.instance import placement, power, relocation, rights, space
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.rpc.calls import NodeCalls
 
@@ -134,20 +134,21 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 ctx.log(f"* copying {before.iv_name} ({before.size} MiB)")
                 port, token = ctx.rpc.one(
                     self.target,
-                    NodeCalls.disk_receive,
+                    NodeCalls.disk_expect,
                     annotate.disk(ctx.config, after, self.target.group),
                     self.target.secondary_ip,
                     self.op.compress,
                 )
-                ctx.rpc.one(
+                copy = ctx.rpc.one(
                     self.source,
-                    NodeCalls.disk_send,
+                    NodeCalls.disk_transfer,
                     annotate.disk(ctx.config, before, self.source.group),
                     self.target.name,
                     (self.target.secondary_ip, port),
                     token,
                     self.op.compress,
                 )
+                copying.follow(ctx, self.source, copy, before.iv_name)
         finally:
             for node, _instance, disks in ends:
                 self._deactivate(node, disks)

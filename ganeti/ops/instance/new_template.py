@@ -23,7 +23,7 @@ from ganeti.model.params import Params
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, checks
-from ganeti.ops.instance import attachment, disks, plan, space, sync
+from ganeti.ops.instance import attachment, copying, disks, plan, space, sync
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES
@@ -300,12 +300,13 @@ def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     disks.assemble(ctx, instance, _olds(parts))
     for part in parts:
         ctx.log(f" - converting {part.old.iv_name} ({part.old.size} MiB)")
-        ctx.rpc.one(
+        copy = ctx.rpc.one(
             node,
-            NodeCalls.blockdev_convert,
+            NodeCalls.disk_convert,
             annotate.disk(ctx.config, part.old, node.group),
             annotate.disk(ctx.config, part.new, node.group),
         )
+        copying.follow(ctx, node, copy, part.old.iv_name)
     disks.shutdown(ctx, instance, _olds(parts))
 
 

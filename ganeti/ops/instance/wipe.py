@@ -6,20 +6,18 @@ Done when the cluster has ``prealloc_wipe_disks``, and only where new space may 
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.base.units import format_duration, format_size
+from ganeti.base.units import format_size
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 from ganeti.ops import annotate
+from ganeti.ops.instance.copying import MIB, Progress
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES
 
-MIB = 1024 * 1024
 #: MiB of one call.
 CHUNK = 1024
-#: Seconds between two lines of the log.
-_REPORT_EVERY = 60.0
 
 
 def is_needed(ctx: Context, disk: Disk) -> bool:
@@ -64,17 +62,15 @@ def part(ctx: Context, instance: Instance, disk: Disk, offset: int, size: int) -
 
 def _write(ctx: Context, disk: Disk, node: Node, offset: int, size: int) -> None:
     wire = annotate.disk(ctx.config, disk, node.group)
-    begun = reported = ctx.clock.monotonic()
+    progress = Progress(disk.iv_name, ctx.clock.monotonic())
     done = 0
     while done < size:
         chunk = min(CHUNK, size - done)
         ctx.rpc.one(node, NodeCalls.blockdev_wipe, wire, offset + done, chunk)
         done += chunk
-        now = ctx.clock.monotonic()
-        if done < size and now - reported >= _REPORT_EVERY:
-            left = (now - begun) / done * (size - done)
-            ctx.log(f" - {disk.iv_name}: {100 * done / size:.0f}%, {format_duration(left)} left")
-            reported = now
+        line = progress.next(done * MIB, size * MIB, ctx.clock.monotonic())
+        if line is not None:
+            ctx.log(line)
 
 
 def _pause(ctx: Context, disk: Disk, node: Node, *, pause: bool) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import loop_lvm
 import msgspec
@@ -15,7 +18,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.disk_states import combined
 from ganeti.node.handlers import Node
 from ganeti.paths import Paths
-from ganeti.rpc.objects import BlockDevStatus, LocalDisk, NodeDisk
+from ganeti.rpc.objects import BlockDevStatus, CopyStatus, LocalDisk, NodeDisk
 
 MIB = 1024 * 1024
 
@@ -113,6 +116,13 @@ def made(node: Node, paths: Paths, index: int = 0, size: int = 8) -> tuple[NodeD
     return item, Path(item.logical_id[1])
 
 
+def copied(node: Node, source: NodeDisk, target: NodeDisk) -> CopyStatus:
+    copy = node.disk_convert(source, target)
+    while not (found := node.copy_status(copy)).ended:
+        pass
+    return found
+
+
 def test_a_part_of_a_disk_is_wiped(node: Node, paths: Paths) -> None:
     item, file = made(node, paths)
     file.write_bytes(b"\xff" * (8 * MIB))
@@ -134,10 +144,32 @@ def test_a_disk_is_copied_into_a_larger_one(node: Node, paths: Paths) -> None:
     small, _file = made(node, paths, 2, 4)
     content = bytes(range(256)) * (8 * MIB // 256)
     old.write_bytes(content)
-    node.blockdev_convert(source, target)
+    copied(node, source, target)
     assert new.read_bytes() == content + bytes(4 * MIB)
     with pytest.raises(errors.BlockDeviceError, match="it has 4 MiB"):
-        node.blockdev_convert(source, small)
+        copied(node, source, small)
+
+
+def test_a_disk_is_copied_over_an_old_one(node: Node, paths: Paths) -> None:
+    source, old = made(node, paths, 0, 8)
+    target, new = made(node, paths, 1, 8)
+    new.write_bytes(b"\xff" * (8 * MIB))
+    with old.open("r+b") as stream:
+        stream.seek(3 * MIB + 17)
+        stream.write(b"something")
+    found = copied(node, source, target)
+    assert new.read_bytes() == old.read_bytes()
+    assert found.done == 8 * MIB
+    assert 7 * MIB < found.zeros < 8 * MIB
+
+
+def test_a_copy_ends_when_its_master_is_gone(paths: Paths) -> None:
+    clock = SimpleNamespace(now=time.time, monotonic=itertools.count(0, 301).__next__)
+    node = Node(NodeContext(paths, "node1.example.com", clock=clock))
+    source, _old = made(node, paths, 0, 8)
+    target, _new = made(node, paths, 1, 8)
+    with pytest.raises(errors.BlockDeviceError, match="the master has not asked for 300 s"):
+        copied(node, source, target)
 
 
 def test_the_stop_of_the_daemon_ends_long_writes(

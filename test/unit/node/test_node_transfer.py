@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from node_samples import INSTANCE, disk
@@ -16,6 +17,7 @@ from ganeti.net.tls import Identity, TLSSocket
 from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node
 from ganeti.paths import Paths
+from ganeti.rpc.objects import CopyStatus
 
 HERE, ADDRESS = "node1.example.com", "127.0.0.1"
 
@@ -53,6 +55,14 @@ def there(tmp_path: Path) -> Paths:
     return Paths(tmp_path / "other")
 
 
+def copied(source: Node, *arguments: Any) -> CopyStatus:
+    """Send a disk, to the end."""
+    copy = source.disk_transfer(*arguments)
+    while not (found := source.copy_status(copy)).ended:
+        pass
+    return found
+
+
 def content(paths: Paths) -> bytes:
     return Path(disk(paths).logical_id[1]).read_bytes()
 
@@ -61,57 +71,94 @@ def content(paths: Paths) -> bytes:
 def test_a_disk_arrives(
     ready: Node, source: Node, paths: Paths, tmp_path: Path, compress: str
 ) -> None:
-    port, token = ready.disk_receive(disk(paths), ADDRESS, compress)
-    sent = source.disk_send(disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
-    assert sent == 4 << 20
+    port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
+    sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
+    assert (sent.size, sent.done) == (4 << 20, 4 << 20)
+    assert 2 << 20 < sent.zeros < 3 << 20
     assert content(paths) == content(there(tmp_path))
+
+
+@pytest.mark.parametrize("compress", ["none", "gzip"])
+def test_the_target_keeps_nothing_of_what_it_held(
+    ready: Node, source: Node, paths: Paths, tmp_path: Path, compress: str
+) -> None:
+    Path(disk(paths).logical_id[1]).write_bytes(b"\xff" * (4 << 20))
+    port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
+    copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
+    assert content(paths) == content(there(tmp_path))
+
+
+def test_long_holes_are_not_sent(
+    ready: Node, source: Node, paths: Paths, tmp_path: Path
+) -> None:
+    for where in (paths, there(tmp_path)):
+        os.truncate(disk(where).logical_id[1], 600 << 20)
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+    assert sent.size - sent.zeros < 2 << 20
+    assert content(paths) == content(there(tmp_path))
+    assert os.stat(disk(paths).logical_id[1]).st_blocks * 512 < 2 << 20
+
+
+def test_what_the_target_says_reaches_the_sender(
+    ready: Node, source: Node, paths: Paths, tmp_path: Path
+) -> None:
+    os.truncate(disk(paths).logical_id[1], 1 << 20)
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    with pytest.raises(errors.BlockDeviceError, match="the disk here has less than 4194304 bytes"):
+        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+
+
+def test_a_copy_that_nobody_knows(ready: Node) -> None:
+    with pytest.raises(errors.BlockDeviceError, match="the node daemon was restarted"):
+        ready.copy_status("0123456789abcdef")
 
 
 def test_a_wrong_token_writes_nothing(
     ready: Node, source: Node, paths: Paths, tmp_path: Path
 ) -> None:
-    port, _token = ready.disk_receive(disk(paths), ADDRESS, "none")
+    port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError):
-        source.disk_send(disk(there(tmp_path)), HERE, (ADDRESS, port), "0" * 64, "none")
+        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), "0" * 64, "none")
     assert not any(content(paths))
 
 
 def test_only_one_sender_is_let_in(
     ready: Node, source: Node, paths: Paths, tmp_path: Path
 ) -> None:
-    port, token = ready.disk_receive(disk(paths), ADDRESS, "none")
-    source.disk_send(disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     with pytest.raises(errors.BlockDeviceError, match="was not copied"):
-        source.disk_send(disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
+        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
 
 
 def test_a_receiver_of_another_name_gets_nothing(
     ready: Node, source: Node, paths: Paths, tmp_path: Path
 ) -> None:
-    port, token = ready.disk_receive(disk(paths), ADDRESS, "none")
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError, match=r"expected 'node9\.example\.com'"):
-        source.disk_send(
-            disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none"
+        copied(
+            source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none"
         )
     assert not any(content(paths))
 
 
 def test_a_sender_that_hangs_up_is_no_success(ready: Node, paths: Paths) -> None:
-    port, token = ready.disk_receive(disk(paths), ADDRESS, "none")
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     context = Identity(paths.client_cert, paths.ca_cert).client_context()
     with socket.create_connection((ADDRESS, port), timeout=5) as raw:
         sock = TLSSocket(raw, context, server_side=False)
         sock.settimeout(5)
         sock.handshake()
         sock.sendall(token.encode() + (4 << 20).to_bytes(8, "big"))
-        sock.sendall((3).to_bytes(4, "big") + b"abc" + bytes(4) + bytes(32))
+        sock.sendall(b"\1" + (3).to_bytes(8, "big") + b"abc" + bytes(9) + bytes(32))
         assert sock.recv(200) == b"the bytes that arrived are not those that were sent\n"
         sock.close()
     assert content(paths)[3:].count(0) == (4 << 20) - 3
 
 
 def test_a_stranger_is_not_let_in(ready: Node, paths: Paths, tmp_path: Path) -> None:
-    port, _token = ready.disk_receive(disk(paths), ADDRESS, "none")
+    port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
     stranger = certs.create_ca("another cluster")
     own = tmp_path / "own.pem"
     certs.write(own, certs.issue_client(stranger, "node9.example.com"))
@@ -132,6 +179,6 @@ def test_a_stranger_is_not_let_in(ready: Node, paths: Paths, tmp_path: Path) -> 
 
 def test_what_cannot_be_sent(ready: Node, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="known are none, gzip"):
-        ready.disk_receive(disk(paths), ADDRESS, "lzop")
+        ready.disk_expect(disk(paths), ADDRESS, "lzop")
     with pytest.raises(errors.BlockDeviceError):
-        ready.disk_receive(disk(paths, 7), ADDRESS, "none")
+        ready.disk_expect(disk(paths, 7), ADDRESS, "none")

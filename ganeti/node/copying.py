@@ -1,0 +1,122 @@
+"""Copies of disks that go on in threads of this daemon while the master asks how far they are."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+
+from ganeti import errors
+from ganeti.base.clock import Clock
+from ganeti.node.context import NodeContext
+from ganeti.rpc.objects import CopyStatus
+
+log = logging.getLogger(__name__)
+
+#: Longest time that a question waits for the end, and for which nobody may ask: the master is
+#: gone then, and the copy ends.
+_PATIENCE = 2.0
+ABANDONED = 300.0
+
+
+class Progress:
+    """How far one copy is, and whether it may go on."""
+
+    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+        self._clock = clock
+        self._stopping = stopping
+        self._asked = clock.monotonic()
+        #: bytes: of all the content, arrived, and of those the zeros that were not sent
+        self.size = self.done = self.zeros = 0
+
+    def asked(self) -> None:
+        self._asked = self._clock.monotonic()
+
+    @property
+    def is_abandoned(self) -> bool:
+        return self._clock.monotonic() - self._asked > ABANDONED
+
+    def add(self, size: int, *, zeros: bool = False) -> None:
+        """So many bytes more are done.
+
+        Raises:
+            BlockDeviceError: the daemon stops, or the master asks no more.
+        """
+        self.done += size
+        if zeros:
+            self.zeros += size
+        if self._stopping.is_set():
+            raise errors.BlockDeviceError("copying ended early: the node daemon stops")
+        if self.is_abandoned:
+            raise errors.BlockDeviceError(
+                f"copying ended early: the master has not asked for {ABANDONED:.0f} s"
+            )
+
+
+class _Copy:
+    """One copy and its thread."""
+
+    def __init__(self, progress: Progress, work: Callable[[Progress], None]) -> None:
+        self.progress = progress
+        self._work = work
+        self._error: errors.GanetiError | None = None
+        self._thread = threading.Thread(target=self._run, name="disk-copy", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._work(self.progress)
+        except errors.GanetiError as err:
+            log.warning("%s", errors.text(err))
+            self._error = err
+        except Exception as err:
+            log.exception("a copy of a disk ended by a defect")
+            self._error = errors.BlockDeviceError(f"copying failed: internal error: {err!r}")
+
+    @property
+    def has_ended(self) -> bool:
+        return not self._thread.is_alive()
+
+    def status(self) -> CopyStatus:
+        self.progress.asked()
+        self._thread.join(_PATIENCE)
+        ended = self.has_ended
+        if self._error is not None:
+            raise self._error
+        found = self.progress
+        return CopyStatus(size=found.size, done=found.done, zeros=found.zeros, ended=ended)
+
+
+class Copies:
+    """All copies of this node daemon, by the names that the master has for them."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._copies: dict[str, _Copy] = {}
+
+    def begin(self, work: Callable[[Progress], None]) -> str:
+        """Begin to copy; ``work`` raises GanetiError when it fails. Gives the name of the copy."""
+        name = secrets.token_hex(8)
+        with self._lock:
+            for old, copy in list(self._copies.items()):
+                if copy.has_ended and copy.progress.is_abandoned:
+                    del self._copies[old]
+            progress = Progress(self._context.clock, self._context.stopping)
+            self._copies[name] = _Copy(progress, work)
+        return name
+
+    def status(self, name: str) -> CopyStatus:
+        """How far a copy is; waits up to 2 s for its end.
+
+        Raises:
+            BlockDeviceError: it failed, or it is not known here.
+        """
+        with self._lock:
+            found = self._copies.get(name)
+        if found is None:
+            raise errors.BlockDeviceError(
+                "the copy is not known: the node daemon was restarted, which ends all copies"
+            )
+        return found.status()
