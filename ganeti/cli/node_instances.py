@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ganeti import errors
 from ganeti.base.text import plural
-from ganeti.cli import jobs, notices, selection
+from ganeti.cli import jobs, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.option import switch
@@ -39,13 +39,14 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
     one("node"),
     options=(
         o.FORCE, o.IALLOCATOR, o.NEW_SECONDARY, _PRIMARY_ONLY, _SECONDARY_ONLY,
-        o.EARLY_RELEASE, _IGNORE_SOFT_ERRORS, o.PRIORITY, *o.SUBMIT_OPTIONS,
+        o.EARLY_RELEASE, _IGNORE_SOFT_ERRORS, *o.JOB_OPTIONS,
     ),
 )  # fmt: skip
 def evacuate(call: Call) -> int:
     """Move all instances off a node.
 
     Without -p and -s, instances leave whether the node is their primary or their secondary.
+    With --dry-run a line for each instance says by which operations it would go where.
     """
     opts = call.opts
     if opts.primary_only and opts.secondary_only:
@@ -63,9 +64,10 @@ def evacuate(call: Call) -> int:
     if not names:
         print(f"No instances to evacuate from node {name}")
         return 0
-    if not _confirm(call, names, f"Evacuate from {name}:"):
+    if not opts.dry_run and not _confirm(call, names, f"Evacuate from {name}:"):
         return 1
-    result = jobs.run_op(
+    run = jobs.run_for_result if opts.dry_run else jobs.run_op
+    result = run(
         call,
         "OP_NODE_EVACUATE",
         node_name=name,
@@ -75,6 +77,14 @@ def evacuate(call: Call) -> int:
         early_release=opts.early_release,
         ignore_soft_errors=opts.ignore_soft_errors or None,
     )
+    if opts.dry_run:
+        output.print_lines(
+            [
+                f"{item['instance']}: {', '.join(item['operations'])} to {item['to']}"
+                for item in result["plan"]
+            ]
+        )
+        return 0
     return _wait_for_children(call, result, "All instances were evacuated")
 
 

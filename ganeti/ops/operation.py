@@ -102,8 +102,6 @@ class Context:
 class Operation(ABC, Generic[O, R]):
     """One opcode, being done. A subclass stands in ``ops/<family>/<verb>.py``."""
 
-    #: what a dry run gives as result
-    dry_run_result: ClassVar[Any] = None
     #: whether :meth:`run` watches ``ctx.job.cancel_asked`` and then ends with JobCanceled
     cancelable: ClassVar[bool] = False
 
@@ -135,6 +133,10 @@ class Operation(ABC, Generic[O, R]):
 
     def hooks(self) -> Hooks | None:
         """Hooks around :meth:`run`; called after :meth:`check`, and again before the post hooks."""
+        return None
+
+    def preview(self) -> Any:
+        """The result of a dry run, which ends after the checks; reads only."""
         return None
 
     @abstractmethod

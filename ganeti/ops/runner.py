@@ -61,8 +61,9 @@ class OpExecution:
         before = operation.hooks()
         hooks.run_pre(self._ctx, self._op, before)
         if self._op.dry_run:
+            result = operation.preview()
             self._ctx.log("Dry run: all checks passed, nothing was changed")
-            return operation.dry_run_result
+            return result
         with self._ctx.undo as undo:
             result = operation.run()
             undo.pop_all()

@@ -86,7 +86,18 @@ def test_a_node_is_evacuated_and_migrated(cluster: Cluster) -> None:
     assert ran.code == 1
     assert "no place was found for fixed.example.com (its disks are on one node" in ran.err
     assert set(places(cluster).values()) == {"node2"}
+    ran = cluster.gnt("node evacuate --dry-run -I most-free node2")
+    assert (ran.code, ran.out) == (1, "")
+    assert "no place was found for fixed.example.com" in ran.err
     cluster.ok("instance remove -f", "fixed.example.com")
+    jobs, config = len(cluster.cells("job list -o id")), cluster.config()
+    ran = cluster.ok("node evacuate --dry-run -I most-free node2")
+    assert ran.lines == [
+        f"web{number}.example.com: migrate to node(s) node3.example.com" for number in (1, 2)
+    ]
+    assert "Dry run: all checks passed, nothing was changed" in ran.err
+    assert set(places(cluster).values()) == {"node2"}
+    assert (len(cluster.cells("job list -o id")), cluster.config()) == (jobs + 1, config)
     cluster.ok("node evacuate -f -I most-free node2")
     assert places(cluster) == {"web1": "node3", "web2": "node3"}
     cluster.ok("node migrate -f -n node1 node3")

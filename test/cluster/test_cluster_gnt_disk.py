@@ -256,6 +256,8 @@ def test_mixed_disks_are_each_handled_as_they_are(storage_cluster: Both) -> None
     cluster.ok("instance replace-disks -s", TWO)
     cluster.ok("instance replace-disks -n node1", TWO)
     assert cluster.cells("instance list -o snodes", TWO) == [["node1.example.com"]]
+    planned = cluster.ok("node evacuate --dry-run -s -n node3 node1").lines
+    assert f"{TWO}: replace-disks to node node3.example.com" in planned
     cluster.ok("node evacuate -f -s -n node3 node1")
     assert cluster.cells("instance list -o snodes", TWO) == [["node3.example.com"]]
     assert checksum(storage_cluster, "p") == written

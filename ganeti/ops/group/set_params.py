@@ -17,8 +17,6 @@ _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 class GroupSetParams(Operation[OpGroupSetParams, list[tuple[str, Any]]]):
     """Gives ``(name, new value)`` of what changed; parameter sets as the group's own values."""
 
-    dry_run_result = []
-
     def locks(self) -> Needs:
         self.group = yield from target.lock(self.ctx, self.op.group_name)
 
@@ -36,6 +34,9 @@ class GroupSetParams(Operation[OpGroupSetParams, list[tuple[str, Any]]]):
 
     def _policy(self) -> str:
         return "None" if self.op.alloc_policy is None else str(self.op.alloc_policy)
+
+    def preview(self) -> list[tuple[str, Any]]:
+        return []
 
     def run(self) -> list[tuple[str, Any]]:
         ctx, before = self.ctx, self.ctx.config

@@ -9,7 +9,6 @@ from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
-from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import EvacMode, ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.opcodes.instance_move import OpInstanceFailover
@@ -71,45 +70,48 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
             )
 
     def run(self) -> dict[str, Any]:
-        ctx, op = self.ctx, self.op
-        names = [item.name for item in self.instances]
-        # they move for free, so they go first and leave room
-        free = leaving.submit_all(ctx, op, [[self._free_move(item)] for item in self.reserved])
-        if not names:
-            return free
-        return {"jobs": [*free["jobs"], *self._move(names)["jobs"]]}
+        op = self.op
+        return leaving.submit(self.ctx, op, self._plan(), early_release=op.early_release)
 
-    def _free_move(self, item: Instance) -> OpCode:
+    def preview(self) -> dict[str, Any]:
+        return {"jobs": [], "plan": [item.shown() for item in self._plan()]}
+
+    def _plan(self) -> list[leaving.Departure]:
+        # Reservations move for free, so they go first and leave room.
+        free = [self._free_move(item) for item in self.reserved]
+        return [*free, *(self._moves() if self.instances else [])]
+
+    def _free_move(self, item: Instance) -> leaving.Departure:
         """The new place of a reservation."""
-        if item.primary_node == self.node.uuid:
-            return OpInstanceFailover(instance_name=item.handle, iallocator=self.allocator)
-        return OpInstanceReplaceDisks(
+        if item.primary_node != self.node.uuid:
+            return self._new_secondary(item)
+        step = OpInstanceFailover(instance_name=item.handle, iallocator=self.allocator)
+        return leaving.Departure(item.handle, self._anywhere, [step])
+
+    def _new_secondary(self, item: Instance) -> leaving.Departure:
+        """To the node that was given, or to one that the allocator chooses when the job runs."""
+        remote = None if self.remote is None else self.remote.name
+        step = OpInstanceReplaceDisks(
             instance_name=item.handle,
             disks=[],
             mode=ReplaceDisksMode.NEW_SECONDARY,
-            remote_node=None if self.remote is None else self.remote.name,
+            remote_node=remote,
             iallocator=self.allocator or None,
         )
+        goal = f"node {remote}" if remote else self._anywhere
+        return leaving.Departure(item.handle, goal, [step])
 
-    def _move(self, names: list[str]) -> dict[str, Any]:
-        ctx, op = self.ctx, self.op
+    @property
+    def _anywhere(self) -> str:
+        return f"a node that allocator {self.allocator} chooses"
+
+    def _moves(self) -> list[leaving.Departure]:
         if self.remote is not None:
-            jobs: list[list[OpCode]] = [
-                [
-                    OpInstanceReplaceDisks(
-                        instance_name=name,
-                        disks=[],
-                        mode=ReplaceDisksMode.NEW_SECONDARY,
-                        remote_node=self.remote.name,
-                    )
-                ]
-                for name in names
-            ]
-            return leaving.submit_all(ctx, op, jobs, early_release=op.early_release)
+            return [self._new_secondary(item) for item in self.instances]
         moves = allocator.moves(
-            ctx,
+            self.ctx,
             self.allocator,
-            request.node_evacuate(names, str(op.mode)),
-            soft_errors=bool(op.ignore_soft_errors),
+            request.node_evacuate([item.name for item in self.instances], str(self.op.mode)),
+            soft_errors=bool(self.op.ignore_soft_errors),
         )
-        return leaving.submit(ctx, op, moves, early_release=op.early_release)
+        return leaving.departures(moves)

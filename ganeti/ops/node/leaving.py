@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,19 +13,51 @@ from ganeti.ops.allocator.answers import Moves
 from ganeti.ops.operation import Context
 
 
-def submit(ctx: Context, op: OpCode, moves: Moves, *, early_release: bool) -> dict[str, Any]:
-    """Submit the planned jobs; ``{"jobs": [[true, id]]}``.
+@dataclass(frozen=True)
+class Departure:
+    """What brings an instance away."""
+
+    instance: str
+    #: where it is then: nodes, a group, or who chooses
+    to: str
+    #: one job
+    steps: list[OpCode]
+
+    def shown(self) -> dict[str, Any]:
+        """For the result of a dry run."""
+        names = [step.op_id.removeprefix("OP_INSTANCE_") for step in self.steps]
+        commands = [name.lower().replace("_", "-") for name in names]
+        return {"instance": self.instance, "operations": commands, "to": self.to}
+
+
+def departures(moves: Moves) -> list[Departure]:
+    """What an allocator plans, a job for each entry.
 
     Raises:
-        OpExecError: some instances have no place; then no job is submitted at all.
+        OpExecError: some instances have no place.
     """
     if moves.failed:
         texts = [f"{name} ({why or 'no reason given'})" for name, why in moves.failed]
         raise errors.OpExecError(f"no place was found for {', '.join(texts)}")
-    for name, group, nodes in moves.moved:
-        where = f"node(s) {', '.join(nodes)}" if nodes else f"group {group}"
-        ctx.log(f"Moving {name} to {where}")
-    return submit_all(ctx, op, moves.jobs, early_release=early_release)
+    goals = {
+        name: f"node(s) {', '.join(nodes)}" if nodes else f"group {group}"
+        for name, group, nodes in moves.moved
+    }
+    found: list[Departure] = []
+    for job in moves.jobs:
+        names = ", ".join(dict.fromkeys(str(getattr(step, "instance_name", "")) for step in job))
+        found.append(Departure(names, goals.get(names, "where the allocator says"), job))
+    return found
+
+
+def submit(
+    ctx: Context, op: OpCode, planned: list[Departure], *, early_release: bool = False
+) -> dict[str, Any]:
+    """Submit the planned jobs; ``{"jobs": [[true, id]]}``."""
+    for item in planned:
+        ctx.log(f"Moving {item.instance} to {item.to}")
+    jobs = [item.steps for item in planned]
+    return submit_all(ctx, op, jobs, early_release=early_release)
 
 
 def submit_all(

@@ -25,8 +25,6 @@ Result = list[tuple[str, Any]]
 class NodeSetParams(Operation[OpNodeSetParams, Result]):
     """Gives ``(name, new value)`` of what changed; flags as the texts True and False."""
 
-    dry_run_result = []
-
     def locks(self) -> Needs:
         """The node, and with ``auto_promote`` those that may have to take its place."""
         op, config = self.op, self.ctx.config
@@ -148,6 +146,9 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
         return Hooks("node-modify", "NODE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
+
+    def preview(self) -> Result:
+        return []
 
     def run(self) -> Result:
         ctx = self.ctx

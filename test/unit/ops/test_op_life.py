@@ -53,8 +53,6 @@ def ctx(tmp_path) -> Context:
 class Recorded(Operation[OpTestDummy, str]):
     """Says what is called; fails where ``op.fail`` tells."""
 
-    dry_run_result = "would have"
-
     def __init__(self, op: OpTestDummy, ctx: Context) -> None:
         super().__init__(op, ctx)
         self.steps: list[str] = []
@@ -72,6 +70,9 @@ class Recorded(Operation[OpTestDummy, str]):
     def check(self) -> None:
         self._step("check")
         self.ctx.reserve("name", "web9")
+
+    def preview(self) -> str:
+        return "would have"
 
     def run(self) -> str:
         self.ctx.undo.callback(self._step, "undo first")
