@@ -34,6 +34,8 @@ class RequestHead:
         self._chunk = 0
         #: whether the client waits for a word before it sends the body
         self.wants_continue = False
+        #: whether the body is in chunks and one of them has no proper size
+        self.is_malformed = False
 
     def __len__(self) -> int:
         return len(self._data)
@@ -75,6 +77,7 @@ class RequestHead:
                 # Either not all of the line is here, or it is none.
                 if len(self._data) - self._chunk > 256 or b"\n" in self._data[self._chunk :]:
                     self._end = len(self._data)
+                    self.is_malformed = True
                 return
             size = int(line[1], 16)
             if size == 0:

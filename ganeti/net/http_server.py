@@ -280,6 +280,10 @@ class _Connection(HTTPConnection):
             if self._head.wants_continue:
                 self._head.wants_continue = False
                 sock.try_send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if complete and self._head.is_malformed:
+                # The end of the body is not known, so no further request can be read.
+                self._refuse("400 Bad Request")
+                return _Step.CLOSE
             if complete:
                 sock.unread(self._head.content())
                 self._forget_head()

@@ -72,3 +72,14 @@ def test_a_client_that_waits_for_a_word_gets_it_once():
 def test_nothing_is_collected_where_it_is_not_wanted():
     assert RequestHead(0).feed(PLAIN[:-5])
     assert RequestHead(0).feed(CHUNKED[:60])
+
+
+@pytest.mark.parametrize(
+    ("size", "malformed"), [(b"zz", True), (b"-2", True), (b"+2", True), (b"2", False)]
+)
+def test_a_chunk_without_a_proper_size_is_malformed(size: bytes, malformed: bool):
+    head = RequestHead(1000)
+    assert head.feed(
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
+    )
+    assert head.is_malformed is malformed
