@@ -13,7 +13,7 @@ from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons, defaults
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import parameters, ssconf
-from ganeti.model import base
+from ganeti.model import base, ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
@@ -168,8 +168,9 @@ def _storage(file_dir: str, shared_dir: str, templates: tuple[str, ...]) -> None
 def write_ssconf(where: Paths, values: dict[str, str]) -> None:
     """Write ``ssconf_<key>`` files of this node."""
     for key, value in values.items():
-        text = f"{value}\n" if value else ""
-        files.write_atomic(where.ssconf(key), text, mode=0o444, fsync=False)
+        files.write_atomic(
+            where.ssconf(key), ssconf_keys.content(value), mode=ssconf_keys.MODE, fsync=False
+        )
 
 
 def remove_files(where: Paths) -> None:

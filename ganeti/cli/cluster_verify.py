@@ -34,7 +34,8 @@ _NO_STRICT = switch(
 )
 
 
-_CODES = (
+#: Kinds of findings that may be ignored.
+CODES = (
     "ECLUSTERCERT", "ECLUSTERCFG", "ECLUSTERCLIENTCERT", "ECLUSTERDANGLINGINST",
     "ECLUSTERDANGLINGNODES", "ECLUSTERFILECHECK", "EEXTAGS", "EGROUPDIFFERENTPVSIZE",
     "EINSTANCEBADNODE", "EINSTANCEDOWN", "EINSTANCEFAULTYDISK", "EINSTANCELAYOUT",
@@ -47,7 +48,7 @@ _CODES = (
     "ENODESSH", "ENODETIME", "ENODEUSERSCRIPTS", "ENODEVERSION",
 )  # fmt: skip
 _IGNORE_ERRORS = values_of(
-    "-I", "--ignore-errors", dest="ignore_errors", metavar="<code>", choices=_CODES,
+    "-I", "--ignore-errors", dest="ignore_errors", metavar="<code>", choices=CODES,
     help="Report errors of this kind as warnings",
 )  # fmt: skip
 

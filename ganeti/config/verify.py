@@ -16,6 +16,37 @@ from ganeti.model.names import DiskTemplate
 def problems(config: Config) -> list[str]:
     """One sentence for each defect; an empty list for a sound configuration."""
     return [
+        *defects(config),
+        *(
+            f"node {node} belongs to the missing node group {group}"
+            for node, group in lost_nodes(config).items()
+        ),
+        *(
+            f"instance {instance} has the missing primary node {node}"
+            for instance, node in lost_instances(config).items()
+        ),
+    ]
+
+
+def lost_nodes(config: Config) -> dict[str, str]:
+    """Names of nodes whose node group does not exist, with its uuid."""
+    nodes = config.nodes.values()
+    return {node.name: node.group for node in nodes if node.group not in config.groups}
+
+
+def lost_instances(config: Config) -> dict[str, str]:
+    """Instances whose primary node does not exist, with its uuid; a reservation may have none."""
+    return {
+        instance.handle: instance.primary_node or "(none)"
+        for instance in config.instances.values()
+        if instance.primary_node not in config.nodes
+        and (instance.primary_node or not instance.forthcoming)
+    }
+
+
+def defects(config: Config) -> list[str]:
+    """What is wrong besides lost nodes and instances, one sentence each."""
+    return [
         *_cluster(config),
         *_nodes(config),
         *_instances(config),
@@ -49,8 +80,6 @@ def _nodes(config: Config) -> Iterator[str]:
     if not config.groups:
         yield "there is no node group"
     for node in config.nodes.values():
-        if node.group not in config.groups:
-            yield f"node {node.name} belongs to the missing node group {node.group}"
         if sum((node.master_candidate, node.drained, node.offline)) > 1:
             yield (
                 f"node {node.name} is more than one of master candidate, drained and offline"
@@ -64,8 +93,6 @@ def _instances(config: Config) -> Iterator[str]:
         what = f"instance {instance.name or instance.uuid}"
         if not instance.forthcoming:
             yield from _real_instance(config, instance, what)
-        elif instance.primary_node and instance.primary_node not in config.nodes:
-            yield f"{what} has the missing primary node {instance.primary_node}"
         seen: set[str] = set()
         for uuid in instance.disks:
             if uuid not in config.disks:
@@ -78,8 +105,6 @@ def _instances(config: Config) -> Iterator[str]:
 def _real_instance(config: Config, instance: Instance, what: str) -> Iterator[str]:
     if not instance.name:
         yield f"{what} has no name"
-    if instance.primary_node not in config.nodes:
-        yield f"{what} has the missing primary node {instance.primary_node or '(none)'}"
     if instance.hypervisor is None:
         yield f"{what} has no hypervisor"
     elif instance.hypervisor not in config.cluster.enabled_hypervisors:

@@ -34,6 +34,8 @@ class Traits:
     has_console: bool = True
     #: parameters that are set for the cluster only
     global_params: frozenset[str] = frozenset()
+    #: parameters that name a program which the hypervisor runs on the node; empty: none
+    scripts: frozenset[str] = frozenset()
     #: instances need a TCP port for their display
     needs_port: bool = False
     #: opens disks by an address, without a device on the node (disk parameter ``access``)

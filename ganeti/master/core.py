@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ganeti import errors
@@ -206,6 +207,9 @@ class Core:
 
     def distribute_ssconf(self) -> list[str]:
         return self.distribution.distribute()
+
+    def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
+        return self.distribution.sent()
 
     def run_epoch(self) -> RunEpoch:
         return self.rpc.epoch, next(self._run_numbers)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from collections.abc import Iterator, Mapping
 
 from ganeti import errors
 from ganeti.config import ssconf
@@ -72,6 +74,12 @@ class Distribution:
             self._nodes = frozenset(node.uuid for node in nodes) - failed
             self._config, self._last = config, values
             return [errors.text(a.error) for a in answers.values() if a.error is not None]
+
+    @contextlib.contextmanager
+    def sent(self) -> Iterator[Mapping[str, str]]:
+        """What the nodes were sent last, by key; no other round begins while this is held."""
+        with self._round:
+            yield self._last
 
     def stop(self) -> None:
         self._stopping = True

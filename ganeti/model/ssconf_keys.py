@@ -58,3 +58,9 @@ _GENERAL: Final = (
 KEYS: Final[tuple[str, ...]] = tuple(
     sorted((*_GENERAL, *(f"hvparams_{name.value}" for name in HypervisorName)))
 )
+
+
+def content(value: str) -> bytes:
+    """What the file of a value has in it: the value, and a newline unless it is empty."""
+    data = value.encode("utf-8")
+    return data if not data or data.endswith(b"\n") else data + b"\n"

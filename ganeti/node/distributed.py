@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.model import ssconf_keys
 from ganeti.paths import Paths
 
 
@@ -96,11 +97,12 @@ def checksums(names: list[str], paths: Paths) -> dict[str, str]:
     """SHA1 of the content by name, without files that do not exist.
 
     Raises:
-        FileStoragePathError: a name is none of a distributed file.
+        FileStoragePathError: a name is neither that of a distributed file nor of an ssconf file.
     """
     result: dict[str, str] = {}
+    public = {_wire_name(path, paths): path for path in map(paths.ssconf, ssconf_keys.KEYS)}
     for name in names:
-        path = find(name, paths).path
+        path = public[name] if name in public else find(name, paths).path
         try:
             with path.open("rb") as stream:
                 result[name] = hashlib.file_digest(stream, "sha1").hexdigest()

@@ -144,9 +144,7 @@ class Files:
 def _ssconf_content(key: str, value: str) -> bytes:
     if key not in ssconf_keys.KEYS:
         raise errors.ConfigurationError(f"there is no ssconf file named {key[:80]!r}")
-    data = value.encode("utf-8")
-    if data and not data.endswith(b"\n"):
-        data += b"\n"
+    data = ssconf_keys.content(value)
     if len(data) > ssconf_keys.MAX_SIZE:
         raise errors.ConfigurationError(
             f"ssconf_{key} would have {len(data)} bytes, {ssconf_keys.MAX_SIZE} are allowed"

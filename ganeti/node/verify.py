@@ -7,6 +7,7 @@ not known here, or that failed itself, is answered with a text.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import clock, typed
+from ganeti.base import clock, remote_shell, typed
 from ganeti.net import certs, resolve
 from ganeti.node import distributed, network
 from ganeti.node.context import NodeContext
@@ -30,10 +31,12 @@ from ganeti.storage.drbd import host
 
 #: Checks for parts that this version does not have.
 _ABSENT: Final = {
-    "nodelist": "SSH between nodes",
     "ssh-clutter": "SSH between nodes",
     "ssh-setup": "SSH between nodes",
 }
+
+#: Seconds until a node must have answered over the remote shell.
+LOG_IN_TIMEOUT: Final = 20.0
 
 Check = Callable[[Any, dict[str, Json]], Any]
 
@@ -64,7 +67,7 @@ class Verifier:
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "file-disks": lambda _arg, _hv: file.found(disks.environment()),
-            "file-storage-path": self._storage_path,
+            "file-storage-path": self._own_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
             "gluster-storage-path": self._mount_point,
             "guest-disks": lambda names, _hv: instances.plugged_disks(_texts(names)),
@@ -75,11 +78,12 @@ class Verifier:
             "lvlist": lambda names, _hv: storage.volumes(_texts(names)),
             "master-ip": self._master_ip,
             "node-net-test": self._reach_nodes,
+            "nodelist": lambda ports, _hv: _log_in(_shaped(ports, dict[str, int])),
             "nodesetup": lambda _arg, _hv: self._node_setup(),
             "oob-paths": lambda paths, _hv: [_not_executable(path) for path in _texts(paths)],
             "oslist": lambda _arg, _hv: guest_os.diagnose(),
             "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
-            "shared-file-storage-path": self._storage_path,
+            "shared-file-storage-path": self._shared_path,
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
             "user-scripts": self._user_scripts,
             "vglist": lambda _arg, _hv: storage.groups(),
@@ -135,16 +139,29 @@ class Verifier:
 
     # storage
 
-    def _storage_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
-        """null, or why the directory cannot be used for file disks"""
-        directory = _shaped(path, str)
+    def _own_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
+        """null, or why the directory cannot be used for file disks; a missing one is made on use"""
+        directory, problem = self._storage_root(path)
+        if problem is None and not directory.is_dir():
+            above = next(each for each in directory.parents if each.exists())
+            if directory.exists() or not os.access(above, os.W_OK | os.X_OK):
+                return f"directory {directory} does not exist and cannot be made"
+        return problem
+
+    def _shared_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
+        """null, or why the directory cannot be used; a missing one is a mount that is missing"""
+        directory, problem = self._storage_root(path)
+        if problem is None and not directory.is_dir():
+            return f"directory {directory} does not exist; mount the shared file system there"
+        return problem
+
+    def _storage_root(self, path: Any) -> tuple[Path, str | None]:
+        directory = Path(self._context.paths.local(_shaped(path, str)))
         try:
             file_paths.check_root(directory, self._disks.environment())
         except errors.FileStoragePathError as err:
-            return errors.text(err)
-        if not Path(directory).is_dir():
-            return f"directory {directory} does not exist"
-        return None
+            return directory, errors.text(err)
+        return directory, None
 
     def _mount_point(self, path: Any, _hv: dict[str, Json]) -> str | None:
         """null, or why the Gluster volume cannot be mounted there"""
@@ -218,13 +235,17 @@ class Verifier:
         return None if level is certs.Expiry.OK else [str(level), f"client certificate {text}"]
 
     def _node_setup(self) -> list[str]:
-        """What a host needs and this one lacks, one text each"""
+        """What is wrong with the host and with the directories of the daemons, one text each"""
         needed = {"/sys/class/net": "sysfs is not mounted", "/proc/meminfo": "/proc is missing"}
-        return [text for path, text in needed.items() if not os.path.exists(path)]
+        problems = [text for path, text in needed.items() if not os.path.exists(path)]
+        paths = self._context.paths
+        directories = (paths.data, paths.queue, paths.run, paths.log, paths.conf)
+        return problems + [text for text in map(_directory_problem, directories) if text]
 
     def _user_scripts(self, paths: Any, _hv: dict[str, Json]) -> list[str]:
         """Those programs that are not there or cannot be run"""
-        return [path for path in _texts(paths) if _not_executable(path) is not None]
+        local = self._context.paths.local
+        return [path for path in _texts(paths) if _not_executable(local(path)) is not None]
 
 
 def _absent(name: str) -> str:
@@ -232,6 +253,38 @@ def _absent(name: str) -> str:
     if part is None:
         return f"not checked: this node daemon knows no check {name[:80]!r}"
     return f"not checked: this version does not handle {part}"
+
+
+def _directory_problem(path: Path) -> str | None:
+    """Why daemons cannot rely on a directory of theirs; a missing one is made when needed."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{path} is not a directory"
+    if found.st_mode & stat.S_IWOTH:
+        mode = stat.S_IMODE(found.st_mode)
+        return f"everybody may write to {path} (mode {mode:04o}); to end that: chmod o-w {path}"
+    if not os.access(path, os.W_OK | os.X_OK):
+        return f"the node daemon may not write to {path}"
+    return None
+
+
+def _log_in(ports: Mapping[str, int]) -> dict[str, str]:
+    """``{node: text}`` of the nodes that this one cannot log in to without being asked anything.
+
+    The argument is ``{node: SSH port}``; the remote shell is that of ``gnt-cluster command``.
+    """
+    results = remote_shell.run_everywhere(
+        list(ports), ["true"], timeout=LOG_IN_TIMEOUT, ports=ports
+    )
+    return {
+        name: " | ".join(filter(None, map(str.strip, result.stderr.splitlines()[-3:])))
+        or result.explain()
+        for name, result in zip(ports, results, strict=True)
+        if not result.ok
+    }
 
 
 def _not_executable(path: str) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from ganeti.rpc.objects import RunEpoch
@@ -22,6 +23,12 @@ class Services(Protocol):
 
     def distribute_ssconf(self) -> list[str]:
         """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
+
+    def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
+        """Values of the ssconf files as the nodes were sent them last.
+
+        While it is held they are not sent anything newer, so nobody may hold it for long.
+        """
 
     def run_epoch(self) -> RunEpoch:
         """The number of a new order to run an instance; never given twice."""

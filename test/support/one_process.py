@@ -9,6 +9,7 @@ node, which answers nothing until :meth:`OneProcess.restart_daemons`.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import shutil
 import threading
@@ -123,6 +124,8 @@ class OneProcess:
             certs.write_authority(authority, where.ca_key, where.ca_cert)
             certs.write(where.server_cert, certs.issue_server(authority, host, [address]))
             certs.write(where.client_cert, certs.issue_client(authority, host, [address]))
+            if number > 1:
+                where.ca_key.unlink()  # only master candidates have it
             where.file_storage.mkdir(parents=True)
             where.file_storage.chmod(0o750)
             where.shared_file_storage.symlink_to(Path("../../../shared"))
@@ -139,6 +142,7 @@ class OneProcess:
                 enabled_disk_templates=["file", "sharedfile", "diskless"],
                 ipolicy=settings.pop("ipolicy", _small()),
                 modify_etc_hosts=False,
+                modify_ssh_setup=settings.pop("modify_ssh_setup", False),
                 **settings,
             ),
             host="node1.example.com", address="127.0.0.1", master_ip="127.0.0.254",
@@ -211,6 +215,11 @@ class OneProcess:
 
     def distribute_ssconf(self) -> list[str]:
         return []
+
+    @contextlib.contextmanager
+    def sent_ssconf(self) -> Iterator[dict[str, str]]:
+        """Nothing is sent again after the cluster was made."""
+        yield {}
 
     def within(self, _seconds: float) -> OneProcess:
         return self

@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds that a guest gets to begin anew after a reboot.
 _REBOOT_WAIT = 60.0
+#: Parameters that name a program.
+_SCRIPTS = frozenset({"vif_script"})
 
 
 class XenHypervisor(Hypervisor):
@@ -291,7 +293,9 @@ def _info(domain: xl.Domain) -> InstanceInfo:
 class XenPvmHypervisor(XenHypervisor):
     """Paravirtual guests: PV, or PVH where the processor helps."""
 
-    traits: ClassVar[Traits] = Traits(can_migrate=True, global_params=GLOBAL_PARAMS)
+    traits: ClassVar[Traits] = Traits(
+        can_migrate=True, global_params=GLOBAL_PARAMS, scripts=_SCRIPTS
+    )
     params: ClassVar[type[msgspec.Struct]] = PvmParams
 
     def _load(self, values: HvParams) -> PvmParams:
@@ -317,7 +321,7 @@ class XenHvmHypervisor(XenHypervisor):
     """Guests that see a whole PC."""
 
     traits: ClassVar[Traits] = Traits(
-        can_migrate=True, global_params=GLOBAL_PARAMS, needs_port=True
+        can_migrate=True, global_params=GLOBAL_PARAMS, scripts=_SCRIPTS, needs_port=True
     )
     params: ClassVar[type[msgspec.Struct]] = HvmParams
     _fallback: ClassVar[tuple[str, ...]] = ("-F",)

@@ -20,8 +20,14 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
         report.section("Verifying cluster config")
         name = ctx.config.cluster.cluster_name
-        for text in verify.problems(ctx.config):
+        for text in verify.defects(ctx.config):
             report.error("ECLUSTERCFG", "cluster", name, text)
+        for node, group in verify.lost_nodes(ctx.config).items():
+            text = f"belongs to node group {group}, which does not exist"
+            report.error("ECLUSTERDANGLINGNODES", "node", node, text)
+        for instance, node in verify.lost_instances(ctx.config).items():
+            text = f"is the primary node of instance {instance}, but does not exist"
+            report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._interrupted(report)
         report.section("Verifying cluster certificate files")
         for path in (ctx.paths.ca_cert, ctx.paths.server_cert, ctx.paths.client_cert):

@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ganeti import constants, errors
+from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate, LockLevel
+from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import (
     verify_files,
     verify_guests,
+    verify_hosts,
     verify_mirrors,
+    verify_os,
+    verify_placement,
     verify_reserved,
+    verify_shared,
     verify_storage,
 )
 from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
@@ -28,6 +33,10 @@ from ganeti.rpc.client import Answer
 T = TypeVar("T")
 #: A disk on a node, and whose it is; None for one of its own.
 Place = tuple[Node, Instance | None, Disk]
+
+
+#: Seconds that nodes get to answer while nothing newer is sent to them.
+_BRIEFLY = 20.0
 
 
 class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
@@ -41,6 +50,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
         nodes = sorted(config.group_nodes(self.group.uuid), key=lambda node: node.name)
         online = [node for node in nodes if not node.offline]
+        self._silent: set[str] = set()
         report.section(f"Verifying group '{self.group.name}'")
         report.section(f"Gathering data ({len(online)} nodes)")
         working = locks.taken(ctx, LockLevel.NODE_RES)
@@ -51,16 +61,23 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         running: dict[str, list[str]] = {}
         found: dict[str, dict[str, Any]] = {}
         for node in online:
+            if answers[node.uuid].error is not None:
+                self._no_answer(config, report, answers[node.uuid])
+        online = [node for node in online if node.uuid not in self._silent]
+        for node in online:
             value = self._node(report, answers[node.uuid], started, ended)
-            if value is None:
-                continue
             if isinstance(value.get("instancelist"), list):
                 running[node.uuid] = value["instancelist"]
             else:
                 report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
             verify_storage.node(report, config, node, value)
             verify_mirrors.node(report, config, ctx.config, node, value)
+            verify_hosts.node(report, config, ctx.paths, node, value)
             found[node.uuid] = value
+        verify_os.judge(report, config, online, found)
+        verify_placement.exclusion_tags(report, config, nodes)
+        self._log_in(config, report, online)
+        self._files(config, report, online, found)
         verify_mirrors.versions(report, online, found)
         verify_storage.group_sizes(report, config, self.group.name, online, found)
         # where a job makes or destroys disks now, nothing is called unknown
@@ -73,17 +90,18 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
             if not instance.forthcoming:
-                self._instance(config, report, instance, running)
+                verify_guests.state(report, config, instance, running)
+                verify_placement.instance(report, config, instance)
         verify_guests.disks(
             report, config, ctx.config, online, found, locks.taken(ctx, LockLevel.INSTANCE)
         )
         self._unfinished(config, report, online)
-        self._orphans(config, report, running)
+        verify_guests.unknown(report, config, running)
         report.section("Verifying disks")
         self._disks(config, report, online, found)
         self._hooks(report, online)
         report.section("Other Notes")
-        offline = len(nodes) - len(online)
+        offline = sum(node.offline for node in nodes)
         if offline:
             ctx.log(f"  - NOTICE: {offline} offline node(s) found.")
         return report.ok
@@ -104,6 +122,9 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             **verify_storage.checks(config, nodes),
             **verify_files.checks(config),
             **verify_mirrors.checks(config),
+            **verify_hosts.checks(config, self.ctx.paths, nodes),
+            verify_os.CHECK: None,
+            verify_shared.CHECK: verify_shared.names(self.ctx.paths),
         }
         return self.ctx.rpc.many(
             nodes,
@@ -113,16 +134,26 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             config.cluster.hvparams,
         )
 
+    def _no_answer(self, config: Config, report: Report, answer: Answer[Any]) -> None:
+        """Report a node that does not answer, once however often it is asked."""
+        node = answer.node
+        if answer.error is None or node.uuid in self._silent:
+            return
+        self._silent.add(node.uuid)
+        text = f"no answer: {errors.text(answer.error)}"
+        unknown = [i for i in config.primaries.get(node.uuid, []) if not i.forthcoming]
+        if unknown:
+            text += f"; the state of its {plural(len(unknown), 'instance')} is not known"
+        report.error("ENODERPC", "node", node.name, text)
+
     # nodes -------------------------------------------------------------------------------
 
     def _node(
         self, report: Report, answer: Answer[dict[str, Any]], started: float, ended: float
-    ) -> dict[str, Any] | None:
+    ) -> dict[str, Any]:
         name = answer.node.name
-        if answer.error is not None:
-            report.error("ENODERPC", "node", name, f"no answer: {errors.text(answer.error)}")
-            return None
         value = answer.get()
+        silent = {self.ctx.config.nodes[uuid].name for uuid in self._silent}
         version = value.get("version") or [None, ""]
         if version[0] != constants.PROTOCOL_VERSION:
             report.error(
@@ -147,9 +178,73 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             if text is not None:
                 report.error("ENODEHV", "node", name, f"hypervisor {hypervisor}: {text}")
         for other, text in _table(value.get("node-net-test")).items():
-            report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
+            if other not in silent:
+                report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
         self._certificate(report, name, value.get("client-cert"))
         return value
+
+    def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:
+        """The master's remote shell must reach each node, where the cluster uses SSH."""
+        master = config.master
+        ports = {
+            node.name: int(config.ndparams(node).get("ssh_port", 22))
+            for node in online
+            if node is not master
+        }
+        if ports and config.cluster.modify_ssh_setup:
+            value = self._ask_master(config, report, "nodelist", ports)
+            if value is not None:
+                verify_hosts.log_in(report, master, value)
+
+    def _files(
+        self,
+        config: Config,
+        report: Report,
+        online: list[Node],
+        found: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        """Files that must be the same on nodes; a node that a job works on is left out."""
+        ctx, master = self.ctx, config.cluster.master_node
+        busy = locks.taken(ctx, LockLevel.NODE)
+        online = [
+            node for node in online
+            if node.uuid not in busy and ctx.config.nodes.get(node.uuid) is node
+        ]  # fmt: skip
+        if master not in found:
+            names = verify_shared.names(ctx.paths)
+            own = self._ask_master(config, report, verify_shared.CHECK, names)
+            found = {**found, master: {verify_shared.CHECK: own}}
+        verify_shared.judge(report, config, ctx.paths, online, found)
+        with ctx.services.sent_ssconf() as sent:
+            if not sent:
+                return
+            asked = {verify_shared.CHECK: verify_shared.ssconf_names(ctx.paths, sent)}
+            answers = ctx.rpc.within(_BRIEFLY).many(
+                online, NodeCalls.node_verify, asked, config.cluster.cluster_name, {}
+            )
+        for answer in answers.values():
+            self._no_answer(config, report, answer)
+        told = {
+            uuid: (answer.node, answer.get().get(verify_shared.CHECK))
+            for uuid, answer in answers.items()
+            if answer.error is None
+        }
+        verify_shared.judge_ssconf(report, config, ctx.paths, sent, told)
+
+    def _ask_master(self, config: Config, report: Report, check: str, argument: Any) -> Any:
+        """What the master node answers to one check; None if it does not, which is reported."""
+        answers = self.ctx.rpc.many(
+            [config.master],
+            NodeCalls.node_verify,
+            {check: argument},
+            config.cluster.cluster_name,
+            {},
+        )
+        [answer] = answers.values()
+        if answer.error is not None:
+            self._no_answer(config, report, answer)
+            return None
+        return answer.get().get(check)
 
     @staticmethod
     def _certificate(report: Report, name: str, value: Any) -> None:
@@ -160,41 +255,6 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         tell("ECLUSTERCLIENTCERT", "node", name, str(text))
 
     # instances ---------------------------------------------------------------------------
-
-    @staticmethod
-    def _instance(
-        config: Config, report: Report, item: Instance, running: Mapping[str, list[str]]
-    ) -> None:
-        primary = config.nodes[item.primary_node]
-        if primary.offline:
-            if item.admin_state is AdminState.UP:
-                report.error(
-                    "EINSTANCEBADNODE",
-                    "instance",
-                    item.name,
-                    f"should run, but its primary node {primary.name} is offline",
-                )
-        elif primary.uuid in running:
-            runs = item.name in running[primary.uuid]
-            if item.admin_state is AdminState.UP and not runs:
-                report.error(
-                    "EINSTANCEDOWN",
-                    "instance",
-                    item.name,
-                    f"should run on its primary node {primary.name}, but does not; to start it:"
-                    f" gnt-instance startup {item.name}",
-                )
-        twice = item.name in running.get(primary.uuid, [])
-        repair = "failover --cleanup --ignore-consistency" if twice else "migrate --cleanup"
-        for uuid, names in running.items():
-            if uuid != primary.uuid and item.name in names:
-                report.error(
-                    "EINSTANCEWRONGNODE",
-                    "instance",
-                    item.name,
-                    f"runs on node {config.nodes[uuid].name}{' too' if twice else ''}, but belongs"
-                    f" to {primary.name}; to repair it: gnt-instance {repair} {item.name}",
-                )
 
     def _unfinished(self, config: Config, report: Report, nodes: list[Node]) -> None:
         """Instances that were on their way when something ended."""
@@ -212,18 +272,6 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                     f"a migration of it did not end (node {answer.node.name} has it on record as"
                     f" {right.state.value}, the other node is {right.peer}); to repair it:"
                     f" gnt-instance migrate --cleanup {item.name}",
-                )
-
-    @staticmethod
-    def _orphans(config: Config, report: Report, running: Mapping[str, list[str]]) -> None:
-        known = {item.name for item in config.instances.values()}
-        for uuid, names in running.items():
-            for name in sorted(set(names) - known):
-                report.error(
-                    "ENODEORPHANINSTANCE",
-                    "node",
-                    config.nodes[uuid].name,
-                    f"instance {name} runs here but is not in the configuration",
                 )
 
     # disks -------------------------------------------------------------------------------
@@ -276,8 +324,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             if answer.error is None:
                 yield from zip(wanted[uuid], answer.get())
             else:
-                text = f"disks could not be checked: {errors.text(answer.error)}"
-                report.error("ENODERPC", "node", answer.node.name, text)
+                self._no_answer(config, report, answer)
 
     # hooks -------------------------------------------------------------------------------
 
@@ -291,6 +338,9 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         variables = hooks.environment(ctx, self.op, spec, "post")
         answers = ctx.rpc.many(nodes, NodeCalls.hooks_runner, spec.path, "post", variables)
         for answer in answers.values():
+            if isinstance(answer.error, errors.RpcError):
+                self._no_answer(config, report, answer)
+                continue
             if answer.error is not None:
                 text = f"hooks could not be run: {errors.text(answer.error)}"
                 report.error("ENODEHOOKS", "node", answer.node.name, text)

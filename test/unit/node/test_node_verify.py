@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import socket
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -118,7 +117,12 @@ def test_a_storage_directory_is_good_or_the_reason_is_told(node: Node, paths: Pa
     assert check(node, "file-storage-path", good) is None
     assert check(node, "shared-file-storage-path", good) is None
     assert "outside" in check(node, "file-storage-path", str(paths.root / "srv" / "other"))
-    assert "does not exist" in check(node, "file-storage-path", f"{good}/missing")
+    assert check(node, "file-storage-path", f"{good}/missing") is None, "it is made on use"
+    assert "does not exist" in check(node, "shared-file-storage-path", f"{good}/missing")
+    (paths.file_storage / "link").symlink_to("missing")
+    assert check(node, "file-storage-path", f"{good}/link") is None
+    (paths.file_storage / "file").write_text("")
+    assert "no directory" in check(node, "file-storage-path", f"{good}/file")
 
 
 def test_forbidden_directories_in_the_list_are_found(node: Node, paths: Paths) -> None:
@@ -130,16 +134,17 @@ def test_forbidden_directories_in_the_list_are_found(node: Node, paths: Paths) -
 # programs and OS definitions
 
 
-def test_programs_that_cannot_be_run_are_found(node: Node, tmp_path: Path) -> None:
-    good, bad = tmp_path / "good", tmp_path / "bad"
+def test_programs_that_cannot_be_run_are_found(node: Node, paths: Paths) -> None:
+    good, bad = paths.root / "good", paths.root / "bad"
     for file, mode in ((good, 0o755), (bad, 0o644)):
         file.write_text("#!/bin/sh\n")
         file.chmod(mode)
-    names = [str(good), str(bad), str(tmp_path / "missing"), "relative"]
+    names = [str(good), str(bad), str(paths.root / "missing"), "relative"]
     assert check(node, "user-scripts", names) == names[1:]
     fine, *problems = check(node, "oob-paths", names)
     assert fine is None
     assert [text.split()[0] for text in problems] == names[1:]
+    assert check(node, "user-scripts", ["/good", "/bad"]) == ["/bad"], "below the root of the node"
 
 
 def test_os_definitions_are_listed(node: Node, paths: Paths) -> None:
