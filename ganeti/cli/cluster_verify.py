@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ganeti.base.text import plural
@@ -10,6 +11,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
 from ganeti.cli.option import switch, values_of
 from ganeti.cli.programs import CLUSTER
+from ganeti.luxi.client import LogEntry
 
 _SIMULATE = switch(
     "--debug-simulate-errors", dest="simulate_errors", help="Report every check as failed"
@@ -53,6 +55,35 @@ _IGNORE_ERRORS = values_of(
 )  # fmt: skip
 
 
+class Findings:
+    """Shows the log of a verification and counts what it reports."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._heading: LogEntry | None = None
+        self._counts = {"ERROR": 0, "WARNING": 0}
+
+    def show(self, entry: LogEntry) -> None:
+        """Print an entry; a quiet one prints a heading only together with what is below it."""
+        text = str(entry[3])
+        for level in self._counts:
+            self._counts[level] += text.startswith(f"  - {level}:")
+        if self._quiet and text.startswith("* "):
+            self._heading = entry
+            return
+        if self._heading is not None:
+            jobs.show_entry(self._heading)
+            self._heading = None
+        jobs.show_entry(entry)
+
+    @property
+    def any(self) -> bool:
+        return any(self._counts.values())
+
+    def summary(self) -> str:
+        return ", ".join(plural(n, level.lower()) for level, n in self._counts.items())
+
+
 @CLUSTER.command(
     "verify",
     options=(
@@ -61,7 +92,11 @@ _IGNORE_ERRORS = values_of(
     ),
 )  # fmt: skip
 def verify(call: Call) -> int:
-    """Check configuration, nodes and instances; fails when something is wrong."""
+    """Check configuration, nodes and instances; fails when something is wrong.
+
+    On a terminal only findings are shown, under the headings they belong to; --verbose shows all
+    headings, as they are shown elsewhere. The last line, on standard error, counts the findings.
+    """
     opts = call.opts
     skipped = []
     if opts.skip_nplusone_mem:
@@ -79,10 +114,16 @@ def verify(call: Call) -> int:
         group_name=opts.nodegroup,
         verify_clutter=opts.verify_clutter,
     )
-    outcomes = jobs.wait_many(call, jobs.children(result), announce=True)
+    quiet = sys.stdout.isatty() and not opts.verbose
+    findings = Findings(quiet=quiet)
+    outcomes = jobs.wait_many(
+        call, jobs.children(result), announce=not quiet, feedback=findings.show, quiet=quiet
+    )
     failed = sum(not outcome.ok for outcome in outcomes)
     if failed:
         print(f"{plural(failed, 'job')} failed while verifying the cluster")
+    if quiet or findings.any:
+        notices.say(f"cluster-verify: {findings.summary()}")
     return 0 if all(outcome.ok and outcome.result for outcome in outcomes) else 1
 
 
@@ -122,13 +163,17 @@ def _treat_disks(
         op = jobs.build(call, "OP_INSTANCE_ACTIVATE_DISKS", instance_name=instance)
         outcomes = jobs.run_many(call, [(instance, op)], announce=False)
         code = max(code, jobs.exit_code(outcomes))
-    for instance, volumes in sorted(missing.items()):
-        print(f"Instance '{instance}' has missing logical volumes:")
-        for node, volume in volumes:
-            print(f"  node {node}, volume {volume}")
+    for instance, disks in sorted(missing.items()):
+        # a logical volume is "group/name", a file has a full path
+        logical = all("/" in place[1:] and place[0] != "/" for _node, place in disks)
+        what = "logical volumes" if logical else "disks"
+        print(f"Instance '{instance}' has missing {what}:")
+        for node, place in disks:
+            print(f"  node {node}, {'path' if place.startswith('/') else 'volume'} {place}")
+        repair = "replace-disks or recreate-disks" if logical else "recreate-disks"
         notices.say(
-            f"Instance '{instance}' cannot be started; gnt-instance replace-disks or"
-            " recreate-disks makes the volumes again"
+            f"Instance '{instance}' cannot be started; gnt-instance {repair} makes the"
+            f" {what.removeprefix('logical ')} again"
         )
         code = 1
     return code

@@ -274,10 +274,18 @@ def _list_submitted(tasks: Iterable[Task]) -> int:
     return code
 
 
-def wait_many(call: Call, tasks: Sequence[Task], *, announce: bool) -> list[Outcome]:
+def wait_many(
+    call: Call,
+    tasks: Sequence[Task],
+    *,
+    announce: bool,
+    feedback: Feedback | None = None,
+    quiet: bool = False,
+) -> list[Outcome]:
     """Wait for several jobs, one after the other, showing the log of each.
 
-    Failures are told on standard error as they are found and do not end the wait.
+    Failures are told on standard error as they are found and do not end the wait. With ``quiet``
+    it is not told which job is waited for.
     """
     waiting = [task for task in tasks if task.job_id is not None]
     if announce and waiting:
@@ -288,14 +296,21 @@ def wait_many(call: Call, tasks: Sequence[Task], *, announce: bool) -> list[Outc
             notices.say(f"Failed to submit job{task.for_name}: {task.error}")
             outcomes.append(Outcome(task.name, False, task.error))
         else:
-            outcomes.append(_wait_one(call.client, task, task.job_id, waiting))
+            if not quiet:
+                print(f"Waiting for job {task.job_id}{task.for_name} ...", flush=True)
+            outcomes.append(_wait_one(call.client, task, task.job_id, waiting, feedback))
     return outcomes
 
 
-def _wait_one(client: Client, task: Task, job_id: int, all_tasks: Sequence[Task]) -> Outcome:
-    print(f"Waiting for job {job_id}{task.for_name} ...", flush=True)
+def _wait_one(
+    client: Client,
+    task: Task,
+    job_id: int,
+    all_tasks: Sequence[Task],
+    feedback: Feedback | None,
+) -> Outcome:
     try:
-        results = wait(client, job_id)
+        results = wait(client, job_id, feedback=feedback)
     except Exit:
         others = [str(other.job_id) for other in all_tasks if other.job_id != job_id]
         if others:
