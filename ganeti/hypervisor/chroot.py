@@ -65,7 +65,7 @@ class _Started(msgspec.Struct, kw_only=True, frozen=True):
 class ChrootHypervisor(Hypervisor):
     """Directory trees of which programs are run."""
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[Traits] = Traits(joins_bridges=False)
     params: ClassVar[type[msgspec.Struct]] = ChrootParams
 
     # life

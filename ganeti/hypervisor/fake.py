@@ -52,7 +52,10 @@ class FakeHypervisor(Hypervisor):
     """Guests are files; never blocks but for a scripted delay."""
 
     traits: ClassVar[Traits] = Traits(
-        can_migrate=True, has_console=False, global_params=frozenset({"migration_mode"})
+        can_migrate=True,
+        has_console=False,
+        global_params=frozenset({"migration_mode"}),
+        joins_bridges=False,
     )
     params: ClassVar[type[msgspec.Struct]] = FakeParams
 

@@ -36,6 +36,8 @@ class Traits:
     global_params: frozenset[str] = frozenset()
     #: parameters that name a program which the hypervisor runs on the node; empty: none
     scripts: frozenset[str] = frozenset()
+    #: network cards of mode ``bridged`` are put into a bridge of the node
+    joins_bridges: bool = True
     #: instances need a TCP port for their display
     needs_port: bool = False
     #: opens disks by an address, without a device on the node (disk parameter ``access``)

@@ -15,6 +15,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import (
+    verify_bridges,
     verify_files,
     verify_guests,
     verify_hosts,
@@ -75,6 +76,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             verify_hosts.node(report, config, ctx.paths, node, value)
             found[node.uuid] = value
         verify_os.judge(report, config, online, found)
+        verify_bridges.judge(report, config, online, found)
         verify_placement.exclusion_tags(report, config, nodes)
         self._log_in(config, report, online)
         self._files(config, report, online, found)
@@ -123,6 +125,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             **verify_files.checks(config),
             **verify_mirrors.checks(config),
             **verify_hosts.checks(config, self.ctx.paths, nodes),
+            **verify_bridges.checks(config, nodes),
             verify_os.CHECK: None,
             verify_shared.CHECK: verify_shared.names(self.ctx.paths),
         }

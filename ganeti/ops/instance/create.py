@@ -21,7 +21,7 @@ from ganeti.model.params import BackendParams, Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate, bridges, checks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import adoption, communication, nics, plan, power, space, sync
 from ganeti.ops.instance import disks as instance_disks
@@ -149,6 +149,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             checks.os_on_node(
                 ctx, node, self.os, values, force_variant=self.op.force_variant
             )
+        for each in self.nodes:
+            bridges.check(ctx, self.instance, each)
         what = f"instance {self.name}"
         if not self.adopts:
             space.check(ctx, self.disks, node.uuid, what, without=self.without)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti.model.names import AdminState, RebootType
 from ganeti.opcodes.instance import OpInstanceReboot
-from ganeti.ops import annotate, locks
+from ganeti.ops import annotate, bridges, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import disks, power
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -24,6 +24,7 @@ class InstanceReboot(Operation[OpInstanceReboot, None]):
         self.instance = self.ctx.config.instances[self.uuid]
         self.node = power.primary(self.ctx, self.instance)
         self.runs = power.running(self.ctx, self.instance) is not None
+        bridges.check(self.ctx, self.instance, self.node)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

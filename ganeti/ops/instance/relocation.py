@@ -13,11 +13,10 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
-from ganeti.ops import checks, policy
+from ganeti.ops import bridges, checks, policy
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.instance import new_primary, placement
 from ganeti.ops.operation import Context
-from ganeti.rpc.calls import NodeCalls
 
 
 class Wish(Protocol):
@@ -87,9 +86,7 @@ def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy
             )
         ctx.warn(text)
     _check_networks(config, instance, node)
-    bridges = _bridges(config, instance, node)
-    if bridges:
-        ctx.rpc.one(node, NodeCalls.bridges_exist, bridges)
+    bridges.check(ctx, instance, node)
 
 
 def _check_networks(config: Config, instance: Instance, node: Node) -> None:
@@ -110,13 +107,6 @@ def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> N
     checks.resources(
         ctx, node, f"instance {instance.name}", memory=(str(instance.hypervisor), memory)
     )
-
-
-def _bridges(config: Config, instance: Instance, node: Node) -> list[str]:
-    found = (
-        config.nicparams_for(nic.nicparams, nic.network, node.group) for nic in instance.nics
-    )
-    return sorted({str(item["link"]) for item in found if item["mode"] == "bridged"})
 
 
 def record(ctx: Context, change: str, instance: Instance, node: Node) -> Instance:

@@ -13,7 +13,7 @@ from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import annotate, checks, locks, policy
+from ganeti.ops import annotate, bridges, checks, locks, policy
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import (
     attachment,
@@ -75,6 +75,9 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         self.nics = new_nics.check(
             ctx, self.instance, self.nic_changes, check_conflicts=op.conflicts_check
         )
+        changed = [card for card in self.nics.result if card not in self.instance.nics]
+        if not self.primary.offline:
+            bridges.check(ctx, self.instance, self.primary, changed, ignore=op.force)
         if op.disks:
             self._check_nodes(nodes)
         self.disks = new_disks.check(ctx, op, self.instance, op.disks)

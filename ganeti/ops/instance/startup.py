@@ -7,7 +7,7 @@ from ganeti.model import params
 from ganeti.model.names import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
-from ganeti.ops import checks, locks
+from ganeti.ops import bridges, checks, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.instance import power
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -48,6 +48,7 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
         power.primary(ctx, self.instance)
         self.runs = power.running(ctx, self.instance) is not None
         if not self.runs:
+            bridges.check(ctx, self.instance, node)
             memory = {**ctx.config.beparams(self.instance), **self.beparams}["maxmem"]
             checks.resources(
                 ctx, node, f"instance {name}", memory=(self.instance.hypervisor, memory)
