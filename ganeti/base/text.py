@@ -40,13 +40,20 @@ def nearest(name: str, known: Iterable[str]) -> str:
     The beginning of a name counts more than its letters; of a host name the first label is enough.
     """
     names = list(known)
-    begun = [other for other in names if len(name) >= _BEGINNING and other.startswith(name)]
-    if begun:
-        return _meant(min(begun, key=len))
+    if len(name) >= _BEGINNING:
+        for part in (str, _last_part):
+            begun = [other for other in names if part(other).startswith(name)]
+            if begun:
+                return _meant(min(begun, key=len))
     by_label = {} if "." in name else {other.partition(".")[0]: other for other in names}
     spelled = {**by_label, **{other: other for other in names}}
     found = difflib.get_close_matches(name, list(spelled), n=1)
     return _meant(spelled[found[0]]) if found else ""
+
+
+def _last_part(name: str) -> str:
+    """``memory`` of ``be/memory``."""
+    return name.rpartition("/")[2]
 
 
 def _meant(name: str) -> str:

@@ -142,7 +142,8 @@ def rename(call: Call) -> None:
     new = call.args[0]
     old = call.client.query_config_values(["cluster_name"])[0]
     if not call.opts.force and not notices.confirmed(
-        f"Rename the cluster from {old} to {new}? Connections to the old address break."
+        f"Rename the cluster from {old} to {new}? Connections to the old address break.",
+        option="-f",
     ):
         raise Exit(1)
     result = jobs.run_op(call, "OP_CLUSTER_RENAME", name=new)
@@ -166,7 +167,8 @@ def activate_master_ip(call: Call) -> None:
 def deactivate_master_ip(call: Call) -> None:
     """Take the address of the cluster off the master node."""
     if not call.opts.confirm and not notices.confirmed(
-        "Take the address of the cluster off the master node? Remote clients lose it."
+        "Take the address of the cluster off the master node? Remote clients lose it.",
+        option="--yes",
     ):
         raise Exit(1)
     jobs.run_op(call, "OP_CLUSTER_DEACTIVATE_MASTER_IP")

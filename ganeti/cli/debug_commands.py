@@ -8,11 +8,13 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.text import plural
 from ganeti.cli import jobs, listing, notices, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.option import switch, switch_off, value, values_of
 from ganeti.cli.programs import DEBUG
+from ganeti.luxi.client import QueryResult
 
 _ON_NODES = values_of("-n", dest="on_nodes", metavar="<node>", help="Node that waits too")
 _NO_MASTER = switch_off("--no-master", dest="on_master", help="The master does not wait")
@@ -126,7 +128,10 @@ _INTERVAL = value(
     "locks", options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FORMAT, _INTERVAL)
 )
 def locks(call: Call) -> int:
-    """Show who holds locks and who waits for them."""
+    """Show who holds locks and who waits for them.
+
+    On a terminal free locks are shown with -v only, and names stand in place of UUIDs.
+    """
     call.opts.force_filter = False
     while True:
         code = listing.show_list(
@@ -134,11 +139,31 @@ def locks(call: Call) -> int:
             "lock",
             _LOCK_FIELDS,
             texts={"owner": output.joined, "pending": _pending, "mode": _mode},
+            on_terminal=listing.OnTerminal(
+                _LOCK_FIELDS, ("owner", "pending"), lambda found: _busy(call, found)
+            ),
         )
         if code or not call.opts.interval:
             return code
         print(flush=True)
         time.sleep(max(1, call.opts.interval))  # what the user asked for; no event tells of locks
+
+
+def _busy(call: Call, result: QueryResult) -> QueryResult:
+    """Locks that somebody holds or waits for (with ``-v`` all), by the names of their objects."""
+    fields, client = result.fields[:-2], call.client
+    rows = [row[:-2] for row in result.data if call.opts.verbose or row[-2][1] or row[-1][1]]
+    free = len(result.data) - len(rows)
+    if free:
+        notices.say(f"{plural(free, 'free lock')} not shown; -v shows them too")
+    place = next((i for i, item in enumerate(fields) if item.name == "name"), None)
+    if place is not None and rows:
+        queries = (client.query_nodes, client.query_groups, client.query_networks)
+        names = {uuid: name for query in queries for uuid, name in query([], ["uuid", "name"])}
+        for row in rows:
+            level, _, uuid = str(row[place][1]).partition("/")
+            row[place] = (row[place][0], f"{level}/{names.get(uuid, uuid)}")
+    return QueryResult(fields, rows)
 
 
 def _mode(mode: Any) -> str:

@@ -108,5 +108,5 @@ def ask_first(call: Call, name: str, question: str) -> None:
     if call.opts.force:
         return
     selection.existing(call.client, [name])
-    if not notices.confirmed(question):
+    if not notices.confirmed(question, option="-f"):
         raise Exit(1)

@@ -13,6 +13,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
 from ganeti.cli.option import switch
 from ganeti.cli.programs import INSTANCE
+from ganeti.luxi.client import FieldDef, QueryResult
 
 _LIST_FIELDS = ("name", "hypervisor", "os", "pnode", "status", "oper_ram")
 #: Fields whose lists are shown with commas; all others keep their brackets.
@@ -36,8 +37,27 @@ def list_instances(call: Call) -> int:
     Arguments are names, patterns such as 'web*', or one filter such as 'pnode == "node1"'.
     """
     return listing.show_list(
-        call, "instance", _LIST_FIELDS, texts=dict.fromkeys(_LISTS, output.joined)
+        call,
+        "instance",
+        _LIST_FIELDS,
+        texts=dict.fromkeys(_LISTS, output.joined),
+        on_terminal=listing.OnTerminal(_LIST_FIELDS, ("forthcoming",), _reserved_last),
     )
+
+
+def _reserved_last(result: QueryResult) -> QueryResult:
+    """Reservations after instances, with a status of their own."""
+    fields = result.fields[:-1]
+    rows = sorted(result.data, key=lambda row: bool(row[-1][1]))
+    return QueryResult(fields, [_marked(fields, row) for row in rows])
+
+
+def _marked(fields: Sequence[FieldDef], row: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    *cells, (_status, forthcoming) = row
+    return [
+        (0, "reserved") if forthcoming and item.name == "status" else cell
+        for item, cell in zip(fields, cells, strict=True)
+    ]
 
 
 @INSTANCE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)

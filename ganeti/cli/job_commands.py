@@ -1,178 +1,30 @@
-"""gnt-job: look at jobs, wait for them, change their fate."""
+"""gnt-job: wait for jobs, cancel and archive them, change their priority."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
 from ganeti.base.text import plural
-from ganeti.cli import info, jobs, listing, notices, output
+from ganeti.cli import jobs, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.option import select, switch, value
+from ganeti.cli.job_show import LIST_FIELDS, job_id
+from ganeti.cli.option import switch, value
 from ganeti.cli.options import PRIORITIES
 from ganeti.cli.programs import JOB
-from ganeti.luxi.client import LogEntry
 
-_LIST_FIELDS = ("id", "status", "summary")
 _AUTO_ARCHIVE_SECONDS = 60
 
-_RUNNING = select("--running", dest="status_filter", const=("running",), help="Running jobs")
-_ERROR = select("--error", dest="status_filter", const=("error",), help="Jobs that failed")
-_FINISHED = select(
-    "--finished",
-    dest="status_filter",
-    const=("success", "canceled", "error"),
-    help="Jobs that have ended",
-)
-_ARCHIVED = switch("--archived", dest="archived", help="Archived jobs too")
 _FORMAT = value(
     "--format", dest="format", choices=("json", "text"), default="text", group="Output",
     help="Form of the answer",
 )  # fmt: skip
 _KILL = switch("--kill", dest="kill", help="End a job that is running; needs --yes-do-it")
-
-
-def job_id(text: str) -> int:
-    """The number of a job.
-
-    Raises:
-        OpPrereqError: no number.
-    """
-    if not (text.isascii() and text.isdigit()):
-        raise errors.OpPrereqError(
-            f"'{text}' is not a job ID: expected a number", errors.ErrorCode.INVAL
-        )
-    return int(text)
-
-
-@JOB.command(
-    "list",
-    many("job-id"),
-    options=(
-        o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT,
-        o.PENDING, _RUNNING, _ERROR, _FINISHED, _ARCHIVED,
-    ),
-)  # fmt: skip
-def list_jobs(call: Call) -> int:
-    """List jobs.
-
-    Arguments are job ids, or one filter such as 'status == "error"'.
-    """
-    wanted = call.opts.status_filter
-    return listing.show_list(
-        call,
-        "job",
-        _LIST_FIELDS,
-        texts={
-            "summary": output.joined,
-            "opstart": _stamps,
-            "opexec": _stamps,
-            "opend": _stamps,
-        },
-        name_field="id",
-        numeric=True,
-        condition=listing.any_of("status", wanted) if wanted else None,
-        extra_fields=("archived",) if call.opts.archived else (),
-    )
-
-
-def _stamps(value: Any) -> str:
-    return str([output.stamp(item) for item in value])
-
-
-@JOB.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
-def list_fields(call: Call) -> int:
-    """List the fields that gnt-job list can show."""
-    return listing.show_fields(call, "job")
-
-
-@JOB.command("info", many("job-id", least=1), aliases=("show",))
-def show_info(call: Call) -> None:
-    """Show everything about jobs: times, opcodes with parameters, results and logs."""
-    fields = [
-        "id", "status", "ops", "opresult", "opstatus", "oplog",
-        "opstart", "opexec", "opend", "received_ts", "start_ts", "end_ts", "archived",
-    ]  # fmt: skip
-    known = []
-    for row in call.client.query_jobs([job_id(arg) for arg in call.args], fields):
-        if row[1] is None:
-            print(f"Job ID {row[0]} not found")
-        else:
-            known.append(_job_info(dict(zip(fields, row, strict=True))))
-    if known:
-        print(info.dump(known), end="")
-
-
-def _job_info(job: dict[str, Any]) -> list[info.Pair]:
-    received, started, ended = job["received_ts"], job["start_ts"], job["end_ts"]
-    total = f"{_seconds(ended) - _seconds(received):.6f} seconds" if ended and received else "N/A"
-    opcodes = zip(
-        job["ops"], job["opstatus"], job["opresult"], job["oplog"],
-        job["opstart"], job["opexec"], job["opend"], strict=True,
-    )  # fmt: skip
-    return [
-        ("Job ID", job["id"]),
-        ("Status", f"{job['status']} (archived)" if job["archived"] else job["status"]),
-        ("Received", output.stamp(received)),
-        ("Processing start", _moment(started, received)),
-        ("Processing end", _moment(ended, started)),
-        ("Total processing time", total),
-        ("Opcodes", [_opcode_info(*opcode) for opcode in opcodes]),
-    ]
-
-
-def _moment(when: list[int] | None, before: list[int] | None) -> str:
-    if not when:
-        return "N/A"
-    delta = f" (delta {_seconds(when) - _seconds(before):.6f}s)" if before else ""
-    return f"{output.stamp(when)}{delta}"
-
-
-def _seconds(stamp: list[int]) -> float:
-    return stamp[0] + stamp[1] / 1_000_000
-
-
-def _opcode_info(
-    op: dict[str, Any], status: str, result: Any, log: Iterable[LogEntry],
-    start: Any, execution: Any, end: Any,
-) -> list[info.Pair]:  # fmt: skip
-    inputs = {key: value for key, value in op.items() if key != "OP_ID"}
-    return [
-        (
-            str(op.get("OP_ID")),
-            [
-                ("Status", status),
-                ("Processing start", output.stamp(start)),
-                ("Execution start", output.stamp(execution)),
-                ("Processing end", output.stamp(end)),
-                ("Input fields", {key: _one_line(value) for key, value in inputs.items()}),
-                ("Result", _one_line(result)),
-                (
-                    "Execution log",
-                    [
-                        [(str(entry[0]), f"{output.stamp(entry[1])} {entry[3]}")]
-                        for entry in log or ()
-                    ],
-                ),
-            ],
-        )
-    ]
-
-
-def _one_line(value: Any) -> str:
-    return ",".join(map(str, value)) if _is_flat(value) else str(value)
-
-
-def _is_flat(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(value)
-        and not any(isinstance(item, list | dict) for item in value)
-    )
 
 
 @JOB.command("why", one("job-id"), options=(_FORMAT,))
@@ -208,6 +60,8 @@ def watch(call: Call) -> None:
     head = f"Output from job {number} follows"
     print(f"{head}\n{'-' * len(head)}", flush=True)
     jobs.wait(call.client, number)
+    if sys.stdout.isatty():
+        notices.say(f"Job {number} has ended: success")
 
 
 @JOB.command("wait", one("job-id"))
@@ -285,12 +139,12 @@ def _meant(call: Call, verb: str) -> Sequence[int]:
         )
     if not wanted:
         return [job_id(arg) for arg in call.args]
-    result = call.client.query("job", _LIST_FIELDS, listing.any_of("status", wanted))
+    result = call.client.query("job", LIST_FIELDS, listing.any_of("status", wanted))
     found = [int(row[0][1]) for row in result.data]
     if found and not call.opts.force:
         lines = output.query_table(result, formats={"summary": output.joined})
         question = f"{verb} {plural(len(found), 'job')}?"
-        if not notices.confirmed(question, lines):
+        if not notices.confirmed(question, lines, option="-f"):
             raise Exit(1)
     return found
 

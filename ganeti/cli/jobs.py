@@ -6,6 +6,7 @@ waiting does not touch the job: the command says how to watch it and ends with e
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def run_ops(
     if getattr(call.opts, "print_jobid", False):
         print(job_id, flush=True)
     if getattr(call.opts, "submit_only", False):
-        notices.say(f"JobID: {job_id}")
+        _say_submitted(job_id)
         raise Exit(0)
     return wait(call.client, job_id, feedback=feedback)
 
@@ -263,14 +264,22 @@ def children(result: Any, name: str = "") -> list[Task]:
     return [Task(name, int(value)) if ok else Task(name, None, str(value)) for ok, value in jobs]
 
 
+def _say_submitted(job_id: int, name: str = "") -> None:
+    """The line of ``--submit``, the same for every job."""
+    notices.say(f"JobID: {job_id}{f' ({name})' if name else ''}")
+
+
 def _list_submitted(tasks: Iterable[Task]) -> int:
+    """Say the ids; scripts also find ``id: name`` on standard output, as Ganeti has it."""
     code = 0
     for task in tasks:
         if task.job_id is None:
             notices.say(f"Failure for {task.name}: {task.error}")
             code = 1
         else:
-            print(f"{task.job_id}: {task.name}")
+            _say_submitted(task.job_id, task.name)
+            if not sys.stdout.isatty():
+                print(f"{task.job_id}: {task.name}")
     return code
 
 

@@ -27,9 +27,9 @@ def _lines(program: Program) -> Iterator[str]:
     yield _text("<command> [options] [arguments]")
     yield from (".SH DESCRIPTION", _text(program.title))
     yield "Options may come before or after the arguments of a command. Long options may be"
-    yield "shortened as long as they stay unique. Exit codes: 0 success, 1 failure, 2 wrong options,"
-    yield "5 no cluster here, 11 another node is the master, 12 a node could not be prepared, 14"
-    yield "unknown field."
+    yield "shortened as long as they stay unique. Exit codes: 0 success, 1 failure, 2 wrong"
+    yield "options, 5 no cluster here, 11 another node is the master, 12 a node could not be"
+    yield "set up, 14 unknown field."
     yield ".SH COMMANDS"
     for _name, command in sorted(program.commands.items()):
         yield from _command(program, command)

@@ -83,7 +83,7 @@ def powercycle(call: Call) -> int:
     """
     node, opts = call.args[0], call.opts
     question = f"Restart node {node} at once, with everything that runs on it?"
-    if not (opts.confirm or notices.confirmed(question)):
+    if not (opts.confirm or notices.confirmed(question, option="--yes")):
         return 1
     result = jobs.run_op(call, "OP_NODE_POWERCYCLE", node_name=node, force=opts.force)
     if result:

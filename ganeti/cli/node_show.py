@@ -11,6 +11,12 @@ from ganeti.cli.programs import NODE
 
 _LIST_FIELDS = ("name", "dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt")
 
+_ROLES = {"M": "master", "C": "candidate", "R": "regular", "D": "drained", "O": "offline"}
+_ON_TERMINAL = listing.OnTerminal(
+    usual=("name", "role", *_LIST_FIELDS[1:]),
+    texts={"role": lambda letter: _ROLES.get(letter, str(letter))},
+)
+
 tags.add_commands(NODE, "node", "node")
 
 
@@ -21,7 +27,9 @@ def list_nodes(call: Call) -> int:
     Arguments are names, patterns such as 'node1*', or one filter such as 'mfree > 1024'.
     """
     formats = dict.fromkeys(("pinst_list", "sinst_list", "tags"), output.joined)
-    return listing.show_list(call, "node", _LIST_FIELDS, texts=formats)
+    return listing.show_list(
+        call, "node", _LIST_FIELDS, texts=formats, on_terminal=_ON_TERMINAL
+    )
 
 
 @NODE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)

@@ -34,7 +34,7 @@ _ALLOCATABLE = value(
 
 
 def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
-    fields = listing.chosen_fields(call.opts.output, list(known))
+    fields = listing.chosen_fields(call.opts.output, list(known), lambda: list(known))
     for name in fields:
         if name not in known:
             raise errors.OpPrereqError(

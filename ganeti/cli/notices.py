@@ -63,18 +63,16 @@ class StatusLine:
             cls._current.clear()
 
 
-def confirmed(question: str, details: Sequence[str] = ()) -> bool:
-    """Ask a person; an empty answer is a no, and so is no terminal to ask at, which is told.
+def confirmed(question: str, details: Sequence[str] = (), *, option: str) -> bool:
+    """Ask a person; an empty answer is a no, and so is no terminal to ask at, which is said.
 
-    ``details`` are shown before the question, or on request when there are many.
+    ``details`` are shown before the question, or on request when there are many; ``option`` is
+    the one that answers yes.
     """
     try:
         fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        say(
-            f"{question}\nThere is no terminal to ask at, so nothing is done (--help names the"
-            " option that answers yes)"
-        )
+        say(f"{question}\nThere is no terminal to ask at, so nothing is done; {option} answers yes")
         return False
     with os.fdopen(fd, "r+b", buffering=0) as terminal:
         return ask(

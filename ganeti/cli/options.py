@@ -76,7 +76,7 @@ UNITS = value(
 )  # fmt: skip
 FIELDS = value(
     "-o", "--output", dest="output", metavar="<field>,...", group=OUTPUT,
-    help="Columns to show; with a plus sign in front they are added to the usual ones",
+    help="Columns to show, or all; with a plus sign in front they are added to the usual ones",
 )  # fmt: skip
 VERBOSE = switch(
     "-v", "--verbose", dest="verbose", group=OUTPUT,

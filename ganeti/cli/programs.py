@@ -58,7 +58,11 @@ NETWORK = Program(
     "Manage networks, which instances get their addresses from.",
     ("ganeti.cli.network_show", "ganeti.cli.network_change"),
 )
-JOB = Program("gnt-job", "List, watch and cancel jobs.", ("ganeti.cli.job_commands",))
+JOB = Program(
+    "gnt-job",
+    "List, watch and cancel jobs.",
+    ("ganeti.cli.job_show", "ganeti.cli.job_commands"),
+)
 FILTER = Program(
     "gnt-filter",
     "Manage filter rules: which jobs may run, and when.",

@@ -115,9 +115,10 @@ def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[
     }
 
 
-def confirm(names: Sequence[str], what: str, verb: str) -> bool:
-    """Ask whether something is really to be done to these objects."""
-    return notices.confirmed(f"{verb} {plural(len(names), what)}. Continue?", names)
+def confirm(names: Sequence[str], what: str, verb: str, *, option: str = "-f") -> bool:
+    """Ask whether something is really to be done to these objects; ``option`` answers yes."""
+    question = f"{verb} {plural(len(names), what)}. Continue?"
+    return notices.confirmed(question, names, option=option)
 
 
 def act(
@@ -132,7 +133,8 @@ def act(
     names = instances(call)
     several = len(names) > 1 or (call.opts.multi_mode or "instances") != "instances"
     forced = call.opts.force_multi or getattr(call.opts, "force", False)
-    if several and not forced and not confirm(names, "instance", verb):
+    asks = several and not forced
+    if asks and not confirm(names, "instance", verb, option="--force-multiple"):
         return 1
     outcomes = jobs.run_many(
         call, [(name, make(name)) for name in names], announce=len(names) > 1

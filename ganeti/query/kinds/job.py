@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ganeti.base.typed import convert
 from ganeti.errors import GanetiError
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
@@ -135,6 +136,12 @@ def _end(job: JobView) -> Any:
 @_job_field("status", "Status", TEXT, "State of the job")
 def _status(job: JobView) -> str:
     return job.record.status.value
+
+
+@_job_field("user", "User", TEXT, "Who submitted the job")
+def _user(job: JobView) -> str | None:
+    submitter = job.record.submitter
+    return None if submitter is None else submitter.shown
 
 
 @_job_field("priority", "Priority", NUMBER, "Most urgent priority of the opcodes that are not done")

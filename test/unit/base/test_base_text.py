@@ -63,6 +63,7 @@ def test_long_lists_are_cut_and_the_rest_is_counted(items: list[str], limit: int
 def test_the_beginning_of_a_name_or_its_first_label_is_a_hint() -> None:
     fields = ["minmem", "be/minmem", "memory", "oper_ram"]
     assert text.nearest("mem", fields) == " (did you mean memory?)"
+    assert text.nearest("mem", ["be/minmem", "be/memory"]) == " (did you mean be/memory?)"
     hosts = ["web1.example.com", "db1.example.com"]
     assert text.nearest("wbe1", hosts) == " (did you mean web1.example.com?)"
     assert text.nearest("db1.exmaple.com", hosts) == " (did you mean db1.example.com?)"

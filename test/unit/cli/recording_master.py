@@ -54,6 +54,8 @@ class RecordingMaster:
         self.instances: list[Fields] = []
         self.nodes: list[Fields] = []
         self.query_answer: Fields = {"fields": [], "data": []}
+        #: kind -> rows for queries of this kind, in place of ``query_answer``
+        self.tables: dict[str, list[Fields]] = {}
         self._lock = threading.Lock()
         self._server = LuxiServer(self.where.luxi_socket, self._serve, workers=2)
         self._server.start()
@@ -155,12 +157,45 @@ class RecordingMaster:
     def _on_QueryNodes(self, args: Fields) -> list[list[Any]]:
         return self._rows(self.nodes, args)
 
+    def _on_QueryGroups(self, args: Fields) -> list[list[Any]]:
+        return self._rows([], args)
+
+    def _on_QueryNetworks(self, args: Fields) -> list[list[Any]]:
+        return self._rows([], args)
+
     def _on_QueryTags(self, args: Fields) -> list[str]:
         (found,) = (item for item in self.instances if item["name"] == args["name"])
         return list(found["tags"])
 
-    def _on_Query(self, _args: Fields) -> Fields:
+    def _on_Query(self, args: Fields) -> Fields:
+        if args["what"] in self.tables:
+            return self._from_table(args["what"], args["fields"], args["qfilter"])
         return self.query_answer
 
-    def _on_QueryFields(self, _args: Fields) -> Fields:
-        return {"fields": self.query_answer["fields"]}
+    def _on_QueryFields(self, args: Fields) -> Fields:
+        fields = [item for item in self.query_answer["fields"] if item["kind"] != "unknown"]
+        return {"fields": fields or [_definition(name) for name in self._columns(args["what"])]}
+
+    def _columns(self, kind: str) -> list[str]:
+        return sorted({name for row in self.tables.get(kind, ()) for name in row})
+
+    def _from_table(self, kind: str, fields: list[str], condition: Any) -> Fields:
+        """Rows of a table; of filters only ``["|", ["==", field, value], ...]`` is understood."""
+        known = self._columns(kind)
+        rows = [
+            row
+            for row in self.tables[kind]
+            if condition is None or any(row[name] == value for _, name, value in condition[1:])
+        ]
+        return {
+            "fields": [
+                _definition(name, "other" if name in known else "unknown") for name in fields
+            ],
+            "data": [
+                [[0, row[name]] if name in known else [1, None] for name in fields] for row in rows
+            ],
+        }
+
+
+def _definition(name: str, kind: str = "other") -> Fields:
+    return {"name": name, "title": name.title(), "kind": kind, "doc": ""}

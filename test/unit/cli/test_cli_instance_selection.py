@@ -112,7 +112,11 @@ def test_several_jobs_that_are_not_waited_for(
     assert ran.out.splitlines() == [
         "1", "2", "1: web1.example.com", "2: db1.example.com",
     ]  # fmt: skip
-    assert ran.err == "Failure for web2.example.com: the queue is full\n"
+    assert ran.err.splitlines() == [
+        "JobID: 1 (web1.example.com)",
+        "Failure for web2.example.com: the queue is full",
+        "JobID: 2 (db1.example.com)",
+    ]
 
 
 def test_one_failure_does_not_hide_the_others(

@@ -23,13 +23,14 @@ LISTS = {
     "filter": ("filter_commands", "_FIELDS"),
     "group": ("group_show", "_LIST_FIELDS"),
     "instance": ("instance_show", "_LIST_FIELDS"),
-    "job": ("job_commands", "_LIST_FIELDS"),
+    "job": ("job_show", "LIST_FIELDS"),
     "lock": ("debug_commands", "_LOCK_FIELDS"),
     "node": ("node_show", "_LIST_FIELDS"),
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {
     "instance": ["expires", "owner", "reserved_for"],
+    "job": ["user"],
     "node": [
         "reserved.count", "reserved.disk", "reserved.memory", "reserved.spindles",
         "reserved.vcpus",

@@ -1,0 +1,237 @@
+"""gnt-job: what jobs there are, and everything about one."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import units
+from ganeti.cli import info, listing, output
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many
+from ganeti.cli.option import select, switch, value
+from ganeti.cli.programs import JOB
+from ganeti.luxi.client import FieldDef, LogEntry, QueryResult
+
+LIST_FIELDS = ("id", "status", "summary")
+_TIMES = ("received_ts", "start_ts", "end_ts")
+#: Jobs that are listed on a terminal.
+_NEWEST = 50
+#: Value in the summary of OP_TEST_DELAY.
+_NANOSECONDS = re.compile(r"\b([0-9]+) ns\b")
+
+_RUNNING = select("--running", dest="status_filter", const=("running",), help="Running jobs")
+_ERROR = select("--error", dest="status_filter", const=("error",), help="Jobs that failed")
+_FINISHED = select(
+    "--finished",
+    dest="status_filter",
+    const=("success", "canceled", "error"),
+    help="Jobs that have ended",
+)
+_ARCHIVED = switch("--archived", dest="archived", help="Archived jobs too")
+_LIMIT = value(
+    "--limit", dest="limit", kind="int", metavar="<number>", group="Selection",
+    help="Only the newest jobs; 0 is all of them",
+)  # fmt: skip
+
+
+def job_id(text: str) -> int:
+    """The number of a job.
+
+    Raises:
+        OpPrereqError: no number.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise errors.OpPrereqError(
+            f"'{text}' is not a job ID: expected a number", errors.ErrorCode.INVAL
+        )
+    return int(text)
+
+
+@JOB.command(
+    "list",
+    many("job-id"),
+    options=(
+        o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT, _LIMIT,
+        o.PENDING, _RUNNING, _ERROR, _FINISHED, _ARCHIVED,
+    ),
+)  # fmt: skip
+def list_jobs(call: Call) -> int:
+    """List jobs, the newest last.
+
+    Arguments are job ids, or one filter such as 'status == "error"'. On a terminal the newest 50
+    are shown, with user, age, duration and, with --error, the error.
+    """
+    opts = call.opts
+    wanted = opts.status_filter
+    limit = opts.limit
+    if limit is None and listing.for_person(call) and not call.args:
+        limit = _NEWEST
+    if limit is not None and limit < 0:
+        raise errors.OpPrereqError(
+            f"--limit {limit}: expected 0 (all jobs) or a positive number", errors.ErrorCode.INVAL
+        )
+    return listing.show_list(
+        call,
+        "job",
+        LIST_FIELDS,
+        texts={
+            "summary": output.joined,
+            "opstart": _stamps,
+            "opexec": _stamps,
+            "opend": _stamps,
+        },
+        name_field="id",
+        numeric=True,
+        condition=listing.any_of("status", wanted) if wanted else None,
+        extra_fields=("archived",) if opts.archived else (),
+        on_terminal=_for_person(opts.output, failed=wanted == ("error",)),
+        limit=limit,
+    )
+
+
+def _for_person(chosen: str | None, *, failed: bool) -> listing.OnTerminal:
+    texts = {**dict.fromkeys(_TIMES, output.stamp), "summary": _summary}
+    if chosen is not None:
+        return listing.OnTerminal(LIST_FIELDS, texts=texts)
+    needs = [*_TIMES, *(["opresult"] if failed else [])]
+    usual = ("id", "status", "user", "summary")
+    return listing.OnTerminal(usual, needs, lambda found: _with_times(found, failed), texts)
+
+
+def _with_times(result: QueryResult, failed: bool) -> QueryResult:
+    """Age and duration after the user, and at the end the error, in place of what they are of."""
+    now = time.time()
+    fields, archived = result.fields[:4], result.fields[4 : -4 if failed else -3]
+    rows = []
+    for row in result.data:
+        job, times = row[:4], [value for _status, value in row[4 + len(archived) :]]
+        age, duration = _spans(times[:3], now)
+        end = [(0, _first_error(times[3]))] if failed else []
+        rows.append([*job[:3], (0, age), (0, duration), job[3], *row[4 : 4 + len(archived)], *end])
+    spans = [FieldDef("age", "Age", "text"), FieldDef("duration", "Duration", "text")]
+    error = [FieldDef("error", "Error", "text")] if failed else []
+    return QueryResult([*fields[:3], *spans, fields[3], *archived, *error], rows)
+
+
+def _spans(times: Sequence[Any], now: float) -> tuple[str, str]:
+    """How long ago a job came, and how long it has worked."""
+    received, started, ended = times
+    age = units.format_duration(now - _seconds(received)) if received else "-"
+    if not started:
+        return age, "-"
+    return age, units.format_duration((_seconds(ended) if ended else now) - _seconds(started))
+
+
+def _first_error(results: Any) -> str:
+    """First line of the error of the opcode that failed."""
+    for result in results or ():
+        err = errors.decode(result)
+        if err is not None:
+            return (errors.text(err).splitlines() or [""])[0]
+    return "-"
+
+
+def _summary(value: Any) -> str:
+    """Summaries of opcodes; nanoseconds as people write a time."""
+    return _NANOSECONDS.sub(
+        lambda found: units.format_duration(int(found[1]) / 1e9), output.joined(value)
+    )
+
+
+def _stamps(value: Any) -> str:
+    return str([output.stamp(item) for item in value])
+
+
+@JOB.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+def list_fields(call: Call) -> int:
+    """List the fields that gnt-job list can show."""
+    return listing.show_fields(call, "job")
+
+
+@JOB.command("info", many("job-id", least=1), aliases=("show",))
+def show_info(call: Call) -> None:
+    """Show everything about jobs: times, opcodes with parameters, results and logs."""
+    fields = [
+        "id", "status", "ops", "opresult", "opstatus", "oplog",
+        "opstart", "opexec", "opend", "received_ts", "start_ts", "end_ts", "archived",
+    ]  # fmt: skip
+    known = []
+    for row in call.client.query_jobs([job_id(arg) for arg in call.args], fields):
+        if row[1] is None:
+            print(f"Job ID {row[0]} not found")
+        else:
+            known.append(_job_info(dict(zip(fields, row, strict=True))))
+    if known:
+        print(info.dump(known), end="")
+
+
+def _job_info(job: dict[str, Any]) -> list[info.Pair]:
+    received, started, ended = job["received_ts"], job["start_ts"], job["end_ts"]
+    total = f"{_seconds(ended) - _seconds(received):.6f} seconds" if ended and received else "N/A"
+    opcodes = zip(
+        job["ops"], job["opstatus"], job["opresult"], job["oplog"],
+        job["opstart"], job["opexec"], job["opend"], strict=True,
+    )  # fmt: skip
+    return [
+        ("Job ID", job["id"]),
+        ("Status", f"{job['status']} (archived)" if job["archived"] else job["status"]),
+        ("Received", output.stamp(received)),
+        ("Processing start", _moment(started, received)),
+        ("Processing end", _moment(ended, started)),
+        ("Total processing time", total),
+        ("Opcodes", [_opcode_info(*opcode) for opcode in opcodes]),
+    ]
+
+
+def _moment(when: list[int] | None, before: list[int] | None) -> str:
+    if not when:
+        return "N/A"
+    delta = f" (delta {_seconds(when) - _seconds(before):.6f}s)" if before else ""
+    return f"{output.stamp(when)}{delta}"
+
+
+def _seconds(stamp: list[int]) -> float:
+    return stamp[0] + stamp[1] / 1_000_000
+
+
+def _opcode_info(
+    op: dict[str, Any], status: str, result: Any, log: Iterable[LogEntry],
+    start: Any, execution: Any, end: Any,
+) -> list[info.Pair]:  # fmt: skip
+    inputs = {key: value for key, value in op.items() if key != "OP_ID"}
+    return [
+        (
+            str(op.get("OP_ID")),
+            [
+                ("Status", status),
+                ("Processing start", output.stamp(start)),
+                ("Execution start", output.stamp(execution)),
+                ("Processing end", output.stamp(end)),
+                ("Input fields", {key: _one_line(value) for key, value in inputs.items()}),
+                ("Result", _one_line(result)),
+                (
+                    "Execution log",
+                    [
+                        [(str(entry[0]), f"{output.stamp(entry[1])} {entry[3]}")]
+                        for entry in log or ()
+                    ],
+                ),
+            ],
+        )
+    ]
+
+
+def _one_line(value: Any) -> str:
+    return ",".join(map(str, value)) if _is_flat(value) else str(value)
+
+
+def _is_flat(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and not any(isinstance(item, list | dict) for item in value)
+    )
