@@ -102,7 +102,7 @@ def show_diff(call: Call) -> None:
     """Show what differs between the configurations of two times.
 
     Times may be written as 2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, in seconds since
-    1970, as -2h (two hours ago; also s, m, d, w), or as now.
+    1970, as 2h or -2h (two hours ago; also s, m, d, w), or as now.
     """
     begin, end = (moments.parse(word) for word in call.args)
     found = call.client.query_config_diff(begin, end)

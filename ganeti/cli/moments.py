@@ -10,15 +10,19 @@ from ganeti import errors
 from ganeti.base import units
 
 #: What is understood, for help texts.
-FORMS = "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970, -2h, now"
+FORMS = (
+    "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970, -2h or 2h (two hours ago), now"
+)
 
+_AGO = re.compile(r"[0-9]{1,12}[smhdw]")
 _SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?")
 
 
 def parse(text: str, now: float | None = None) -> float:
     """Seconds since the epoch of a text like those in ``FORMS``.
 
-    Without a time zone it is local time. ``-2h`` is two hours ago; units are s, m, h, d and w.
+    Without a time zone it is local time. ``-2h`` and ``2h`` are two hours ago; units are s, m, h,
+    d and w.
 
     Raises:
         OpPrereqError: nothing of that kind.
@@ -28,8 +32,8 @@ def parse(text: str, now: float | None = None) -> float:
     try:
         if wanted == "now":
             return now
-        if wanted.startswith("-"):
-            return now - units.parse_timespec(wanted[1:])
+        if wanted.startswith("-") or _AGO.fullmatch(wanted):
+            return now - units.parse_timespec(wanted.removeprefix("-"))
         if _SECONDS.fullmatch(wanted):
             return float(wanted)
         if not wanted[:1].isdigit():

@@ -215,9 +215,13 @@ def test_a_filter_more_columns_and_a_separator(
     assert ran.code == 14
     assert ran.out == "a,b|['root', None]|??\n"
     assert ran.err == "Warning: Queried for unknown fields x\n"
-    (asked,) = (args["fields"] for method, args in master.requests if method == "Query")
+    ((asked, qfilter),) = (
+        (args["fields"], args["qfilter"])
+        for method, args in master.requests
+        if method == "Query"
+    )
     assert asked[-2:] == ["oper_ram", "tags"]
-    assert master.requests[-1][1]["qfilter"] == ["==", "pnode", "node1"]
+    assert qfilter == ["==", "pnode", "node1"]
 
 
 def test_default_options_from_the_environment(
