@@ -85,17 +85,22 @@ def watcher(call: Call) -> None:
         raise Exit(1)
     if word == "pause":
         until = call.client.set_watcher_pause(time.time() + units.parse_timespec(rest[0]))
-        print(f"The watcher pauses until {output.timestamp(until)}")
+        print(_paused(until))
     elif word == "continue":
         call.client.set_watcher_pause(None)
-        print("The watcher does not pause any more")
+        print("The watcher is no longer paused.")
     else:
         pause = call.client.query_config_values(["watcher_pause"])[0]
-        print(f"The watcher pauses until {output.timestamp(pause)}" if pause
-              else "The watcher does not pause")  # fmt: skip
+        print(_paused(pause))
 
 
-@CLUSTER.command("info", aliases=("show",), options=(o.ROMAN,))
+def _paused(until: float | None) -> str:
+    if until is None or until < time.time():
+        return "The watcher is not paused."
+    return f"The watcher is paused until {time.ctime(until)}."
+
+
+@CLUSTER.command("info", aliases=("show",), options=(o.ROMAN, o.INFO_FORMAT))
 def show_info(call: Call) -> None:
     """Show all settings of the cluster."""
     found = call.client.query_cluster_info()
@@ -125,7 +130,7 @@ def show_info(call: Call) -> None:
     reserved = _reserved(call)
     if reserved:
         sections.append(("Reservations", reserved))
-    print(info.dump(sections), end="")
+    info.show(call, sections)
 
 
 def _reserved(call: Call) -> list[info.Pair]:

@@ -40,7 +40,7 @@ def list_fields(call: Call) -> int:
     return listing.show_fields(call, "disk")
 
 
-@DISK.command("info", many("disk"), aliases=("show",))
+@DISK.command("info", many("disk"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show everything that is recorded of disks (all without arguments).
 
@@ -52,8 +52,7 @@ def show_info(call: Call) -> None:
         dict(zip(_INFO_FIELDS, (value for _status, value in row), strict=True))
         for row in result.data
     ]
-    if found:
-        print(info.dump([_disk_info(disk) for disk in found]), end="")
+    info.show(call, [_disk_info(disk) for disk in found])
 
 
 def _disk_info(disk: dict[str, Any]) -> list[info.Pair]:

@@ -87,7 +87,7 @@ def _yaml(records: Sequence[Record]) -> list[str]:
     if not records:
         return ["[]"]
     return [
-        f"{'- ' if first else '  '}{_key(name)}: {_scalar(value)}"
+        f"{'- ' if first else '  '}{_key(name)}: {yaml_scalar(value)}"
         for record in records
         for first, (name, value) in zip(_true_once(), record.items(), strict=False)
     ]
@@ -100,10 +100,10 @@ def _true_once() -> Iterable[bool]:
 
 
 def _key(name: str) -> str:
-    return name if _PLAIN_KEY.fullmatch(name) else _scalar(name)
+    return name if _PLAIN_KEY.fullmatch(name) else yaml_scalar(name)
 
 
-def _scalar(value: Any) -> str:
+def yaml_scalar(value: Any) -> str:
     """JSON text with the escapes of YAML, which knows no surrogate pairs."""
     return _ESCAPES.sub(_escape, jsonio.dumps(value))
 

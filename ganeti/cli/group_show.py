@@ -61,7 +61,7 @@ def _rows(call: Call, fields: tuple[str, ...]) -> list[dict[str, Any]]:
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
-@GROUP.command("info", many("group"), aliases=("show",))
+@GROUP.command("info", many("group"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show parameters and policies of node groups (all without arguments)."""
     fields = (
@@ -69,8 +69,7 @@ def show_info(call: Call) -> None:
         "custom_ipolicy",
     )  # fmt: skip
     found = _rows(call, fields)
-    if found:
-        print(info.dump([_group_info(group) for group in found]), end="")
+    info.show(call, [_group_info(group) for group in found])
 
 
 def _group_info(group: dict[str, Any]) -> list[info.Pair]:
@@ -91,7 +90,7 @@ def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair
     bounds: list[Any] = [
         [
             (
-                limit,
+                f"{limit}/{number}",
                 {
                     key: size if "minmax" in own else f"default ({size})"
                     for key, size in pair.get(limit, {}).items()
@@ -99,7 +98,7 @@ def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair
             )
             for limit in ("max", "min")
         ]
-        for pair in policy.get("minmax", [])
+        for number, pair in enumerate(policy.get("minmax", []))
     ]
     templates = ", ".join(policy.get("disk-templates", ()))
     return [

@@ -1,39 +1,104 @@
 """The indented text of the info commands, which scripts read as YAML.
 
-Pairs keep their order, mappings are sorted by key, list items begin with a dash.
+Pairs keep their order, mappings are sorted by key, list items begin with a dash. Values are
+written as they are, as Ganeti does, but those that a YAML reader would refuse or take for
+something else are quoted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from ganeti.base import jsonio
+from ganeti.cli import formats
+from ganeti.cli.command import Call
 
 #: An ordered mapping: ``("key", value)``; values are texts, pairs, mappings or lists of them.
 Pair = tuple[str, Any]
 
 _INDENT = "  "
+#: What begins something else than a plain text in YAML, or ends one inside of it.
+_NOT_PLAIN = re.compile(
+    r"""\s*([-?:](\s|$)|[#&*!|>%@`"',\]}]|[~=]\s*$)|.*(:(\s|$)|\s\#)|.*[^ -~\u00a0-\ud7ff]"""
+)
+_FLOW = ("[", "{")
+
+Scalar = Callable[[Any, int], str]
 
 
-def dump(data: Any) -> str:
-    """The text of a structure, with a line break at its end."""
-    return "".join(_parts(data, 0, after_key=False))
+@dataclass(frozen=True)
+class Flow:
+    """A list or mapping in one line of the text; the other forms have all of it."""
+
+    value: Any
+    shown: str = ""
+
+    def __str__(self) -> str:
+        return self.shown or str(self.value)
 
 
-def _parts(data: Any, level: int, *, after_key: bool) -> list[str]:
+def show(call: Call, data: Any) -> None:
+    """Print a structure in the form that ``--format`` asks for."""
+    form = call.opts.format
+    if form == "json":
+        print(jsonio.pretty(_plain(data)))
+    elif data:
+        print(dump(data, formats.yaml_scalar if form == "yaml" else None), end="")
+
+
+def _plain(data: Any) -> Any:
+    """A structure with mappings in place of pairs."""
     pairs = _pairs(data)
     if pairs is not None:
+        return {key: _plain(value) for key, value in pairs}
+    if isinstance(data, list | tuple):
+        return [_plain(item) for item in data]
+    return data.value if isinstance(data, Flow) else data
+
+
+def dump(data: Any, exact: Callable[[Any], str] | None = None) -> str:
+    """The text of a structure, with a line break at its end.
+
+    ``exact`` writes values that keep their type; without it they are Ganeti's text.
+    """
+    if exact is None:
+        return "".join(_parts(data, 0, text, after_key=False))
+    return "".join(_parts(_keys(data, exact), 0, lambda value, _: exact(value), after_key=False))
+
+
+def _keys(data: Any, exact: Callable[[Any], str]) -> Any:
+    """A structure whose keys are written like its values, so that ``no`` or ``1`` stays a text."""
+    pairs = _pairs(data)
+    if pairs:
+        return [(exact(key), _keys(value, exact)) for key, value in pairs]
+    if isinstance(data, list | tuple):
+        return [_keys(item, exact) for item in data]
+    return data.value if isinstance(data, Flow) else data
+
+
+def _parts(data: Any, level: int, scalar: Scalar, *, after_key: bool) -> list[str]:
+    pairs = _pairs(data)
+    if isinstance(data, Mapping | list | tuple) and not data:
+        return [scalar(data, level), "\n"]
+    if pairs is not None:
         return _block(
-            [[f"{key}: ", *_parts(value, level + 1, after_key=True)] for key, value in pairs],
+            [
+                [f"{key}: ", *_parts(value, level + 1, scalar, after_key=True)]
+                for key, value in pairs
+            ],
             level,
             after_key=after_key,
         )
     if isinstance(data, list | tuple):
         return _block(
-            [["- ", *_parts(item, level + 1, after_key=False)] for item in data],
+            [["- ", *_parts(item, level + 1, scalar, after_key=False)] for item in data],
             level,
             after_key=after_key,
         )
-    return [_scalar(data, level), "\n"]
+    return [scalar(data, level), "\n"]
 
 
 def _pairs(data: Any) -> list[Pair] | None:
@@ -45,8 +110,6 @@ def _pairs(data: Any) -> list[Pair] | None:
 
 
 def _block(entries: Sequence[list[str]], level: int, *, after_key: bool) -> list[str]:
-    if not entries:
-        return ["\n"]
     result = ["\n"] if after_key else []
     for number, entry in enumerate(entries):
         if after_key or number:
@@ -55,10 +118,24 @@ def _block(entries: Sequence[list[str]], level: int, *, after_key: bool) -> list
     return result
 
 
-def _scalar(value: Any, level: int) -> str:
-    """Text of a value; further lines of it are indented so that they stay part of it."""
-    first, *rest = str(value).splitlines() or [""]
+def text(value: Any, level: int = 0) -> str:
+    """Text of a value; further lines of it are indented so that they stay part of it.
+
+    A list or mapping that comes here is empty and has none.
+    """
+    shown = "" if isinstance(value, Mapping | list | tuple) else str(value)
+    lines = shown.splitlines() or [""]
+    if any(map(_NOT_PLAIN.match, lines)) or _ends_early(value, shown):
+        return formats.yaml_scalar(shown)
+    first, *rest = lines
     return "\n".join([first, *(f"{_INDENT * level}{line}" for line in rest)])
+
+
+def _ends_early(value: Any, shown: str) -> bool:
+    """Whether brackets at the beginning are no list or mapping of YAML."""
+    if not shown.lstrip().startswith(_FLOW):
+        return False
+    return isinstance(value, str) or "\\'" in shown
 
 
 def filled(actual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,8 +156,8 @@ def ipolicy(policy: Mapping[str, Any]) -> list[Pair]:
         (
             "bounds specs",
             [
-                [(kind, dict(specs.get(kind, {}))) for kind in ("max", "min")]
-                for specs in policy.get("minmax", [])
+                [(f"{kind}/{number}", dict(specs.get(kind, {}))) for kind in ("max", "min")]
+                for number, specs in enumerate(policy.get("minmax", []))
             ],
         ),
         ("std", dict(policy.get("std", {}))),

@@ -70,7 +70,7 @@ def list_fields(call: Call) -> int:
     "info",
     many("instance"),
     aliases=("show",),
-    options=(_STATIC, o.ALL, o.ROMAN, o.PRIORITY),
+    options=(_STATIC, o.ALL, o.ROMAN, o.INFO_FORMAT, o.PRIORITY),
     usage="{--all | <instance>...}",
 )
 def show_info(call: Call) -> None:
@@ -84,8 +84,7 @@ def show_info(call: Call) -> None:
         call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static
     )
     order = list(found) if names else natural_sorted(found)
-    if order:
-        print(info.dump([_instance(found[name]) for name in order]), end="")
+    info.show(call, [_instance(found[name]) for name in order])
 
 
 def _reserved(item: Mapping[str, Any]) -> str:
@@ -144,7 +143,10 @@ def _nodes(item: Mapping[str, Any]) -> list[list[info.Pair]]:
         [
             (
                 "secondaries",
-                [f"{name} (group {where}, group UUID {uuid})" for name, where, uuid in secondaries],
+                ", ".join(
+                    f"{name} (group {where}, group UUID {uuid})"
+                    for name, where, uuid in secondaries
+                ),
             )
         ],
     ]
@@ -224,7 +226,10 @@ def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
         ]
     if not disk["logical_id"] or disk["dev_type"] == "drbd":
         return []
-    return [("logical_id", "/".join(str(part) for part in disk["logical_id"]))]
+    place = disk["logical_id"]
+    if disk["dev_type"] == "plain":
+        return [("logical_id", "/".join(map(str, place)))]
+    return [("logical_id", info.Flow(place))]
 
 
 def _status(kind: str, status: Sequence[Any]) -> str:

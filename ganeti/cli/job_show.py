@@ -9,7 +9,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import units
-from ganeti.cli import info, listing, output
+from ganeti.cli import info, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
 from ganeti.cli.option import select, switch, value
@@ -152,7 +152,7 @@ def list_fields(call: Call) -> int:
     return listing.show_fields(call, "job")
 
 
-@JOB.command("info", many("job-id", least=1), aliases=("show",))
+@JOB.command("info", many("job-id", least=1), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show everything about jobs: times, opcodes with parameters, results and logs."""
     fields = [
@@ -162,11 +162,11 @@ def show_info(call: Call) -> None:
     known = []
     for row in call.client.query_jobs([job_id(arg) for arg in call.args], fields):
         if row[1] is None:
-            print(f"Job ID {row[0]} not found")
+            say = print if call.opts.format == "text" else notices.say
+            say(f"Job ID {row[0]} not found")
         else:
             known.append(_job_info(dict(zip(fields, row, strict=True))))
-    if known:
-        print(info.dump(known), end="")
+    info.show(call, known)
 
 
 def _job_info(job: dict[str, Any]) -> list[info.Pair]:
@@ -225,8 +225,10 @@ def _opcode_info(
     ]
 
 
-def _one_line(value: Any) -> str:
-    return ",".join(map(str, value)) if _is_flat(value) else str(value)
+def _one_line(value: Any) -> Any:
+    if not isinstance(value, list | dict):
+        return value
+    return info.Flow(value, ",".join(map(str, value)) if _is_flat(value) else "")
 
 
 def _is_flat(value: Any) -> bool:

@@ -11,7 +11,8 @@ from ganeti.base import units
 
 #: What is understood, for help texts.
 FORMS = (
-    "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970, -2h or 2h (two hours ago), now"
+    "2026-11-21, '2026-11-21 08:00', 2026-11-21T08:00:00, seconds since 1970,"
+    " 2h or -2h (two hours ago), now"
 )
 
 _AGO = re.compile(r"[0-9]{1,12}[smhdw]")

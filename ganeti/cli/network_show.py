@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ganeti.cli import listing, output, selection, tags
+from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
 from ganeti.cli.programs import NETWORK
@@ -14,6 +14,12 @@ _LIST_FIELDS = ("name", "network", "gateway", "mac_prefix", "group_list", "tags"
 _INFO_FIELDS = (
     "name", "uuid", "serial_no", "network", "gateway", "network6", "gateway6", "mac_prefix",
     "free_count", "reserved_count", "map", "external_reservations", "group_list", "inst_list",
+)  # fmt: skip
+_TITLES = (
+    ("Network name", "name"), ("UUID", "uuid"), ("Serial number", "serial_no"),
+    ("Subnet", "network"), ("Gateway", "gateway"), ("IPv6 Subnet", "network6"),
+    ("IPv6 Gateway", "gateway6"), ("Mac Prefix", "mac_prefix"), ("Free", "free_count"),
+    ("Usage map", "map"), ("externally reserved IPs", "external_reservations"),
 )  # fmt: skip
 #: Addresses in one line of a map.
 _LINE = 64
@@ -46,17 +52,31 @@ def list_fields(call: Call) -> int:
     return listing.show_fields(call, "network")
 
 
-@NETWORK.command("info", many("network"), aliases=("show",))
+@NETWORK.command("info", many("network"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
-    """Show networks with their maps of addresses and who uses them (all without arguments)."""
+    """Show networks with their maps of addresses and who uses them (all without arguments).
+
+    The text is Ganeti's and not YAML; programs take --format json or yaml.
+    """
     if call.args:
         known = call.client.query_networks([], ("name", "uuid"))
         selection.refuse_unknown(call.client, "network", call.args, known)
     rows = call.client.query_networks(call.args, _INFO_FIELDS)
-    for row in rows:
-        network = dict(zip(_INFO_FIELDS, row, strict=True))
+    networks = [dict(zip(_INFO_FIELDS, row, strict=True)) for row in rows]
+    if call.opts.format != "text":
+        info.show(call, [_all_of(call, network) for network in networks])
+        return
+    for network in networks:
         output.print_lines([*_facts(network), *_pool(network), *_connections(network)])
         output.print_lines(list(_instances(call, network)))
+
+
+def _all_of(call: Call, network: dict[str, Any]) -> list[info.Pair]:
+    """What the text says of a network, with the values of the master."""
+    groups = [dict(zip(("group", "mode", "link", "vlan"), entry, strict=True))
+              for entry in network["group_list"]]  # fmt: skip
+    found = [(title, network[key]) for title, key in _TITLES]
+    return [*found, ("Node groups", groups), ("Instances", dict(_users(call, network)))]
 
 
 def _facts(network: dict[str, Any]) -> list[str]:
@@ -105,11 +125,18 @@ def _instances(call: Call, network: dict[str, Any]) -> Iterator[str]:
         yield "  not used by any instances"
         return
     yield f"  used by {len(names)} instances:"
+    for name, own in _users(call, network):
+        yield f"    {name}: {', '.join(f'{index}:{address}' for index, address in own.items())}"
+
+
+def _users(call: Call, network: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Instances in the network: the address of each of their NICs that are in it."""
+    if not network["inst_list"]:
+        return
     fields = ("name", "nic.networks", "nic.ips")
-    for name, uuids, addresses in call.client.query_instances(names, fields):
-        own = [
-            f"{index}:{address}"
+    for name, uuids, addresses in call.client.query_instances(network["inst_list"], fields):
+        yield name, {
+            str(index): address
             for index, (uuid, address) in enumerate(zip(uuids, addresses, strict=True))
             if uuid == network["uuid"]
-        ]
-        yield f"    {name}: {', '.join(own)}"
+        }

@@ -38,7 +38,7 @@ def list_fields(call: Call) -> int:
     return listing.show_fields(call, "node")
 
 
-@NODE.command("info", many("node"), aliases=("show",))
+@NODE.command("info", many("node"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show addresses, roles, instances and parameters of nodes (all without arguments)."""
     fields = (
@@ -46,8 +46,7 @@ def show_info(call: Call) -> None:
         "offline", "master_capable", "vm_capable", "powered", "ndparams", "custom_ndparams",
     )  # fmt: skip
     rows = call.client.query_nodes(call.args, fields)
-    if rows:
-        print(info.dump([_node_info(dict(zip(fields, row, strict=True))) for row in rows]), end="")
+    info.show(call, [_node_info(dict(zip(fields, row, strict=True))) for row in rows])
 
 
 def _node_info(node: dict[str, Any]) -> list[info.Pair]:

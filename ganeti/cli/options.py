@@ -90,6 +90,11 @@ FORMAT = value(
     "--format", dest="format", choices=("table", "json", "yaml", "csv"), default="table",
     group=OUTPUT, help="Form of the list: a table for people, the others for programs",
 )  # fmt: skip
+#: Of the info commands, whose text is YAML as well.
+INFO_FORMAT = value(
+    "--format", dest="format", choices=("text", "json", "yaml"), default="text", group=OUTPUT,
+    help="Form of the answer: text for people, the others for programs",
+)  # fmt: skip
 TABLE_OPTIONS = (NO_HEADERS, SEPARATOR)
 #: Options of list-fields commands.
 LIST_FIELDS_OPTIONS = (*TABLE_OPTIONS, FORMAT)

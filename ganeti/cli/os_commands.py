@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
-from ganeti.cli import formats, jobs, output, values
+from ganeti.cli import formats, info, jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.option import value
 from ganeti.cli.programs import OS
+
+#: API versions from which on a definition has variants, and parameters.
+_WITH_VARIANTS, _WITH_PARAMETERS = 15, 20
 
 _HIDDEN = value(
     "--hidden", dest="hidden", kind="bool", help="Whether the OS is left out of lists"
@@ -49,7 +52,7 @@ def list_oses(call: Call) -> None:
     output.print_lines(formats.lines(form, ["name"], records, headers=headers))
 
 
-@OS.command("info", many("os"), aliases=("show",), options=(o.PRIORITY,))
+@OS.command("info", many("os"), aliases=("show",), options=(o.INFO_FORMAT, o.PRIORITY))
 def show_info(call: Call) -> None:
     """Show versions, variants and parameters of OS definitions."""
     fields = (
@@ -57,6 +60,10 @@ def show_info(call: Call) -> None:
         "os_hvp", "osparams", "trusted",
     )  # fmt: skip
     found = {item["name"]: item for item in _diagnose(call, fields)}
+    if call.opts.format != "text":
+        shown = {name: found.get(name) for name in call.args or found}
+        info.show(call, {name: item and dict(item) for name, item in shown.items()})
+        return
     for name in call.args or found:
         item = found.get(name)
         print(f"{name}:" if item else f"{name}: ")
@@ -77,7 +84,7 @@ def _info_lines(item: dict[str, Any]) -> list[str]:
         lines.append("  - variants:")
         lines += [f"    - {variant}" for variant in item["variants"] or ()]
         lines.append("  - parameters:")
-        lines += [f"    - {name}: {text}" for name, text in item["parameters"] or ()]
+        lines += [f"    - {name}: {info.text(text)}" for name, text in item["parameters"] or ()]
         lines.append(f"  - trusted: {item['trusted']}")
     return lines
 
@@ -103,21 +110,49 @@ def diagnose(call: Call) -> int:
 
 
 def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
-    marks = [word for word in ("hidden", "blacklisted") if item[word]]
-    marks.insert(0, "valid" if item["valid"] else "invalid")
-    lines = [f"OS: {item['name']} [global status: {', '.join(marks)}]"]
+    marks = "".join(f" [{word}]" for word in ("hidden", "blacklisted") if item[word])
+    lines = [f"OS: {item['name']} [global status: {_global_status(item)}]{marks}"]
     if item["valid"]:
         lines.append(f"  Variants: [{', '.join(item['variants'] or ())}]")
         lines.append(f"  Parameters: [{', '.join(name for name, _ in item['parameters'] or ())}]")
-        lines.append(f"  API versions: [{', '.join(map(str, item['api_versions'] or ()))}]")
     for uuid, entries in item["node_status"].items():
-        if not entries:
-            lines.append(f"  Node: {nodes.get(uuid, uuid)}, status: missing")
-        for number, (path, ok, text, *_rest) in enumerate(entries):
-            state = "valid" if ok else f"invalid: {text}"
-            place = "" if number == 0 else " (not used, another one comes first)"
-            lines.append(f"  Node: {nodes.get(uuid, uuid)}, status: {state}, path: {path}{place}")
+        first, *others = entries or [None]
+        status = "OS not found" if first is None else _on_node(*first)
+        lines.append(f"  Node: {nodes.get(uuid, uuid)}, status: {status}")
+        # others of the same name are not used
+        lines += [f"    [path: {path}, status: {_state(ok, text)}]"
+                  for path, ok, text, *_rest in others]  # fmt: skip
     return [*lines, ""]
+
+
+def _global_status(item: dict[str, Any]) -> str:
+    if item["valid"]:
+        return "valid"
+    usable = any(entries and entries[0][1] for entries in item["node_status"].values())
+    return "partial valid" if usable else "invalid"
+
+
+def _on_node(
+    path: str, ok: bool, text: str, variants: list[str], parameters: list[list[str]],
+    versions: list[int], trusted: bool,
+) -> str:  # fmt: skip
+    """State of a definition on a node; which words are there depends on its API version."""
+    latest = max(versions, default=0)
+    facts = [
+        f"API versions: {', '.join(map(str, sorted(versions)))}" if versions
+        else "no API versions declared"
+    ]  # fmt: skip
+    if latest >= _WITH_VARIANTS:
+        facts.append(f"variants: {', '.join(variants)}" if variants else "no variants")
+    if latest >= _WITH_PARAMETERS:
+        names = ", ".join(name for name, _doc in parameters)
+        facts.append(f"parameters: {names}" if names else "no parameters")
+    facts.append("trusted" if trusted else "untrusted")
+    return f"{_state(ok, text)} (path: {path}) {' '.join(f'[{fact}]' for fact in facts)}"
+
+
+def _state(ok: bool, text: str) -> str:
+    return "VALID" if ok else f"INVALID - {text}"
 
 
 @OS.command(

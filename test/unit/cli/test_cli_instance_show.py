@@ -49,8 +49,7 @@ EXPECTED = """\
   Nodes: 
     - primary: node1.example.com
       group: default (UUID g1)
-    - secondaries: 
-        - node2.example.com (group default, group UUID g1)
+    - secondaries: node2.example.com (group default, group UUID g1)
   Operating system: debian+small
   Operating system parameters: 
     root: yes

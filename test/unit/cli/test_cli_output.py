@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
-from ganeti.cli import info, output
+from ganeti.cli import formats, info, output
 from ganeti.luxi.client import FieldDef, QueryResult
 
 
@@ -114,6 +115,42 @@ def test_info_tells_inherited_values_from_own_ones() -> None:
         "b": "2",
         "c": {"d": "default (3)"},
     }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a: b", "done:", "* creating disks", "- x", "#1", "a #b", "'", '"x', "[x", "{", "@a", "%d",
+        "!", "&a", "| x", "> x", "`", "? x", "~", "=", "tab\there", "bell\x07", "one\ntwo: 2", "",
+        "2026-11-22 10:00:00.5 * waiting: disk 0", "emoji \U0001f600",
+    ],
+)  # fmt: skip
+def test_info_is_yaml_whatever_a_value_says(value: str) -> None:
+    read = yaml.safe_load(info.dump([[("key", value), ("list", [value]), ("next", "x")]]))
+    assert read == [{"key": value or None, "list": [value or None], "next": "x"}]
+
+
+def test_info_quotes_only_what_must_be() -> None:
+    assert info.dump([("a", "default (None)"), ("b", "x:y, 50% (c) - d")]) == (
+        "a: default (None)\nb: x:y, 50% (c) - d\n"
+    )
+
+
+def test_a_list_in_one_line_has_its_type_in_the_exact_form() -> None:
+    data = [("id", info.Flow(["loop", "/srv/a"])), ("none", None), ("empty", []), ("no", {})]
+    assert info.dump(data) == "id: ['loop', '/srv/a']\nnone: None\nempty: \nno: \n"
+    exact = info.dump(data, formats.yaml_scalar)
+    assert yaml.safe_load(exact) == {
+        "id": ["loop", "/srv/a"], "none": None, "empty": [], "no": {},
+    }  # fmt: skip
+
+
+def test_several_bounds_of_a_policy_are_numbered() -> None:
+    pair = {"max": {"cpu-count": 8}, "min": {"cpu-count": 1}}
+    shown = info.dump(info.ipolicy({"minmax": [pair, pair], "std": {}}))
+    assert [line.strip(" -:") for line in shown.splitlines() if "/" in line] == [
+        "max/0", "min/0", "max/1", "min/1",
+    ]  # fmt: skip
 
 
 def test_many_lines_stay_part_of_their_value() -> None:
