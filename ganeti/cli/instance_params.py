@@ -41,11 +41,11 @@ def _backend_value(key: str, found: str | bool) -> Any:
     """One back-end parameter as a number or truth value; the error names it as it was given."""
     import msgspec
 
-    from ganeti.model import params
+    from ganeti.model import marks, params
 
     name = "maxmem" if key == "memory" else key
     kinds = {info.name: info.type for info in msgspec.structs.fields(params.BackendParams)}
-    is_number = kinds.get(name, bool) is not bool
+    is_number = marks.plain(kinds.get(name, bool)) is not bool
     if is_number and isinstance(found, bool):
         raise errors.ParameterError(f"backend parameter '{key}' needs a value, as in {key}=1")
     try:

@@ -32,6 +32,9 @@ _GROUP = value("--group", dest="group", metavar="<group>",
                help="Limit the token to the nodes and instances of a node group")  # fmt: skip
 _TAG = value("--tag", dest="tag", metavar="<tag>",
              help="Limit the token to instances with a tag")  # fmt: skip
+_QUOTA = value("--quota", dest="quota", kind="keyval", metavar="<dimension>=<limit>,...",
+               help="The most that all instances in the limits may have together: instances,"
+               " memory, vcpus, disk (memory and disk in MiB or with a unit)")  # fmt: skip
 _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
 
 
@@ -75,7 +78,7 @@ def user_list(call: Call) -> None:
     _list_users(call)
 
 
-@RAPI.command("token add", one("name"), options=(_PERMISSIONS, _EXPIRES, _GROUP, _TAG))
+@RAPI.command("token add", one("name"), options=(_PERMISSIONS, _EXPIRES, _GROUP, _TAG, _QUOTA))
 def token_add(call: Call) -> None:
     """Create a token, a secret for a program in place of a password, and print it.
 
@@ -83,6 +86,7 @@ def token_add(call: Call) -> None:
     or as the password of any user. With --group or --tag it knows no other objects.
 
       gnt-rapi token add --permissions read --expires 90d monitoring
+      gnt-rapi token add --permissions write --tag shop --quota instances=5,memory=16g shop
     """
     _check_master()
     _add_token(call, call.args[0])
@@ -231,12 +235,30 @@ def _add_token(call: Call, name: str) -> None:
         tokens.add(
             paths.current().rapi_tokens, name, opts.permissions or (), now=now,
             expires=None if opts.expires is None else now + units.parse_timespec(opts.expires),
-            group=opts.group, tag=opts.tag,
+            group=opts.group, tag=opts.tag, quota=_quota(opts.quota),
         )
     )  # fmt: skip
 
 
+def _quota(given: dict[str, str] | None) -> Any:
+    if not given:
+        return None
+    import msgspec
+
+    from ganeti.base import typed
+    from ganeti.model.limits import Quota
+
+    sized = {key: units.parse_size(text) if key in ("memory", "disk") else text
+             for key, text in given.items()}  # fmt: skip
+    try:
+        return typed.convert(sized, Quota, strict=False)
+    except msgspec.ValidationError as err:
+        raise errors.OpPrereqError(f"--quota: {err}", errors.ErrorCode.INVAL) from err
+
+
 def _list_tokens(call: Call) -> None:
+    import msgspec
+
     from ganeti.rapi import tokens
 
     now = time.time()
@@ -247,13 +269,14 @@ def _list_tokens(call: Call) -> None:
             "permissions": item.permissions,
             "group": item.group,
             "tag": item.tag,
+            "quota": None if item.quota is None else msgspec.to_builtins(item.quota),
             "created": item.created,
             "expires": item.expires,
             "expired": item.expired(now),
         }
         for item in sorted(tokens.read(paths.current().rapi_tokens), key=lambda item: item.name)
     ]
-    titles = ("Id", "Name", "Permissions", "Group", "Tag", "Created", "Expires", "Expired")
+    titles = ("Id", "Name", "Permissions", "Group", "Tag", "Quota", "Created", "Expires", "Expired")
     _show(call, tuple(title.lower() for title in titles), titles, records)
 
 
@@ -275,4 +298,6 @@ def _cell(name: str, item: Any) -> str:
         return output.timestamp(item)
     if isinstance(item, bool):
         return output.yes_no(item)
+    if isinstance(item, dict):
+        return ",".join(f"{key}={value}" for key, value in item.items())
     return output.joined(item) if isinstance(item, list) else "-" if item is None else str(item)

@@ -15,6 +15,7 @@ from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.limits import Limits
 from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.node import Node
@@ -29,6 +30,8 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     job: int = 0
     user: str = ""
     reason: str = ""
+    #: of a quota in them the store lets no change go beyond
+    limits: Limits | None = None
 
 
 class Draft:

@@ -18,7 +18,7 @@ from ganeti.base import files, journal, jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
-from ganeti.config import changes
+from ganeti.config import changes, quota
 from ganeti.config.changes import Author, Draft
 from ganeti.config.history import History
 from ganeti.model import base
@@ -119,6 +119,7 @@ class Store:
         Raises:
             ConfigurationError: the change cannot be written; nothing is changed.
             QuorumError: too few copies have it; nothing is changed.
+            OpPrereqError: it goes beyond the quota of the author; nothing is changed.
         """
         with self._mutex:
             draft = Draft(self._head, self._clock.now())
@@ -126,6 +127,8 @@ class Store:
             if draft.empty:
                 return result
             config = draft.result()
+            if author.limits is not None:
+                quota.check_change(author.limits, self._head, config)
             record = self._record(name, author, draft, config)
             ticket = self._commit.add((record, config))
             self._head = config

@@ -77,6 +77,8 @@ _JOB = ("job", "job id")
 _WHAT = Argument("what", "str")
 #: whom a trusted daemon speaks for
 _USER = Argument("user", "str", optional=True)
+#: to what that one is limited
+_LIMITS = Argument("limits", "object|null", optional=True)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
@@ -109,7 +111,7 @@ METHODS: Mapping[str, Method] = {
         _read("QueryHistory", ("filter", "object|null"), result="object"),
         _read("QueryConfigDiff", ("t1", "number"), ("t2", "number"), result="object"),
         _change("SubmitJob", _OPS, Argument("key", "str|null", optional=True),
-                _USER, result="int"),
+                Argument("user", "str|null", optional=True), _LIMITS, result="int"),
         _change("SubmitJobToDrainedQueue", _OPS, result="int"),
         _change("SubmitManyJobs", ("jobs", "[[opcode]]"), result="[[bool, int|str]]"),
         _change("PickupJob", _JOB, result="null"),

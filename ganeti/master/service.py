@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import threading
@@ -11,8 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from ganeti import constants, errors
-from ganeti.base import files
+from ganeti.base import files, typed
+from ganeti.config import limits
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.server import Reply
 from ganeti.master import events, facts, history, job_filters
@@ -21,6 +25,7 @@ from ganeti.master.events import Events, Filter
 from ganeti.master.waiting import Wait, Waiting
 from ganeti.model.config import Config
 from ganeti.model.job import JobRecord, Submitter
+from ganeti.model.limits import Limits
 from ganeti.net.unix_socket import Credentials
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
@@ -189,8 +194,8 @@ class Service:
     # jobs --------------------------------------------------------------------------------
 
     def _submit(self, args: Args, peer: Credentials) -> int:
-        submitter, key = _submitter(peer, args.get("user")), args.get("key")
-        return self._take_in([args["ops"]], submitter, key=key)[0]
+        submitter = _submitter(peer, args.get("user"), _limits(args.get("limits")))
+        return self._take_in([args["ops"]], submitter, key=args.get("key"))[0]
 
     def _submit_to_drained(self, args: Args, peer: Credentials) -> int:
         return self._take_in([args["ops"]], _submitter(peer), ignore_drain=True)[0]
@@ -201,6 +206,9 @@ class Service:
 
     def _take_in(self, jobs: list[Any], submitter: Submitter, **how: Any) -> list[int]:
         ops = [_opcodes(raw) for raw in jobs]
+        if submitter.limits is not None:
+            for op in itertools.chain.from_iterable(ops):
+                limits.check(self._core.store.current, submitter.limits, op)
         notes = [_notes(*pair) for pair in zip(jobs, ops, strict=True)]
         return self._core.queue.submit(ops, submitter, notes=notes, **how)
 
@@ -320,11 +328,13 @@ def _user_name(uid: int) -> str:
         return ""
 
 
-def _submitter(peer: Credentials, user: str | None = None) -> Submitter:
+def _submitter(
+    peer: Credentials, user: str | None = None, limits: Limits | None = None
+) -> Submitter:
     """Who asks; only root, our own user and the remote API may speak for somebody else."""
     name = _user_name(peer.uid)
     if user is None:
-        return Submitter(uid=peer.uid, pid=peer.pid, name=name)
+        return Submitter(uid=peer.uid, pid=peer.pid, name=name, limits=limits)
     if not 0 < len(user) <= _MAX_USER or not user.isprintable():
         raise errors.RequestError(f"the user of a job must be a short text, not {user!r:.60}")
     if peer.uid not in (0, os.getuid()) and name != constants.RAPI_USER:
@@ -333,7 +343,14 @@ def _submitter(peer: Credentials, user: str | None = None) -> Submitter:
             f" {constants.RAPI_USER} may",
             errors.ErrorCode.INVAL,
         )
-    return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user)
+    return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user, limits=limits)
+
+
+def _limits(value: Any) -> Limits | None:
+    try:
+        return None if value is None else typed.convert(value, Limits)
+    except msgspec.ValidationError as err:
+        raise errors.RequestError(f"the limits of a job cannot be read: {err}") from err
 
 
 def _job_id(value: int | str) -> int:

@@ -11,6 +11,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.model.limits import Limits
 from ganeti.model.names import JOBS_FINALIZED, JobStatus
 
 #: ``[seconds, microseconds]``
@@ -36,12 +37,14 @@ class Submitter(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
     """Who handed in a job: the uid of the LUXI client, and its name if one is known.
 
     ``user`` is whom the client spoke for, such as ``rapi:alice``; only trusted daemons may.
+    ``limits`` hold for the job as long as it exists, and for the jobs that it hands in.
     """
 
     uid: int
     pid: int = 0
     name: str = ""
     user: str = ""
+    limits: Limits | None = None
 
     @property
     def shown(self) -> str:

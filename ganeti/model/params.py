@@ -15,6 +15,8 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.base import typed, units
 from ganeti.base.text import nearest
+from ganeti.model import marks
+from ganeti.model.marks import Mark
 
 Params = dict[str, Any]
 
@@ -32,12 +34,12 @@ Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]
 class BackendParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What an instance gets of a node, whatever its hypervisor."""
 
-    always_failover: bool = False
-    auto_balance: bool = True
-    maxmem: Mebibytes = 128
-    minmem: Mebibytes = 128
-    spindle_use: Annotated[int, Meta(ge=0)] = 1
-    vcpus: Annotated[int, Meta(ge=1)] = 1
+    always_failover: Annotated[bool, Mark.SAFE] = False
+    auto_balance: Annotated[bool, Mark.SAFE] = True
+    maxmem: Annotated[Mebibytes, Mark.SAFE] = 128
+    minmem: Annotated[Mebibytes, Mark.SAFE] = 128
+    spindle_use: Annotated[int, Meta(ge=0), Mark.SAFE] = 1
+    vcpus: Annotated[int, Meta(ge=1), Mark.SAFE] = 1
 
 
 class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -159,7 +161,7 @@ def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str)
     }
     for info in msgspec.structs.fields(schema):
         value = prepared.get(info.name)
-        if info.type is bool and isinstance(value, str):
+        if marks.plain(info.type) is bool and isinstance(value, str):
             prepared[info.name] = _boolean(info.name, value, what)
     try:
         return typed.convert(prepared, schema, strict=False)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes.scalars import SubmitPriority, UInt, doc
 from ganeti.opcodes.values import JobDep
 
@@ -34,17 +35,23 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
     exclusive_bgl: ClassVar[bool] = False
     #: Type of the job result, in the notation of ``describe.type_text``.
     result_type: ClassVar[str] = "any"
+    #: Kind of the objects that it is about and nothing else, so that somebody who is limited to
+    #: such objects may use it; None: never.
+    within: ClassVar[Mark | None] = None
 
-    dry_run: Annotated[bool | None, doc("Only check whether it could be done")] = None
+    dry_run: Annotated[bool | None, doc("Only check whether it could be done"), Mark.SAFE] = None
     debug_level: Annotated[UInt | None, doc("How much to log; 0 is the normal amount")] = None
     priority: Annotated[
-        SubmitPriority, doc("Place in the queue: -10 before, 10 after normal jobs (0)")
+        SubmitPriority, doc("Place in the queue: -10 before, 10 after normal jobs (0)"), Mark.SAFE
     ] = 0
-    depends: Annotated[list[JobDep] | None, doc("Jobs that must have ended before")] = None
-    comment: Annotated[str | None, doc("Free text stored with the job")] = None
+    depends: Annotated[
+        list[JobDep] | None, doc("Jobs that must have ended before"), Mark.SAFE
+    ] = None
+    comment: Annotated[str | None, doc("Free text stored with the job"), Mark.SAFE] = None
     reason: Annotated[
         list[tuple[str, str, int]],
         doc("Who asked for it and why: source, text and time in nanoseconds"),
+        Mark.SAFE,
     ] = []
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.model.marks import Mark
 from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT
 from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode
 from ganeti.opcodes.scalars import NonEmpty, UInt
@@ -70,14 +71,14 @@ class Mebibytes(int):
 class DiskKeys(msgspec.Struct, kw_only=True):
     """Keys of a disk that have a meaning of their own."""
 
-    size: Mebibytes | None = None
-    mode: DiskMode | None = None
+    size: Annotated[Mebibytes | None, Mark.SAFE] = None
+    mode: Annotated[DiskMode | None, Mark.SAFE] = None
     adopt: NonEmpty | None = None
     vg: NonEmpty | None = None
     metavg: NonEmpty | None = None
     name: NonEmpty | None = None
     provider: NonEmpty | None = None
-    spindles: int | None = None
+    spindles: Annotated[int | None, Mark.SAFE] = None
     access: NonEmpty | None = None
     dev_type: NonEmpty | None = None
 

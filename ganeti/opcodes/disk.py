@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import DiskMode, DiskTemplate
 from ganeti.opcodes.scalars import DiskIndex, NonEmpty, UInt, doc
 
-DiskName = Annotated[NonEmpty, doc("UUID or name of the disk, or INSTANCE/INDEX")]
+DiskName = Annotated[
+    NonEmpty, doc("UUID or name of the disk, or INSTANCE/INDEX"), Mark.DISK
+]
 
 
 class OpDiskCreate(OpCode, tag="OP_DISK_CREATE", kw_only=True):
@@ -19,11 +22,14 @@ class OpDiskCreate(OpCode, tag="OP_DISK_CREATE", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_template"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/disks",)
     result_type: ClassVar[str] = "nestr"
+    within: ClassVar[Mark | None] = Mark.DISK
 
-    disk_template: Annotated[DiskTemplate, doc("How the disk is stored")]
-    disk: Annotated[DiskParams, doc("Size in MiB, mode, name and what the template knows")]
+    disk_template: Annotated[DiskTemplate, doc("How the disk is stored"), Mark.SAFE]
+    disk: Annotated[
+        DiskParams, doc("Size in MiB, mode, name and what the template knows"), Mark.SAFE
+    ]
     nodes: Annotated[
-        list[NonEmpty], doc("Nodes that hold the disk, the one to use it on first")
+        list[NonEmpty], doc("Nodes that hold the disk, the one to use it on first"), Mark.NODE
     ] = []
     node_uuids: p.NodeUuids = None
     iallocator: p.IAllocator = None
@@ -38,10 +44,11 @@ class OpDiskRemove(OpCode, tag="OP_DISK_REMOVE", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("DELETE /2/disks/{disk_name}",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
     ignore_failures: Annotated[
-        bool, doc("Forget the disk although what is on a node cannot be removed")
+        bool, doc("Forget the disk although what is on a node cannot be removed"), Mark.SAFE
     ] = False
 
 
@@ -51,10 +58,11 @@ class OpDiskSetParams(OpCode, tag="OP_DISK_SET_PARAMS", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/modify",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
-    mode: Annotated[DiskMode | None, doc("Whether the guest may write")] = None
-    spindles: Annotated[UInt | None, doc("Number of physical disks it counts as")] = None
+    mode: Annotated[DiskMode | None, doc("Whether the guest may write"), Mark.SAFE] = None
+    spindles: Annotated[UInt | None, doc("Number of physical disks it counts as"), Mark.SAFE] = None
 
 
 class OpDiskRename(OpCode, tag="OP_DISK_RENAME", kw_only=True):
@@ -63,9 +71,12 @@ class OpDiskRename(OpCode, tag="OP_DISK_RENAME", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/rename",)
     result_type: ClassVar[str] = "nestr"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
-    new_name: Annotated[NonEmpty, doc("New name, which no other disk has; none for no name")]
+    new_name: Annotated[
+        NonEmpty, doc("New name, which no other disk has; none for no name"), Mark.SAFE
+    ]
 
 
 class OpDiskGrow(OpCode, tag="OP_DISK_GROW", kw_only=True):
@@ -74,10 +85,11 @@ class OpDiskGrow(OpCode, tag="OP_DISK_GROW", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/disks/{disk_name}/grow",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
-    amount: Annotated[UInt, doc("MiB to add")]
-    absolute: Annotated[bool, doc("Take the amount as the new size")] = False
+    amount: Annotated[UInt, doc("MiB to add"), Mark.SAFE]
+    absolute: Annotated[bool, doc("Take the amount as the new size"), Mark.SAFE] = False
     wait_for_sync: p.WaitForSync = True
     ignore_ipolicy: p.IgnoreIpolicy = False
 
@@ -88,14 +100,15 @@ class OpDiskAttach(OpCode, tag="OP_DISK_ATTACH", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/attach",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     index: Annotated[
-        DiskIndex | None, doc("Place among the disks of the instance; unset for the end")
+        DiskIndex | None, doc("Place among the disks of the instance; unset for the end"), Mark.SAFE
     ] = None
-    hotplug: Annotated[bool, doc("Also change the running guest")] = True
+    hotplug: Annotated[bool, doc("Also change the running guest"), Mark.SAFE] = True
     ignore_ipolicy: p.IgnoreIpolicy = False
 
 
@@ -105,7 +118,8 @@ class OpDiskDetach(OpCode, tag="OP_DISK_DETACH", kw_only=True):
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/detach",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.DISK
 
     disk_name: DiskName
-    hotplug: Annotated[bool, doc("Also change the running guest")] = True
+    hotplug: Annotated[bool, doc("Also change the running guest"), Mark.SAFE] = True
     ignore_ipolicy: p.IgnoreIpolicy = False

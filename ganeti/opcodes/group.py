@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.scalars import NonEmpty, doc
@@ -44,6 +45,7 @@ class OpGroupSetParams(OpCode, tag="OP_GROUP_SET_PARAMS", kw_only=True):
     summary_field: ClassVar[str | None] = "group_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/groups/{group_name}/modify",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.GROUP
 
     group_name: p.GroupName
     alloc_policy: p.AllocPolicyParam = None

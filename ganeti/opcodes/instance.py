@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ganeti import constants
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, NicChange
@@ -20,12 +21,13 @@ class OpInstanceRemove(OpCode, tag="OP_INSTANCE_REMOVE", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("DELETE /2/instances/{instance_name}",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
     ignore_failures: Annotated[
-        bool, doc("Remove it from the configuration although parts of it may be left")
+        bool, doc("Remove it from the configuration although parts of it may be left"), Mark.SAFE
     ] = False
 
 
@@ -34,6 +36,7 @@ class OpInstanceRename(OpCode, tag="OP_INSTANCE_RENAME", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/rename",)
     result_type: ClassVar[str] = "nestr"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -47,6 +50,7 @@ class OpInstanceReinstall(OpCode, tag="OP_INSTANCE_REINSTALL", kw_only=True):
 
     summary_field: ClassVar[str | None] = "instance_name"
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -63,15 +67,16 @@ class OpInstanceStartup(OpCode, tag="OP_INSTANCE_STARTUP", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/startup",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     force: p.Force = False
     ignore_offline_nodes: p.IgnoreOfflineNodes = False
-    hvparams: Annotated[Params, doc("Hypervisor parameters for this run only")] = {}
+    hvparams: Annotated[Params, doc("Hypervisor parameters for this run only"), Mark.HVPARAMS] = {}
     beparams: Annotated[Params, doc("Memory and processors for this run only")] = {}
     no_remember: p.NoRemember = False
-    startup_paused: Annotated[bool, doc("Do not let the guest run yet")] = False
+    startup_paused: Annotated[bool, doc("Do not let the guest run yet"), Mark.SAFE] = False
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
 
 
@@ -81,6 +86,7 @@ class OpInstanceShutdown(OpCode, tag="OP_INSTANCE_SHUTDOWN", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/shutdown",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -89,7 +95,9 @@ class OpInstanceShutdown(OpCode, tag="OP_INSTANCE_SHUTDOWN", kw_only=True):
     timeout: p.ShutdownTimeout = _TIMEOUT
     no_remember: p.NoRemember = False
     admin_state_source: Annotated[
-        AdminStateSource | None, doc("Who decided it: the administrator or the user inside")
+        AdminStateSource | None,
+        doc("Who decided it: the administrator or the user inside"),
+        Mark.SAFE,
     ] = None
 
 
@@ -99,13 +107,18 @@ class OpInstanceReboot(OpCode, tag="OP_INSTANCE_REBOOT", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/reboot",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
-    ignore_secondaries: Annotated[bool, doc("Start it although the secondary is missing")] = False
+    ignore_secondaries: Annotated[
+        bool, doc("Start it although the secondary is missing"), Mark.SAFE
+    ] = False
     reboot_type: Annotated[
-        RebootType, doc("By the guest (soft), by the hypervisor (hard) or with its disks (full)")
+        RebootType,
+        doc("By the guest (soft), by the hypervisor (hard) or with its disks (full)"),
+        Mark.SAFE,
     ]
 
 
@@ -115,16 +128,21 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/modify",)
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     force: p.Force = False
     force_variant: p.ForceVariant = False
     ignore_ipolicy: p.IgnoreIpolicy = False
-    nics: Annotated[list[NicChange], doc("Changes of network cards, one after the other")] = []
-    disks: Annotated[list[DiskChange], doc("Changes of disks, one after the other")] = []
+    nics: Annotated[
+        list[NicChange], doc("Changes of network cards, one after the other"), Mark.SAFE
+    ] = []
+    disks: Annotated[list[DiskChange], doc("Changes of disks, one after the other"), Mark.SAFE] = []
     beparams: p.BeParams = {}
-    runtime_mem: Annotated[Positive | None, doc("Memory the guest has from now on, in MiB")] = None
+    runtime_mem: Annotated[
+        Positive | None, doc("Memory the guest has from now on, in MiB"), Mark.SAFE
+    ] = None
     hvparams: p.HvParams = {}
     disk_template: Annotated[
         DiskTemplate | None, doc("Disk template to convert the disks to")
@@ -133,19 +151,21 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
     pnode: Annotated[NonEmpty | None, doc("Node to record as the primary")] = None
-    pnode_uuid: p.PrimaryNodeUuid = None
+    pnode_uuid: Annotated[NonEmpty | None, doc("UUID of the primary node")] = None
     remote_node: p.RemoteNode = None
     remote_node_uuid: p.RemoteNodeUuid = None
     iallocator: p.IAllocator = None
-    os_name: Annotated[NonEmpty | None, doc("OS to record; nothing is installed")] = None
+    os_name: Annotated[NonEmpty | None, doc("OS to record; nothing is installed"), Mark.SAFE] = None
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     wait_for_sync: p.WaitForSync = True
-    offline: Annotated[bool | None, doc("Whether the instance is taken out of use")] = None
+    offline: Annotated[
+        bool | None, doc("Whether the instance is taken out of use"), Mark.SAFE
+    ] = None
     conflicts_check: p.ConflictsCheck = True
-    hotplug: Annotated[bool, doc("Change devices of the running guest too")] = True
+    hotplug: Annotated[bool, doc("Change devices of the running guest too"), Mark.SAFE] = True
     hotplug_if_possible: Annotated[
-        bool | None, doc("The same as hotplug, as clients of 3.0 ask for it")
+        bool | None, doc("The same as hotplug, as clients of 3.0 ask for it"), Mark.SAFE
     ] = None
     instance_communication: Annotated[
         bool | None, doc("Whether the guest can talk to its node")
@@ -157,6 +177,7 @@ class OpInstanceConsole(OpCode, tag="OP_INSTANCE_CONSOLE", kw_only=True):
 
     summary_field: ClassVar[str | None] = "instance_name"
     result_type: ClassVar[str] = "{any:any}"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -167,7 +188,8 @@ class OpInstanceQueryData(OpCode, tag="OP_INSTANCE_QUERY_DATA", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = ("GET /2/instances/{instances}/info",)
     result_type: ClassVar[str] = "{any:{any:any}}"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     use_locking: p.UseLocking = False
     instances: p.InstanceNames = []
-    static: Annotated[bool, doc("Ask no node; leave out what only nodes know")] = False
+    static: Annotated[bool, doc("Ask no node; leave out what only nodes know"), Mark.SAFE] = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ganeti import constants
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskParams, NicParams
@@ -21,38 +22,41 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
         "POST /2/instances/{instance_name}/create",
     )
     result_type: ClassVar[str] = "[nestr]"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
-    instance_name: p.InstanceName
+    instance_name: Annotated[str, doc("Name of the instance"), Mark.SAFE]
     force_variant: p.ForceVariant = False
     wait_for_sync: p.WaitForSync = True
     name_check: p.NameCheck = False
     ignore_ipolicy: p.IgnoreIpolicy = False
     opportunistic_locking: p.OpportunisticLocking = False
     beparams: p.BeParams = {}
-    disks: Annotated[list[DiskParams], doc("Disks, the first one to boot from")]
+    disks: Annotated[list[DiskParams], doc("Disks, the first one to boot from"), Mark.SAFE]
     disk_template: p.OptionalDiskTemplate = None
-    group_name: Annotated[NonEmpty | None, doc("Node group to choose nodes from")] = None
+    group_name: Annotated[
+        NonEmpty | None, doc("Node group to choose nodes from"), Mark.GROUP
+    ] = None
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
     hvparams: p.HvParams = {}
     hypervisor: p.OptionalHypervisor = None
     iallocator: p.IAllocator = None
     identify_defaults: Annotated[
-        bool, doc("Do not store values that equal those of the cluster")
+        bool, doc("Do not store values that equal those of the cluster"), Mark.SAFE
     ] = False
     ip_check: p.IpCheck = False
     conflicts_check: p.ConflictsCheck = True
-    mode: Annotated[InstCreateMode, doc("Where the content of the disks comes from")]
-    nics: Annotated[list[NicParams], doc("Network cards")]
-    no_install: Annotated[bool | None, doc("Make the disks but install no OS")] = None
+    mode: Annotated[InstCreateMode, doc("Where the content of the disks comes from"), Mark.SAFE]
+    nics: Annotated[list[NicParams], doc("Network cards"), Mark.SAFE]
+    no_install: Annotated[bool | None, doc("Make the disks but install no OS"), Mark.SAFE] = None
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     osparams_secret: p.OsParamsSecret = None
     os_type: p.OsType = None
     pnode: p.PrimaryNode = None
     pnode_uuid: p.PrimaryNodeUuid = None
-    snode: Annotated[NonEmpty | None, doc("Secondary node")] = None
-    snode_uuid: Annotated[NonEmpty | None, doc("UUID of the secondary node")] = None
+    snode: Annotated[NonEmpty | None, doc("Secondary node"), Mark.NODE] = None
+    snode_uuid: Annotated[NonEmpty | None, doc("UUID of the secondary node"), Mark.NODE] = None
     source_handshake: Annotated[
         p.AnyList | None, doc("Proof that the other cluster shares the secret; for remote import")
     ] = None
@@ -69,9 +73,9 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     src_node_uuid: Annotated[NonEmpty | None, doc("UUID of the node that holds the export")] = None
     src_path: Annotated[NonEmpty | None, doc("Directory of the export")] = None
     compress: p.Compress = "none"
-    start: Annotated[bool, doc("Start the instance when it is ready")] = True
-    forthcoming: Annotated[bool, doc("Only reserve the place; create it later")] = False
-    commit: Annotated[bool, doc("Create what was reserved before")] = False
+    start: Annotated[bool, doc("Start the instance when it is ready"), Mark.SAFE] = True
+    forthcoming: Annotated[bool, doc("Only reserve the place; create it later"), Mark.SAFE] = False
+    commit: Annotated[bool, doc("Create what was reserved before"), Mark.SAFE] = False
     tags: p.Tags = []
     instance_communication: Annotated[bool, doc("Let the guest talk to its node")] = False
     helper_startup_timeout: Annotated[

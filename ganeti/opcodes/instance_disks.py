@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskRecreation
@@ -17,10 +18,13 @@ class OpInstanceActivateDisks(OpCode, tag="OP_INSTANCE_ACTIVATE_DISKS", kw_only=
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/activate-disks",)
     result_type: ClassVar[str] = "[(nestr,nestr,nestr|null)]"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
-    ignore_size: Annotated[bool, doc("Go on although a disk has another size than recorded")] = (
+    ignore_size: Annotated[
+        bool, doc("Go on although a disk has another size than recorded"), Mark.SAFE
+    ] = (
         False
     )
     wait_for_sync: p.WaitForSync = False
@@ -32,6 +36,7 @@ class OpInstanceDeactivateDisks(OpCode, tag="OP_INSTANCE_DEACTIVATE_DISKS", kw_o
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/deactivate-disks",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -44,13 +49,14 @@ class OpInstanceGrowDisk(OpCode, tag="OP_INSTANCE_GROW_DISK", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/disk/{disk}/grow",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     wait_for_sync: p.WaitForSync = True
-    disk: Annotated[DiskIndex, doc("Index of the disk")]
-    amount: Annotated[UInt, doc("MiB to add")]
-    absolute: Annotated[bool, doc("Take the amount as the new size")] = False
+    disk: Annotated[DiskIndex, doc("Index of the disk"), Mark.SAFE]
+    amount: Annotated[UInt, doc("MiB to add"), Mark.SAFE]
+    absolute: Annotated[bool, doc("Take the amount as the new size"), Mark.SAFE] = False
     ignore_ipolicy: p.IgnoreIpolicy = False
 
 
@@ -60,13 +66,18 @@ class OpInstanceRecreateDisks(OpCode, tag="OP_INSTANCE_RECREATE_DISKS", kw_only=
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/recreate-disks",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     disks: Annotated[
-        list[DiskRecreation], doc("Indices, each alone or with changed parameters; empty for all")
+        list[DiskRecreation],
+        doc("Indices, each alone or with changed parameters; empty for all"),
+        Mark.SAFE,
     ] = []
-    nodes: Annotated[list[NonEmpty], doc("Nodes to put the disks on; empty to stay")] = []
+    nodes: Annotated[
+        list[NonEmpty], doc("Nodes to put the disks on; empty to stay"), Mark.NODE
+    ] = []
     node_uuids: p.NodeUuids = None
     iallocator: p.IAllocator = None
 
@@ -77,13 +88,14 @@ class OpInstanceReplaceDisks(OpCode, tag="OP_INSTANCE_REPLACE_DISKS", kw_only=Tr
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances/{instance_name}/replace-disks",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     early_release: p.EarlyRelease = False
     ignore_ipolicy: p.IgnoreIpolicy = False
-    mode: Annotated[ReplaceDisksMode, doc("Which side is replaced, and where")]
-    disks: Annotated[list[DiskIndex], doc("Indices of the disks; empty for all")] = []
+    mode: Annotated[ReplaceDisksMode, doc("Which side is replaced, and where"), Mark.SAFE]
+    disks: Annotated[list[DiskIndex], doc("Indices of the disks; empty for all"), Mark.SAFE] = []
     remote_node: p.RemoteNode = None
     remote_node_uuid: p.RemoteNodeUuid = None
     iallocator: p.IAllocator = None

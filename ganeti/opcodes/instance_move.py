@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from ganeti import constants
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.scalars import NonEmpty, doc
@@ -18,6 +19,7 @@ class OpInstanceFailover(OpCode, tag="OP_INSTANCE_FAILOVER", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/failover",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -36,6 +38,7 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/migrate",)
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
@@ -47,7 +50,7 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
     ignore_ipolicy: p.IgnoreIpolicy = False
     cleanup: p.Cleanup = False
     iallocator: p.IAllocator = None
-    allow_failover: Annotated[bool, doc("Fail it over when it does not run")] = False
+    allow_failover: Annotated[bool, doc("Fail it over when it does not run"), Mark.SAFE] = False
     ignore_hvversions: Annotated[
         bool, doc("Go on although the nodes have different hypervisor versions")
     ] = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import EvacMode, OobCommand
@@ -54,6 +55,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
         "PUT /2/nodes/{node_name}/role",
     )
     result_type: ClassVar[str] = "[(nestr,any)]"
+    within: ClassVar[Mark | None] = Mark.NODE
 
     node_name: p.NodeName
     node_uuid: p.NodeUuid = None
@@ -63,8 +65,10 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     master_candidate: Annotated[
         bool | None, doc("Whether the node keeps a copy of the configuration")
     ] = None
-    offline: Annotated[bool | None, doc("Whether the node is down and must not be called")] = None
-    drained: Annotated[bool | None, doc("Whether the node gets no new instances")] = None
+    offline: Annotated[
+        bool | None, doc("Whether the node is down and must not be called"), Mark.SAFE
+    ] = None
+    drained: Annotated[bool | None, doc("Whether the node gets no new instances"), Mark.SAFE] = None
     auto_promote: Annotated[bool, doc("Make another node a candidate if one is missing")] = False
     master_capable: MasterCapable = None
     vm_capable: VmCapable = None
@@ -79,6 +83,7 @@ class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/evacuate",)
     result_type: ClassVar[str] = "JobIdListOnly"
+    within: ClassVar[Mark | None] = Mark.NODE
 
     early_release: p.EarlyRelease = False
     node_name: p.NodeName
@@ -86,7 +91,9 @@ class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
     remote_node: p.RemoteNode = None
     remote_node_uuid: p.RemoteNodeUuid = None
     iallocator: p.IAllocator = None
-    mode: Annotated[EvacMode, doc("Which instances leave: by the role the node has for them")]
+    mode: Annotated[
+        EvacMode, doc("Which instances leave: by the role the node has for them"), Mark.SAFE
+    ]
     ignore_soft_errors: Annotated[
         bool | None, doc("Let the allocator ignore errors that can be repaired later")
     ] = None
@@ -98,6 +105,7 @@ class OpNodeMigrate(OpCode, tag="OP_NODE_MIGRATE", kw_only=True):
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/migrate",)
     result_type: ClassVar[str] = "JobIdListOnly"
+    within: ClassVar[Mark | None] = Mark.NODE
 
     node_name: p.NodeName
     node_uuid: p.NodeUuid = None
@@ -116,6 +124,7 @@ class OpNodePowercycle(OpCode, tag="OP_NODE_POWERCYCLE", kw_only=True):
     summary_field: ClassVar[str | None] = "node_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/nodes/{node_name}/powercycle",)
     result_type: ClassVar[str] = "nestr|null"
+    within: ClassVar[Mark | None] = Mark.NODE
 
     node_name: p.NodeName
     node_uuid: p.NodeUuid = None

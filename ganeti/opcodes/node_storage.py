@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import StorageType
@@ -24,10 +25,13 @@ class OpNodeQueryStorage(OpCode, tag="OP_NODE_QUERY_STORAGE", kw_only=True):
 
     rest: ClassVar[tuple[str, ...]] = ("GET /2/nodes/{nodes}/storage",)
     result_type: ClassVar[str] = "[[any]]"
+    within: ClassVar[Mark | None] = Mark.NODE
 
     output_fields: p.OutputFields
     storage_type: Annotated[
-        StorageType | None, doc("Kind of the storage; unset for the default of the cluster")
+        StorageType | None,
+        doc("Kind of the storage; unset for the default of the cluster"),
+        Mark.SAFE,
     ] = None
     nodes: p.NodeNames = []
     name: p.StorageName = None

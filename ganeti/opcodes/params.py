@@ -4,56 +4,75 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import enums
 from ganeti.opcodes.hidden import Private, Secret
 from ganeti.opcodes.scalars import NonEmpty, Params, UInt, doc
 
 # What is acted on
-InstanceName = Annotated[str, doc("Name of the instance")]
-InstanceUuid = Annotated[NonEmpty | None, doc("UUID of the instance, checked against the name")]
-InstanceNames = Annotated[list[NonEmpty], doc("Names of instances; empty for all")]
-NodeName = Annotated[NonEmpty, doc("Name of the node")]
-NodeUuid = Annotated[NonEmpty | None, doc("UUID of the node, checked against the name")]
-NodeNames = Annotated[list[NonEmpty], doc("Names of nodes; empty for all")]
-NodeUuids = Annotated[list[NonEmpty] | None, doc("UUIDs of the nodes, in the order of the names")]
-GroupName = Annotated[NonEmpty, doc("Name of the node group")]
+InstanceName = Annotated[str, doc("Name of the instance"), Mark.INSTANCE]
+InstanceUuid = Annotated[
+    NonEmpty | None, doc("UUID of the instance, checked against the name"), Mark.INSTANCE
+]
+InstanceNames = Annotated[list[NonEmpty], doc("Names of instances; empty for all"), Mark.INSTANCE]
+NodeName = Annotated[NonEmpty, doc("Name of the node"), Mark.NODE]
+NodeUuid = Annotated[NonEmpty | None, doc("UUID of the node, checked against the name"), Mark.NODE]
+NodeNames = Annotated[list[NonEmpty], doc("Names of nodes; empty for all"), Mark.NODE]
+NodeUuids = Annotated[
+    list[NonEmpty] | None, doc("UUIDs of the nodes, in the order of the names"), Mark.NODE
+]
+GroupName = Annotated[NonEmpty, doc("Name of the node group"), Mark.GROUP]
 OptionalGroupName = Annotated[NonEmpty | None, doc("Name of the node group; unset for all")]
 NetworkName = Annotated[NonEmpty, doc("Name of the network")]
-NewName = Annotated[NonEmpty, doc("New name")]
-Tags = Annotated[list[NonEmpty], doc("Tags of the new object")]
+NewName = Annotated[NonEmpty, doc("New name"), Mark.SAFE]
+Tags = Annotated[list[NonEmpty], doc("Tags of the new object"), Mark.SAFE]
 
 # Where to
-TargetNode = Annotated[NonEmpty | None, doc("Node to go to")]
-TargetNodeUuid = Annotated[NonEmpty | None, doc("UUID of the node to go to")]
+TargetNode = Annotated[NonEmpty | None, doc("Node to go to"), Mark.NODE]
+TargetNodeUuid = Annotated[NonEmpty | None, doc("UUID of the node to go to"), Mark.NODE]
 TargetGroups = Annotated[list[NonEmpty] | None, doc("Node groups to choose from; unset for any")]
-RemoteNode = Annotated[NonEmpty | None, doc("Node that becomes the secondary")]
-RemoteNodeUuid = Annotated[NonEmpty | None, doc("UUID of the node that becomes the secondary")]
-PrimaryNode = Annotated[NonEmpty | None, doc("Primary node")]
-PrimaryNodeUuid = Annotated[NonEmpty | None, doc("UUID of the primary node")]
+RemoteNode = Annotated[NonEmpty | None, doc("Node that becomes the secondary"), Mark.NODE]
+RemoteNodeUuid = Annotated[
+    NonEmpty | None, doc("UUID of the node that becomes the secondary"), Mark.NODE
+]
+PrimaryNode = Annotated[NonEmpty | None, doc("Primary node"), Mark.NODE]
+PrimaryNodeUuid = Annotated[NonEmpty | None, doc("UUID of the primary node"), Mark.NODE]
 IAllocator = Annotated[NonEmpty | None, doc("Allocator that chooses nodes")]
 
 # How hard to try
-Force = Annotated[bool, doc("Do it in spite of warnings")]
+Force = Annotated[bool, doc("Do it in spite of warnings"), Mark.SAFE]
 ForceVariant = Annotated[bool, doc("Allow an OS variant that the OS does not list")]
-IgnoreConsistency = Annotated[bool, doc("Go on although data may be lost")]
+IgnoreConsistency = Annotated[bool, doc("Go on although data may be lost"), Mark.SAFE]
 IgnoreIpolicy = Annotated[bool, doc("Ignore instance policy violations")]
-IgnoreOfflineNodes = Annotated[bool, doc("Act on the configuration when the node is offline")]
-NoRemember = Annotated[bool, doc("Keep the recorded state although the instance changes")]
-Cleanup = Annotated[bool, doc("Repair what an interrupted earlier move left behind")]
-OpportunisticLocking = Annotated[bool, doc("Consider only nodes that are not locked now")]
-UseLocking = Annotated[bool, doc("Lock what is read, for a consistent answer")]
-EarlyRelease = Annotated[bool, doc("Free the old secondary before the new disks are in sync")]
-WaitForSync = Annotated[bool, doc("Wait until the disks are in sync")]
-ShutdownTimeout = Annotated[UInt, doc("Seconds the guest gets to stop by itself")]
-AllowRuntimeChanges = Annotated[bool, doc("Shrink the memory of the guest when it must fit")]
-MigrationModeParam = Annotated[
-    enums.MigrationMode | None, doc("Whether the guest keeps running; unset for its default")
+IgnoreOfflineNodes = Annotated[
+    bool, doc("Act on the configuration when the node is offline"), Mark.SAFE
 ]
-Live = Annotated[bool | None, doc("Older form of the mode: true is live")]
+NoRemember = Annotated[
+    bool, doc("Keep the recorded state although the instance changes"), Mark.SAFE
+]
+Cleanup = Annotated[bool, doc("Repair what an interrupted earlier move left behind"), Mark.SAFE]
+OpportunisticLocking = Annotated[
+    bool, doc("Consider only nodes that are not locked now"), Mark.SAFE
+]
+UseLocking = Annotated[bool, doc("Lock what is read, for a consistent answer"), Mark.SAFE]
+EarlyRelease = Annotated[
+    bool, doc("Free the old secondary before the new disks are in sync"), Mark.SAFE
+]
+WaitForSync = Annotated[bool, doc("Wait until the disks are in sync"), Mark.SAFE]
+ShutdownTimeout = Annotated[UInt, doc("Seconds the guest gets to stop by itself"), Mark.SAFE]
+AllowRuntimeChanges = Annotated[
+    bool, doc("Shrink the memory of the guest when it must fit"), Mark.SAFE
+]
+MigrationModeParam = Annotated[
+    enums.MigrationMode | None,
+    doc("Whether the guest keeps running; unset for its default"),
+    Mark.SAFE,
+]
+Live = Annotated[bool | None, doc("Older form of the mode: true is live"), Mark.SAFE]
 
 # Checks
-NameCheck = Annotated[bool, doc("Resolve the name and take the full one")]
-IpCheck = Annotated[bool, doc("Refuse when the address of the name answers")]
+NameCheck = Annotated[bool, doc("Resolve the name and take the full one"), Mark.SAFE]
+IpCheck = Annotated[bool, doc("Refuse when the address of the name answers"), Mark.SAFE]
 ConflictsCheck = Annotated[bool, doc("Refuse addresses that overlap with a network")]
 DebugSimulateErrors = Annotated[bool, doc("Report every check as failed, to test reports")]
 ErrorCodes = Annotated[bool, doc("Report in a form for programs")]
@@ -72,10 +91,10 @@ DiskTemplateParams = Annotated[
     dict[enums.DiskTemplate, Params] | None, doc("Disk parameters, by disk template")
 ]
 AllocPolicyParam = Annotated[
-    enums.AllocPolicy | None, doc("Allocation policy of the group")
+    enums.AllocPolicy | None, doc("Allocation policy of the group"), Mark.SAFE
 ]
-HvParams = Annotated[Params, doc("Hypervisor parameters")]
-BeParams = Annotated[Params, doc("Memory, processors and the like")]
+HvParams = Annotated[Params, doc("Hypervisor parameters"), Mark.HVPARAMS]
+BeParams = Annotated[Params, doc("Memory, processors and the like"), Mark.BEPARAMS]
 OsParams = Annotated[Params, doc("OS parameters")]
 OsParamsPrivate = Annotated[
     dict[str, Private] | None, doc("OS parameters that are stored but not shown")
@@ -83,20 +102,24 @@ OsParamsPrivate = Annotated[
 OsParamsSecret = Annotated[
     dict[str, Secret] | None, doc("OS parameters that are neither stored nor shown")
 ]
-OptionalDiskTemplate = Annotated[enums.DiskTemplate | None, doc("How the disks are stored")]
+OptionalDiskTemplate = Annotated[
+    enums.DiskTemplate | None, doc("How the disks are stored"), Mark.SAFE
+]
 OptionalHypervisor = Annotated[enums.Hypervisor | None, doc("Hypervisor; unset for the default")]
 OptionalFileDriver = Annotated[enums.FileDriver | None, doc("Driver for disks that are files")]
 FileStorageDir = Annotated[NonEmpty | None, doc("Directory below the one for disks that are files")]
-OsType = Annotated[NonEmpty | None, doc("OS to install, with its variant after a plus sign")]
+OsType = Annotated[
+    NonEmpty | None, doc("OS to install, with its variant after a plus sign"), Mark.SAFE
+]
 Compress = Annotated[str, doc("Compression for the transfer: a tool of the cluster, or none")]
 MacPrefix = Annotated[NonEmpty | None, doc("First three bytes of generated MAC addresses")]
 
 # Questions
-OutputFields = Annotated[list[NonEmpty], doc("Fields to return, in this order")]
+OutputFields = Annotated[list[NonEmpty], doc("Fields to return, in this order"), Mark.SAFE]
 Names = Annotated[list[NonEmpty], doc("Names to look at; empty for all")]
 StorageTypeParam = Annotated[enums.StorageType, doc("Kind of the storage")]
 StorageName = Annotated[NonEmpty | None, doc("Name of the storage unit")]
-TagKindParam = Annotated[enums.TagKind, doc("Kind of the object")]
-TagObject = Annotated[str | None, doc("Name of the object; unset for the cluster")]
-TagList = Annotated[list[str], doc("Tags to set or remove")]
+TagKindParam = Annotated[enums.TagKind, doc("Kind of the object"), Mark.SAFE]
+TagObject = Annotated[str | None, doc("Name of the object; unset for the cluster"), Mark.SAFE]
+TagList = Annotated[list[str], doc("Tags to set or remove"), Mark.SAFE]
 AnyList = list[Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.scalars import NonEmpty, doc
@@ -41,6 +42,7 @@ class OpTagsSet(OpCode, tag="OP_TAGS_SET", kw_only=True):
         "PUT /2/nodes/{name}/tags",
     )
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     kind: p.TagKindParam
     tags: p.TagList
@@ -59,6 +61,7 @@ class OpTagsDel(OpCode, tag="OP_TAGS_DEL", kw_only=True):
         "DELETE /2/nodes/{name}/tags",
     )
     result_type: ClassVar[str] = "null"
+    within: ClassVar[Mark | None] = Mark.INSTANCE
 
     kind: p.TagKindParam
     tags: p.TagList

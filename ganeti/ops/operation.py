@@ -73,7 +73,8 @@ class Context:
         """Whom the history of the configuration names for a change."""
         submitter = self.job.submitter
         user = "" if submitter is None else submitter.shown
-        return Author(job=self.job.job_id, user=user, reason=self.reason)
+        limits = None if submitter is None else submitter.limits
+        return Author(job=self.job.job_id, user=user, reason=self.reason, limits=limits)
 
     def log(self, message: str) -> None:
         """A line for the user, shown as it happens."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ganeti.config import limits
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.model.names import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
@@ -57,6 +58,10 @@ class OpExecution:
     def run(self) -> Any:
         """Check, run hooks, run; undo what was done if the operation fails."""
         operation = self._operation
+        limited = self._ctx.author.limits
+        if limited is not None:
+            # Again, as names may mean something else than when the job was handed in.
+            limits.check(self._ctx.config, limited, self._op)
         operation.check()
         before = operation.hooks()
         hooks.run_pre(self._ctx, self._op, before)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.model.limits import Limits
 
 READ = "read"
 WRITE = "write"
@@ -59,14 +60,12 @@ class Identity:
 
     ``permissions`` are ``read``, ``write``, single ones (``instance.startup``), families
     (``instance.*``) and, with a minus before them, single ones and families that are denied
-    whatever else is there. ``group`` (name of a node group) and ``tag`` (of instances) narrow
-    all permissions to the objects that belong to them.
+    whatever else is there. ``limits`` narrow all permissions to some objects of the cluster.
     """
 
     name: str
     permissions: frozenset[str]
-    group: str | None = None
-    tag: str | None = None
+    limits: Limits | None = None
 
     @property
     def anonymous(self) -> bool:
@@ -75,7 +74,7 @@ class Identity:
     @property
     def limited(self) -> bool:
         """Whether only some objects of the cluster may be seen and changed."""
-        return self.group is not None or self.tag is not None
+        return self.limits is not None
 
     def may(self, wanted: Iterable[str]) -> bool:
         """Whether one of the wanted permissions is held; none wanted lets everybody in.

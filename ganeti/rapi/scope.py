@@ -2,44 +2,23 @@
 
 Everything the remote API does goes over LUXI, so what is not allowed here cannot be done, whatever
 a route forgets. Lists hold only what is in the scope, other objects do not exist, and what names
-no object at all is refused. Jobs are those that the same token has handed in.
+no object at all is refused. Jobs are those that the same token has handed in; what may be in them
+is decided by the master daemon, which gets the limits with each job (``config/limits``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from ganeti import errors
 from ganeti.luxi import calls
 from ganeti.luxi.client import Client
+from ganeti.model.limits import Limits
 from ganeti.rapi.identity import Identity
 
-#: Opcodes that change one instance and nothing else.
-_INSTANCE_OPS = frozenset(
-    f"OP_INSTANCE_{verb}"
-    for verb in (
-        "STARTUP", "SHUTDOWN", "REBOOT", "REINSTALL", "REMOVE", "RENAME", "MIGRATE", "FAILOVER",
-        "SET_PARAMS", "GROW_DISK", "ACTIVATE_DISKS", "DEACTIVATE_DISKS", "RECREATE_DISKS",
-        "REPLACE_DISKS", "CONSOLE", "QUERY_DATA",
-    )
-)  # fmt: skip
-_NODE_OPS = frozenset(
-    {
-        "OP_NODE_SET_PARAMS", "OP_NODE_EVACUATE", "OP_NODE_MIGRATE", "OP_NODE_POWERCYCLE",
-        "OP_NODE_QUERY_STORAGE", "OP_NODE_MODIFY_STORAGE", "OP_REPAIR_NODE_STORAGE",
-    }
-)  # fmt: skip
-#: Opcodes that change one disk and nothing else.
-_DISK_OPS = frozenset(
-    f"OP_DISK_{verb}" for verb in ("REMOVE", "SET_PARAMS", "RENAME", "GROW", "ATTACH", "DETACH")
-)
-_TAG_OPS = frozenset({"OP_TAGS_SET", "OP_TAGS_DEL"})
-#: Parameters that name nodes, in opcodes of all families.
-_NODE_PARAMS = ("node_name", "node_uuid", "nodes", "node_uuids", "target_node",
-                "target_node_uuid", "remote_node", "remote_node_uuid", "pnode", "pnode_uuid",
-                "snode", "snode_uuid")  # fmt: skip
-_INSTANCE_PARAMS = ("instance_name", "instance_uuid", "instances")
 #: Requests about nothing that belongs to somebody.
 _OPEN = frozenset({"QueryClusterInfo", "QueryFields"})
 #: Source of the reason trail's entry that names the user; a client cannot set it.
@@ -48,7 +27,9 @@ _SOURCE = "gnt:library:rlib2:"
 
 def limited(client: Client, identity: Identity) -> Client:
     """The client as this identity may use it."""
-    return LimitedClient(client, identity) if identity.limited else client
+    if identity.limits is None:
+        return client
+    return LimitedClient(client, identity.name, identity.limits)
 
 
 class LimitedClient(Client):
@@ -57,10 +38,11 @@ class LimitedClient(Client):
     Raises, besides what the client does, AccessError for all others.
     """
 
-    def __init__(self, client: Client, identity: Identity) -> None:
+    def __init__(self, client: Client, name: str, limits: Limits) -> None:
         super().__init__(client._path)
         self._client = client
-        self._identity = identity
+        self._name = name
+        self._limits = limits
 
     def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
         change = None if name in _OPEN else getattr(self, f"_{name}", None)
@@ -75,14 +57,7 @@ class LimitedClient(Client):
         return self._client._read(decode, name, list(bound.values()))
 
     def _refusal(self, what: str) -> errors.AccessError:
-        ends = [
-            f"{word} '{value}'"
-            for word, value in (("group", self._identity.group), ("tag", self._identity.tag))
-            if value is not None
-        ]
-        return errors.AccessError(
-            f"{self._identity.name} is limited to {' and '.join(ends)} and may not do {what}"
-        )
+        return errors.AccessError(f"{self._limits} and may not do {what}")
 
     # what is in the scope
 
@@ -97,18 +72,18 @@ class LimitedClient(Client):
         return found
 
     def _fits(self, group: str | None, tags: Iterable[str]) -> bool:
-        mine = self._identity
+        mine = self._limits
         return mine.group in (None, group) and (mine.tag is None or mine.tag in tags)
 
     def _nodes(self) -> set[str]:
         """Names and uuids; of a scope by tag none."""
-        if self._identity.tag is not None:
+        if self._limits.tag is not None:
             return set()
         rows = self._client.query("node", ["name", "uuid", "group"]).data
         return {
             row[index][1]
             for row in rows
-            if row[2][1] == self._identity.group
+            if row[2][1] == self._limits.group
             for index in (0, 1)
         }
 
@@ -126,14 +101,14 @@ class LimitedClient(Client):
         return found
 
     def _groups(self) -> set[str]:
-        return set() if self._identity.group is None else {self._identity.group}
+        return set() if self._limits.group is None else {self._limits.group}
 
     def _is_mine(self, ops: Any) -> bool:
         return isinstance(ops, list) and any(
             isinstance(entry, list)
             and len(entry) == 3
             and str(entry[0]).startswith(_SOURCE)
-            and entry[1] == self._identity.name
+            and entry[1] == self._name
             for op in ops
             for entry in op.get("reason") or ()
         )
@@ -205,78 +180,9 @@ class LimitedClient(Client):
         return self._CancelJob(bound)
 
     def _SubmitJob(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        for op in bound["ops"]:
-            self._check_op(op)
-        return bound
-
-    def _check_op(self, op: Mapping[str, Any]) -> None:
-        name = op["OP_ID"]
-        if name == "OP_INSTANCE_CREATE":
-            self._check_creation(op)
-        elif name in _INSTANCE_OPS:
-            self._check_words(op, _INSTANCE_PARAMS, "instance", needed=True)
-            self._check_attached(op.get("disks"))
-            if self._identity.group is not None:
-                self._check_words(op, _NODE_PARAMS, "node")
-        elif name in _NODE_OPS and self._identity.tag is None:
-            self._check_words(op, _NODE_PARAMS, "node", needed=True)
-        elif name == "OP_GROUP_SET_PARAMS" and self._identity.tag is None:
-            self._check_words(op, ("group_name",), "group", needed=True)
-        elif name == "OP_DISK_CREATE":
-            self._check_new_disk(op)
-        elif name in _DISK_OPS:
-            self._check_words(op, ("disk_name",), "disk", needed=True)
-            self._check_words(op, _INSTANCE_PARAMS, "instance", needed=name.endswith("_ATTACH"))
-        elif name in _TAG_OPS and op.get("kind") in ("instance", "node", "disk"):
-            self._check_words(op, ("name",), op["kind"], needed=True)
-        else:
-            raise self._refusal(name)
-
-    def _check_attached(self, changes: Any) -> None:
-        """Refuse to take a disk of somebody else into an instance."""
-        for change in changes if isinstance(changes, list) else ():
-            if isinstance(change, list) and change[:1] == ["attach"]:
-                given = change[-1] if isinstance(change[-1], dict) else {}
-                words = [given[key] for key in ("uuid", "name") if key in given]
-                self._check_words(
-                    {"OP_ID": "attaching no disk by its uuid", "disk": words},
-                    ("disk",), "disk", needed=True,
-                )  # fmt: skip
-
-    def _check_new_disk(self, op: Mapping[str, Any]) -> None:
-        mine = self._identity
-        if mine.tag is not None and mine.tag not in (op.get("tags") or ()):
-            raise self._refusal(f"new disks without the tag '{mine.tag}'")
-        if mine.group is not None:
-            self._check_words({**op, "OP_ID": "new disks without nodes"}, _NODE_PARAMS, "node",
-                              needed=True)  # fmt: skip
-
-    def _check_words(
-        self, op: Mapping[str, Any], params: Iterable[str], kind: str, *, needed: bool = False
-    ) -> None:
-        words: list[str] = []
-        for param in params:
-            value = op.get(param)
-            words += [value] if isinstance(value, str) else value or []
-        known = self._of_kind(kind) if words else set()
-        foreign = [word for word in words if word not in known]
-        if foreign:
-            raise self._refusal(f"anything with {kind} '{foreign[0]}'")
-        if needed and not words:
-            raise self._refusal(str(op["OP_ID"]))
-
-    def _check_creation(self, op: Mapping[str, Any]) -> None:
-        mine = self._identity
-        if op.get("mode") != "create" or any("adopt" in disk for disk in op.get("disks") or ()):
-            raise self._refusal("imports and adoptions")
-        if mine.tag is not None and mine.tag not in (op.get("tags") or ()):
-            raise self._refusal(f"creations without the tag '{mine.tag}'")
-        if mine.group is None:
-            return
-        if op.get("pnode") or op.get("pnode_uuid"):
-            self._check_words(op, _NODE_PARAMS, "node")
-        elif op.get("group_name") != mine.group:
-            raise self._refusal("creations without this group or one of its nodes")
+        """The master knows what parameters mean, so it decides, now and when the job runs."""
+        given = {name: bound.get(name) for name in ("ops", "key", "user")}
+        return {**given, "limits": msgspec.to_builtins(self._limits)}
 
 
 #: A filter that no object passes.

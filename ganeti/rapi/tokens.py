@@ -17,6 +17,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.model.limits import Limits, Quota
 from ganeti.rapi import permissions, users
 from ganeti.rapi.identity import Identity
 
@@ -35,6 +36,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires: float | None = None
     group: str | None = None
     tag: str | None = None
+    quota: Quota | None = None
 
     def __repr__(self) -> str:
         return f"Token({self.id}, {self.name})"
@@ -42,7 +44,10 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def identity(self) -> Identity:
         # A user's name has no colon, so nobody can be taken for a token.
-        return Identity(f"token:{self.name}", frozenset(self.permissions), self.group, self.tag)
+        name, limits = f"token:{self.name}", None
+        if self.group is not None or self.tag is not None:
+            limits = Limits(name=name, group=self.group, tag=self.tag, quota=self.quota)
+        return Identity(name, frozenset(self.permissions), limits)
 
     def expired(self, now: float) -> bool:
         return self.expires is not None and now >= self.expires
@@ -113,14 +118,18 @@ def add(
     expires: float | None = None,
     group: str | None = None,
     tag: str | None = None,
+    quota: Quota | None = None,
 ) -> str:
     """Make a token and keep its digest; the token itself is only ever in the result.
 
     Raises:
-        ParseError: a permission or the name cannot be used, or a token has the name already.
+        ParseError: a permission or the name cannot be used, a token has the name already, or a
+            quota is given for the whole cluster.
     """
     users.check_name(name)
     granted = sorted(permissions.parse(held))
+    if quota is not None and group is None and tag is None:
+        raise errors.ParseError("A quota needs a node group or a tag whose instances it counts")
     with users.locked(path):
         known = list(read(path))
         if any(token.name == name and not token.expired(now) for token in known):
@@ -131,7 +140,7 @@ def add(
         text = f"gnt_{number}_{secrets.token_urlsafe(32)}"
         token = Token(
             id=number, name=name, digest=digest_of(text), permissions=granted,
-            created=now, expires=expires, group=group, tag=tag,
+            created=now, expires=expires, group=group, tag=tag, quota=quota,
         )  # fmt: skip
         _write(path, [*(item for item in known if item.name != name), token])
     return text

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster
-from rapi_daemon import RapiDaemon
+from rapi_daemon import Got, RapiDaemon
 from waiting import wait_for
 
 from ganeti.rapi.identity import permission_of
@@ -226,6 +226,77 @@ def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
     ]  # fmt: skip
     assert [got.status for got in refused] == [403] * len(refused)
     assert "limited to tag 'mine'" in refused[0].value["message"]
+
+
+def test_a_token_with_limits_reaches_nothing_on_a_node(rapi: RapiDaemon) -> None:
+    """What would run a script as root, or read the disk of somebody else, makes no job."""
+    cluster, ran = rapi.cluster, rapi.cluster.directory / "script-ran"
+    cluster.ok("instance add-tags", "web1.example.com", "shop")
+    token = rapi.gnt("gnt-rapi token add --permissions write --tag shop shop").out.strip()
+    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+             "token is known")  # fmt: skip
+    script = cluster.directory / "qemu-ifup"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    script.chmod(0o755)
+    web1, evil = "/2/instances/web1.example.com", f"-netdev tap,id=x,script={script}"
+    jobs = rapi.admin("GET", "/2/jobs").value
+    new = {"__version__": 1, "mode": "create", "name": "web5.example.com", "os_type": "noop",
+           "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node2.example.com",
+           "tags": ["shop"]}  # fmt: skip
+    for method, path, body in (
+        ("PUT", f"{web1}/modify", {"hvparams": {"kvm_extra": evil}}),
+        ("PUT", f"{web1}/modify", {"hvparams": {"cdrom_image_path": "/srv/ganeti/x"}}),
+        ("PUT", f"{web1}/modify", {"nics": [["add", -1, {"link": "br-of-others"}]]}),
+        ("PUT", f"{web1}/modify", {"osparams": {"x": "y"}}),
+        ("POST", "/2/instances", {**new, "hvparams": {"kvm_extra": evil}}),
+        ("POST", "/2/instances", {**new, "disks": [{"size": 4, "vg": "x"}]}),
+        ("POST", "/2/instances", {**new, "file_storage_dir": "../../etc"}),
+        ("POST", "/2/instances", {**new, "iallocator": "../../x"}),
+        ("POST", "/2/instances-multi-alloc", {"instances": [{**new, "__version__": 1}]}),
+        ("POST", "/2/reservations", {"instances": [new]}),
+        ("DELETE", f"{web1}/tags?tag=shop", None),
+        ("POST", f"{web1}/reinstall", {"os": "noop", "osparams": {"x": "y"}}),
+    ):
+        got = rapi.ask(method, path, token, body=body)
+        assert got.status == 403, (path, body, got.value)
+        assert b"limited to tag 'shop'" in got.body
+    assert rapi.admin("GET", "/2/jobs").value == jobs
+    assert not ran.exists()
+    job = rapi.ask("PUT", f"{web1}/modify", token, body={"beparams": {"maxmem": 160}}).value
+    assert rapi.ask("GET", f"/2/jobs/{job}/wait?timeout=20", token).value["status"] == "success"
+
+
+def test_a_quota_holds_for_all_jobs_of_a_token(rapi: RapiDaemon) -> None:
+    token = rapi.gnt(
+        "gnt-rapi token add --permissions write --tag few --quota instances=1,disk=24m few"
+    ).out.strip()
+    assert "instances=1,disk=24" in rapi.gnt("gnt-rapi token list").out
+    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+             "token is known")  # fmt: skip
+
+    def ended(got: Got) -> tuple[str, str]:
+        assert got.status == 200, got.value
+        done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=30", token).value
+        return done["status"], str(done["opresult"])
+
+    new = {"__version__": 1, "mode": "create", "os_type": "noop", "disk_template": "file",
+           "nics": [], "pnode": "node2.example.com", "tags": ["few"]}  # fmt: skip
+    together = [
+        rapi.ask("POST", "/2/instances", token,
+                 body={**new, "name": f"few{number}.example.com", "disks": [{"size": 16}]})
+        for number in (1, 2)
+    ]  # fmt: skip
+    ends = dict(ended(got) for got in together)
+    assert set(ends) == {"success", "error"}
+    assert "quota of token:few: instances: 1 used, 1 more wanted, the limit is 1" in ends["error"]
+    [mine] = [item["id"] for item in rapi.ask("GET", "/2/instances", token).value]
+    grow = f"/2/instances/{mine}/disk/0/grow"
+    status, text = ended(rapi.ask("POST", grow, token, body={"amount": 12}))
+    assert (status, "disk: 16 MiB used, 12 MiB more wanted" in text) == ("error", True), text
+    assert ended(rapi.ask("POST", grow, token, body={"amount": 8}))[0] == "success"
+    refused = rapi.cluster.gnt("gnt-rapi token add --quota instances=1 nobody")
+    assert refused.code == 1
+    assert "A quota needs a node group or a tag" in refused.err
 
 
 def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from ganeti.hypervisor import typed_params
+from ganeti.model.marks import Mark
 
 DEFAULT_KVM_PATH = "/usr/bin/kvm"
 
@@ -67,16 +68,24 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["auto", "kvm", "tcg"],
         Meta(description="Run the guest by the processor (kvm) or in software (tcg); auto tries"),
     ] = "auto"
-    acpi: Annotated[bool, Meta(description="Give the guest ACPI; it obeys a shutdown by it")] = True
+    acpi: Annotated[
+        bool, Meta(description="Give the guest ACPI; it obeys a shutdown by it"), Mark.SAFE
+    ] = True
     boot_order: Annotated[
-        Literal["cdrom", "disk", "floppy", "network"], Meta(description="What to boot from first")
+        Literal["cdrom", "disk", "floppy", "network"],
+        Meta(description="What to boot from first"),
+        Mark.SAFE,
     ] = "disk"
-    cdrom2_image_path: Annotated[str, Meta(description="Second CD image, path or URL")] = ""
+    cdrom2_image_path: Annotated[
+        str, Meta(description="Second CD image, path or URL"), Mark.SENSITIVE
+    ] = ""
     cdrom_disk_type: Annotated[
         OptionalDiskType, Meta(description="How CD images are attached, empty: ide")
     ] = ""
-    cdrom_image_path: Annotated[str, Meta(description="CD image, path or URL")] = ""
-    cpu_cores: Annotated[_Count, Meta(description="Cores of a socket, 0: QEMU decides")] = 0
+    cdrom_image_path: Annotated[str, Meta(description="CD image, path or URL"), Mark.SENSITIVE] = ""
+    cpu_cores: Annotated[
+        _Count, Meta(description="Cores of a socket, 0: QEMU decides"), Mark.SAFE
+    ] = 0
     cpu_mask: Annotated[
         str,
         Meta(
@@ -84,8 +93,10 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             " list for each virtual processor, separated by colons"
         ),
     ] = "all"
-    cpu_sockets: Annotated[_Count, Meta(description="Sockets, 0: QEMU decides")] = 0
-    cpu_threads: Annotated[_Count, Meta(description="Threads of a core, 0: QEMU decides")] = 0
+    cpu_sockets: Annotated[_Count, Meta(description="Sockets, 0: QEMU decides"), Mark.SAFE] = 0
+    cpu_threads: Annotated[
+        _Count, Meta(description="Threads of a core, 0: QEMU decides"), Mark.SAFE
+    ] = 0
     cpu_type: Annotated[str, Meta(description="Model and flags for QEMU's option -cpu")] = ""
     disk_aio: Annotated[
         Literal["io_uring", "native", "threads"], Meta(description="How QEMU does disk requests")
@@ -95,7 +106,9 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Cache of the node for disks; shared disks always have none"),
     ] = "default"
     disk_discard: Annotated[
-        Literal["ignore", "unmap"], Meta(description="Whether blocks freed by the guest are freed")
+        Literal["ignore", "unmap"],
+        Meta(description="Whether blocks freed by the guest are freed"),
+        Mark.SAFE,
     ] = "ignore"
     disk_type: Annotated[DiskType, Meta(description="How disks are attached")] = "paravirtual"
     firmware: Annotated[
@@ -104,16 +117,21 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             description="What the guest boots by; uefi-secure is UEFI with secure boot, for"
             " machines of type q35"
         ),
+        Mark.SAFE,
     ] = "bios"
     floppy_image_path: Annotated[str, Meta(description="Floppy image")] = ""
     initrd_path: Annotated[str, Meta(description="Initial ram disk for kernel_path")] = ""
-    kernel_args: Annotated[str, Meta(description="Command line for kernel_path")] = "ro"
+    kernel_args: Annotated[
+        str, Meta(description="Command line for kernel_path"), Mark.SENSITIVE
+    ] = "ro"
     kernel_path: Annotated[
         str, Meta(description="Kernel on the node to boot, empty: boot by boot_order")
     ] = "/boot/vmlinuz-3-kvmU"
     keymap: Annotated[str, Meta(description="Keyboard layout of the VNC display")] = ""
     kvm_extra: Annotated[
-        str, Meta(description="More QEMU arguments, quoted as in a shell, taken as they are")
+        str,
+        Meta(description="More QEMU arguments, quoted as in a shell, taken as they are"),
+        Mark.SENSITIVE,
     ] = ""
     kvm_flag: Annotated[
         Literal["", "disabled", "enabled"], Meta(description="Older spelling of accelerator")
@@ -153,9 +171,11 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     migration_port: Annotated[
         int, Meta(ge=1, le=65534, description="TCP port for incoming migrations")
     ] = 8102
-    nic_type: Annotated[NicType, Meta(description="Model of the network cards")] = "paravirtual"
+    nic_type: Annotated[
+        NicType, Meta(description="Model of the network cards"), Mark.SAFE
+    ] = "paravirtual"
     reboot_behavior: Annotated[
-        Literal["reboot", "exit"], Meta(description="What a reboot by the guest does")
+        Literal["reboot", "exit"], Meta(description="What a reboot by the guest does"), Mark.SAFE
     ] = "reboot"
     root_path: Annotated[
         str | None, Meta(description="Root device on the command line of kernel_path")
@@ -170,7 +190,9 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     security_model: Annotated[
         Literal["none", "pool", "user"], Meta(description="Who runs QEMU: none means root")
     ] = "none"
-    serial_console: Annotated[bool, Meta(description="Give the guest a serial console")] = True
+    serial_console: Annotated[
+        bool, Meta(description="Give the guest a serial console"), Mark.SAFE
+    ] = True
     serial_speed: Annotated[int, Meta(ge=0, description="Speed on the kernel command line")] = 38400
     soundhw: Annotated[str, Meta(description="Model of a sound card, as hda or ac97")] = ""
     spice_bind: Annotated[str, Meta(description="Address or interface for SPICE")] = ""
@@ -203,22 +225,28 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="USB devices of QEMU, as tablet or keyboard, separated by commas")
     ] = ""
     usb_mouse: Annotated[
-        Literal["", "mouse", "tablet"], Meta(description="Pointer of the display")
+        Literal["", "mouse", "tablet"], Meta(description="Pointer of the display"), Mark.SAFE
     ] = ""
     use_chroot: Annotated[
         bool, Meta(description="Lock QEMU into an empty directory once it has started")
     ] = False
-    use_guest_agent: Annotated[bool, Meta(description="Give the guest an agent port")] = False
-    use_localtime: Annotated[bool, Meta(description="Guest clock in local time, not UTC")] = False
+    use_guest_agent: Annotated[
+        bool, Meta(description="Give the guest an agent port"), Mark.SAFE
+    ] = False
+    use_localtime: Annotated[
+        bool, Meta(description="Guest clock in local time, not UTC"), Mark.SAFE
+    ] = False
     user_shutdown: Annotated[
-        bool, Meta(description="A guest may shut itself down for good; else that is an error")
+        bool,
+        Meta(description="A guest may shut itself down for good; else that is an error"),
+        Mark.SAFE,
     ] = False
     vga: Annotated[str, Meta(description="Graphics card, empty: std with a display")] = ""
     vhost_net: Annotated[
         bool, Meta(description="Let the kernel move packets of paravirtual cards, if it can")
     ] = True
     virtio_net_queues: Annotated[
-        int, Meta(ge=1, le=32, description="Queues of a paravirtual network card")
+        int, Meta(ge=1, le=32, description="Queues of a paravirtual network card"), Mark.SAFE
     ] = 1
     vnc_bind_address: Annotated[
         str, Meta(description="Address or interface for VNC, or a directory for Unix sockets")

@@ -15,6 +15,7 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.hypervisor import typed_params
 from ganeti.hypervisor.kvm import pinning
+from ganeti.model.marks import Mark
 
 _DEVICE = re.compile(r"a|[abc] (\d{1,5}|\*):(\d{1,7}|\*) (?!.*(.).*\3)[rwm]{1,3}")
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
@@ -60,6 +61,7 @@ class LxcParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             description="Lines added to the configuration of the container, separated by commas:"
             " lxc.KEY=VALUE,lxc.KEY=VALUE"
         ),
+        Mark.SENSITIVE,
     ] = ""
     num_ttys: Annotated[int, Meta(ge=0, description="Terminals in the container")] = 6
     startup_timeout: Annotated[

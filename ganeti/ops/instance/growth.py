@@ -7,6 +7,7 @@ for one that is attached to none; the disk's lock and that of its nodes' storage
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.config import quota
 from ganeti.config.changes import Draft
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -34,6 +35,7 @@ def amount(disk: Disk, what: str, given: int, *, absolute: bool) -> int:
 
 def check(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) -> list[Node]:
     """The nodes of a disk, the primary last, if they are online and have the room."""
+    quota.check_growth(ctx.author.limits, ctx.config, added)
     nodes = disks.nodes_of(ctx.config, disk, instance.primary_node)
     checks.all_online(nodes, f"to grow {what}")
     space.check(ctx, [space.growth(disk, added)], instance.primary_node, f"a larger {what}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ganeti.base.typed import convert
 from ganeti.errors import GanetiError
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column

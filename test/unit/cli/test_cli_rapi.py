@@ -85,7 +85,7 @@ def test_a_token_is_shown_once(gnt_rapi, directory):
     known = tokens.read(directory / "tokens")
     identity = known.check(text, time.time() + 89 * 86400)
     assert identity.name == "token:ci"
-    assert identity.tag == "mine"
+    assert identity.limits.tag == "mine"
     assert known.check(text, time.time() + 91 * 86400) is None
     listed = gnt_rapi("token list --no-headers --separator=|").out
     assert listed.split("|")[1:5] == ["ci", "read", "-", "mine"]

@@ -7,6 +7,7 @@ import pytest
 from ganeti import errors
 from ganeti.luxi import calls
 from ganeti.luxi.client import Client, FieldDef, QueryResult
+from ganeti.model.limits import Limits
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.scope import limited
 
@@ -43,7 +44,7 @@ def master() -> Master:
 
 
 def token(group=None, tag=None) -> Identity:
-    return Identity("token:t", frozenset({"write"}), group, tag)
+    return Identity("token:t", frozenset({"write"}), Limits(name="token:t", group=group, tag=tag))
 
 
 @pytest.mark.parametrize("identity", [token(group="side"), token(tag="mine")])
@@ -62,6 +63,10 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
     elif name in ("QueryInstances", "QueryNodes", "QueryGroups", "QueryDisks"):
         assert client.call(name, *args) == []
         assert master.seen == []
+    elif name == "SubmitJob":
+        # What is in a job is the master's decision.
+        client.call(name, *args)
+        assert master.seen[0][1][-1]["name"] == "token:t"
     elif name in ("QueryJobs", "CancelJob", "WaitForJobChange"):
         client.call(name, *args)
         assert master.seen[0][0] == "QueryJobs"
@@ -71,73 +76,14 @@ def test_no_request_gets_through_that_is_not_known(master, identity, name):
         assert master.seen == []
 
 
-def modification(*changes) -> dict:
-    return {"OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": "web1", "disks": list(changes)}
-
-
-@pytest.mark.parametrize(
-    ("identity", "op", "allowed"),
-    [
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web2"}, True),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web2"}, False),
-        (token(group="side", tag="mine"),
-         {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web1"}, True),
-        (token(group="side", tag="mine"),
-         {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web3"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web1",
-                             "instance_uuid": "u2"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_STARTUP"}, False),
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_MIGRATE", "instance_name": "web1",
-                               "target_node": "node1"}, False),
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_MIGRATE", "instance_name": "web1",
-                               "target_node": "node2"}, True),
-        (token(group="side"), {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"}, True),
-        (token(group="side"), {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node1"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_TAGS_SET", "kind": "instance", "name": "web3"}, True),
-        (token(tag="mine"), {"OP_ID": "OP_TAGS_SET", "kind": "cluster", "name": ""}, False),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create",
-                             "tags": ["mine"], "disks": [{"size": 1}]}, True),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create",
-                             "tags": ["mine"], "disks": [{"adopt": "vm-of-others"}]}, False),
-        (token(tag="mine"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "import",
-                             "tags": ["mine"]}, False),
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create",
-                               "group_name": "side"}, True),
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create",
-                               "pnode": "node2", "snode": "node1"}, False),
-        (token(group="side"), {"OP_ID": "OP_INSTANCE_CREATE", "mode": "create"}, False),
-        (token(tag="mine"), modification(["attach", -1, {"uuid": "marked"}]), True),
-        (token(tag="mine"), modification(["attach", {"uuid": "loose"}]), False),
-        (token(tag="mine"), modification(["attach", 0, {"name": "anything"}]), False),
-        (token(tag="mine"), modification(["attach", 0, {}]), False),
-        (token(group="side"), modification(["attach", 0, {"uuid": "loose"}]), True),
-        (token(tag="mine"), modification(["add", -1, {"size": 4}], ["detach", 0, {}]), True),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_REMOVE", "disk_name": "marked"}, True),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_REMOVE", "disk_name": "loose"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_GROW", "disk_name": "d1"}, True),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_GROW", "disk_name": "web1/0"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked",
-                             "instance_name": "web1"}, True),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked",
-                             "instance_name": "web2"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_ATTACH", "disk_name": "marked"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_CREATE", "tags": ["mine"]}, True),
-        (token(tag="mine"), {"OP_ID": "OP_DISK_CREATE", "tags": []}, False),
-        (token(group="side"), {"OP_ID": "OP_DISK_CREATE", "nodes": ["node2"]}, True),
-        (token(group="side"), {"OP_ID": "OP_DISK_CREATE", "nodes": ["node1"]}, False),
-        (token(group="side"), {"OP_ID": "OP_DISK_CREATE"}, False),
-        (token(tag="mine"), {"OP_ID": "OP_TAGS_SET", "kind": "disk", "name": "loose"}, False),
-    ],
-)  # fmt: skip
-def test_which_jobs_may_be_handed_in(master, identity, op, allowed):
-    client = limited(master, identity)
-    if allowed:
-        assert client.submit_job([op]) == 7
-    else:
-        with pytest.raises(errors.AccessError):
-            client.submit_job([{"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web1"}, op])
-        assert master.seen == []
+def test_the_limits_go_to_the_master_with_each_job(master):
+    client = limited(master, token(tag="mine"))
+    op = {"OP_ID": "OP_INSTANCE_STARTUP", "instance_name": "web9"}
+    assert client.submit_job([op]) == 7
+    assert client.submit_job([op], "key", user="rapi:t") == 7
+    limits = {"name": "token:t", "tag": "mine"}
+    assert master.seen == [("SubmitJob", [[op], None, None, limits]),
+                           ("SubmitJob", [[op], "key", "rapi:t", limits])]  # fmt: skip
 
 
 def test_who_is_not_limited_has_the_client_itself(master):

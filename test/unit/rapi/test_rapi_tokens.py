@@ -5,6 +5,7 @@ import stat
 import pytest
 
 from ganeti import errors
+from ganeti.model.limits import Limits
 from ganeti.rapi import tokens
 
 
@@ -17,7 +18,8 @@ def test_a_token_is_known_until_it_expires_or_is_revoked(tmp_path):
     known = tokens.read(path)
     identity = known.check(text, 1999.0)
     assert identity is not None
-    assert (identity.name, identity.group, identity.tag) == ("token:ci", "g1", "t")
+    assert identity.name == "token:ci"
+    assert identity.limits == Limits(name="token:ci", group="g1", tag="t")
     assert identity.may({"instance.startup"})
     assert not identity.may({"write"})
     assert known.check(text, 2000.0) is None
