@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -176,6 +177,8 @@ def _refused(response: http_client.Response) -> GanetiApiError:
     try:
         value = jsonio.loads(response.body)
         text = str(value["message"])
-    except (errors.ParseError, KeyError, TypeError):
+        if text == HTTPStatus(response.status).phrase and value.get("explain"):
+            text = str(value["explain"])
+    except (errors.ParseError, AttributeError, KeyError, TypeError, ValueError):
         text = response.body[:200].decode("utf-8", "replace")
     return GanetiApiError(f"HTTP {response.status}: {text}", code=response.status)

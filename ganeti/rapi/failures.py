@@ -72,11 +72,21 @@ def text_of(err: BaseException) -> str:
     return "Internal error; the log of the remote API on the master node has the details"
 
 
-def body(status: int, message: str) -> bytes:
-    """The documented body of an error."""
+def body(status: int, text: str) -> bytes:
+    """The documented body of an error: with the text as ``message``, or as ``explain``.
+
+    The interface has words of its own as ``message`` of 400 and of failures of the server. Of
+    other statuses that is the phrase of HTTP (``Not Found``), by which clients know them.
+    """
     try:
-        explain = HTTPStatus(status).description or HTTPStatus(status).phrase
+        phrase = HTTPStatus(status).phrase
+        standard = HTTPStatus(status).description or phrase
     except ValueError:
-        explain = ""
+        phrase = standard = ""
+    own = status == HTTPStatus.BAD_REQUEST or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if own and status != HTTPStatus.NOT_IMPLEMENTED:
+        message, explain = text, standard
+    else:
+        message, explain = phrase, text
     value = {"code": int(status), "message": message, "explain": explain}
     return jsonio.dumps_bytes(value) + b"\n"

@@ -36,8 +36,8 @@ def _put(call: Call) -> Ready:
     for name in body:
         if name not in ("fields", "qfilter", "filter"):
             raise failures.bad_request(f"unknown parameter '{name[:60]}'")
-    if "qfilter" in body and "filter" in body:
-        raise failures.bad_request("'filter' and 'qfilter' are the same; give one of them")
+    if "qfilter" in body and body.get("filter", body["qfilter"]) != body["qfilter"]:
+        raise failures.bad_request("'filter' and 'qfilter' are the same, but differ; give one")
     fields = body.get("fields", call.query.get("fields"))
     if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
         raise failures.bad_request("'fields' must be given as a list of names")

@@ -36,7 +36,8 @@ programs are at `/openapi.json` (OpenAPI 3.1).
 ## Answers
 
 200 is the only status of success. Every error has the body
-`{"code": STATUS, "message": "what was wrong", "explain": "what the status means"}`.
+`{"code": STATUS, "message": "what was wrong", "explain": "what the status means"}`. Of 501 and
+of 401 to 499, `message` is the phrase of HTTP ("Not Found") and `explain` says what was wrong.
 
 | status | meaning |
 |---|---|

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from local_cluster import Cluster
@@ -33,13 +34,14 @@ class Answer:
 
     @property
     def error(self) -> str:
-        """Message of the documented error body, which is checked."""
+        """What was wrong, from the documented error body, which is checked."""
         value = self.value
         assert set(value) == {"code", "message", "explain"}
         assert value["code"] == self.status
         assert self.headers["content-type"] == "application/json"
-        assert "Traceback" not in value["message"]
-        return str(value["message"])
+        assert "Traceback" not in self.body.decode()
+        is_phrase = value["message"] == HTTPStatus(self.status).phrase
+        return str(value["explain" if is_phrase else "message"])
 
 
 def basic(user: str) -> str:
