@@ -50,22 +50,28 @@ class Method:
     aliases: Mapping[str, str] | None = None
 
 
-def _read(name: str, *args: tuple[str, str], result: str = "[[value]]") -> Method:
-    return Method(name, tuple(Argument(*arg) for arg in args), result, repeatable=True)
+_Arg = Argument | tuple[str, str]
 
 
-def _classic(name: str, *args: tuple[str, str], result: str = "[[value]]") -> Method:
-    arguments = tuple(Argument(*arg) for arg in args)
-    return Method(name, arguments, result, repeatable=True, classic=True)
+def _arguments(args: tuple[_Arg, ...]) -> tuple[Argument, ...]:
+    return tuple(arg if isinstance(arg, Argument) else Argument(*arg) for arg in args)
 
 
-def _query(name: str, *args: Argument, result: str) -> Method:
-    return Method(name, args, result, repeatable=True, aliases={"filter": "qfilter"})
+def _read(name: str, *args: _Arg, result: str = "[[value]]") -> Method:
+    return Method(name, _arguments(args), result, repeatable=True)
 
 
-def _change(name: str, *args: Argument | tuple[str, str], result: str) -> Method:
-    arguments = tuple(arg if isinstance(arg, Argument) else Argument(*arg) for arg in args)
-    return Method(name, arguments, result, repeatable=False)
+def _classic(name: str, *args: _Arg, result: str = "[[value]]") -> Method:
+    return Method(name, _arguments(args), result, repeatable=True, classic=True)
+
+
+def _query(name: str, *args: _Arg, result: str) -> Method:
+    aliases = {"filter": "qfilter"}
+    return Method(name, _arguments(args), result, repeatable=True, aliases=aliases)
+
+
+def _change(name: str, *args: _Arg, result: str) -> Method:
+    return Method(name, _arguments(args), result, repeatable=False)
 
 
 _NAMES = ("names", "[str]")
@@ -79,27 +85,27 @@ _WHAT = Argument("what", "str")
 _USER = Argument("user", "str", optional=True)
 #: to what that one is limited
 _LIMITS = Argument("limits", "object|null", optional=True)
+#: whether the one who asks may not see sensitive parameters
+VEILED = Argument("veiled", "bool", optional=True)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        _query("Query", _WHAT, Argument(*_FIELDS), Argument("qfilter", "any"),
-               result="QueryResponse"),
-        _query("QueryFields", _WHAT, Argument("fields", "[str]|null"),
-               result="QueryFieldsResponse"),
+        _query("Query", _WHAT, _FIELDS, ("qfilter", "any"), VEILED, result="QueryResponse"),
+        _query("QueryFields", _WHAT, ("fields", "[str]|null"), result="QueryFieldsResponse"),
         _classic("QueryNodes", _NAMES, _FIELDS, _LOCK),
         _classic("QueryGroups", _NAMES, _FIELDS, _LOCK),
         _classic("QueryNetworks", _NAMES, _FIELDS, _LOCK),
-        _classic("QueryInstances", _NAMES, _FIELDS, _LOCK),
+        _classic("QueryInstances", _NAMES, _FIELDS, _LOCK, VEILED),
         _classic("QueryDisks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryFilters", ("uuids", "[str]|null"), _FIELDS),
-        _classic("QueryJobs", ("ids", "[job id]|null"), _FIELDS),
+        _classic("QueryJobs", ("ids", "[job id]|null"), _FIELDS, VEILED),
         _classic("QueryExports", ("nodes", "[str]"), _LOCK, result="[[node, export]]"),
         _read("QueryConfigValues", _FIELDS, result="[value]"),
-        _read("QueryClusterInfo", result="object"),
+        _read("QueryClusterInfo", VEILED, result="object"),
         _read("QueryTags", ("kind", "str"), ("name", "str"), result="[str]"),
         _read("WaitForJobChange", _JOB, _FIELDS, ("prev_job", "[any]|null"),
-              ("prev_log", "int|null"), ("tmout", "number"),
+              ("prev_log", "int|null"), ("tmout", "number"), VEILED,
               result="[[value], [[serial, [s, us], type, message]]]"),
         _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"),
               ("tmout", "number"), result="{events: [object], last: str, lost: bool}"),
@@ -184,9 +190,10 @@ def _named(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
             raise errors.RequestError(f"{method.name}: '{name}' and its alias are both set")
         found[name] = value
     for arg in method.args:
-        if arg.name not in found and not arguments.is_valid(arg.type, None):
+        if not (arg.optional or arg.name in found or arguments.is_valid(arg.type, None)):
             raise errors.RequestError(f"{method.name}: the key '{arg.name}' is missing")
-    return {name: found.get(name) for name in known}
+    wanted = (arg.name for arg in method.args if arg.name in found or not arg.optional)
+    return {name: found.get(name) for name in wanted}
 
 
 def _quoted(value: Any) -> str:

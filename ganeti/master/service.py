@@ -30,7 +30,7 @@ from ganeti.net.unix_socket import Credentials
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.tags import target as tag_target
-from ganeti.query import engine
+from ganeti.query import engine, veil
 from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
 
 Args = dict[str, Any]
@@ -84,7 +84,7 @@ class Service:
             "QueryJobs": lambda a, _p: self._classic("job", {**a, "names": a["ids"]}),
             "QueryExports": self._query_exports,
             "QueryConfigValues": self._config_values,
-            "QueryClusterInfo": lambda _a, _p: facts.cluster_info(core.store.current, core.facts),
+            "QueryClusterInfo": self._cluster_info,
             "QueryTags": self._query_tags,
             "QueryHistory": lambda a, _p: history.query(
                 core.store.current, core.store.history, a["filter"]
@@ -149,12 +149,15 @@ class Service:
     @staticmethod
     def at_once(method: str, args: Args) -> bool:
         """Whether a request takes so little that no thread need be woken for it; never raises."""
-        return method == "Query" and engine.is_quick(args["what"], args["fields"], args["qfilter"])
+        if method != "Query" or args.get("veiled"):
+            return False
+        return engine.is_quick(args["what"], args["fields"], args["qfilter"])
 
     # queries -----------------------------------------------------------------------------
 
     def _query(self, args: Args, _peer: Credentials) -> Any:
-        query = engine.Query(str(args["what"]), args["fields"], args["qfilter"])
+        what, veiled = str(args["what"]), bool(args.get("veiled"))
+        query = engine.Query(what, args["fields"], args["qfilter"], veiled=veiled)
         return self._run(query, lambda answer: answer)
 
     def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], Any]) -> Any:
@@ -168,13 +171,19 @@ class Service:
         return engine.fields_of(str(args["what"]), args["fields"])
 
     def _classic(self, what: str, args: Args) -> Any:
-        lock = bool(args.get("lock", False))
-        query = compiled(self._core.sources(), what, args["names"], args["fields"], lock)
+        lock, veiled = bool(args.get("lock", False)), bool(args.get("veiled"))
+        query = compiled(
+            self._core.sources(), what, args["names"], args["fields"], lock, veiled=veiled
+        )
         return self._run(query, bare)
 
     def _query_exports(self, args: Args, _peer: Credentials) -> Any:
         names = {"names": args["nodes"], "fields": EXPORT_FIELDS, "lock": args["lock"]}
         return self._classic("export", names)
+
+    def _cluster_info(self, args: Args, _peer: Credentials) -> dict[str, Any]:
+        found = facts.cluster_info(self._core.store.current, self._core.facts)
+        return dict(veil.hide(found)) if args.get("veiled") else found
 
     def _config_values(self, args: Args, _peer: Credentials) -> Any:
         core = self._core
@@ -255,10 +264,11 @@ class Service:
         job_id = _job_id(args["job"])
         fields, seen, seen_log = args["fields"], args["prev_job"], args["prev_log"]
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
+        veiled = bool(args.get("veiled"))
 
         def look(last: bool) -> list[Any] | None:
             entries, done = self._log_after(job_id, seen_log or 0)
-            values = classic(self._core.sources(), "job", [job_id], fields)[0]
+            values = classic(self._core.sources(), "job", [job_id], fields, veiled=veiled)[0]
             if entries or done or last or seen is None or values != seen:
                 return [values, [] if last else entries]
             return None

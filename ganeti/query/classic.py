@@ -16,10 +16,15 @@ EXPORT_FIELDS = ("node", "export")
 
 
 def classic(
-    sources: Sources, what: str, names: Sequence[Any] | None, fields: Sequence[str]
+    sources: Sources,
+    what: str,
+    names: Sequence[Any] | None,
+    fields: Sequence[str],
+    *,
+    veiled: bool = False,
 ) -> list[list[Any]]:
     """Rows of bare values at once; see :func:`compiled` and :func:`bare`."""
-    return bare(compiled(sources, what, names, fields).run(sources))
+    return bare(compiled(sources, what, names, fields, veiled=veiled).run(sources))
 
 
 def bare(answer: QueryAnswer) -> list[list[Any]]:
@@ -33,6 +38,8 @@ def compiled(
     names: Sequence[Any] | None,
     fields: Sequence[str],
     use_locking: bool = False,
+    *,
+    veiled: bool = False,
 ) -> Query:
     """The query that an old call means.
 
@@ -58,7 +65,7 @@ def compiled(
     if names and what == "disk":
         names = [_disk_uuid(sources.config, str(name)) for name in names]
     qfilter = name_filter(kind, names) if names else None
-    return Query(kind, fields, qfilter, look_up=what == "job")
+    return Query(kind, fields, qfilter, look_up=what == "job", veiled=veiled)
 
 
 def _disk_uuid(config: Config, name: str) -> str:

@@ -76,6 +76,14 @@ class Identity:
         """Whether only some objects of the cluster may be seen and changed."""
         return self.limits is not None
 
+    @property
+    def veiled(self) -> bool:
+        """Whether parameters that may have a password in them are hidden.
+
+        Who may set them for every instance sees them.
+        """
+        return self.limited or not self.may((WRITE, "instance.modify"))
+
     def may(self, wanted: Iterable[str]) -> bool:
         """Whether one of the wanted permissions is held; none wanted lets everybody in.
 

@@ -27,9 +27,26 @@ _SOURCE = "gnt:library:rlib2:"
 
 def limited(client: Client, identity: Identity) -> Client:
     """The client as this identity may use it."""
+    if identity.veiled:
+        client = VeiledClient(client)
     if identity.limits is None:
         return client
     return LimitedClient(client, identity.name, identity.limits)
+
+
+class VeiledClient(Client):
+    """Lets the master hide sensitive parameters in whatever is read."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client._path)
+        self._client = client
+
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
+        method = calls.find(name)
+        if calls.VEILED in method.args:
+            calls.bind(method, args)
+            args = [*args[: len(method.args) - 1], True]
+        return self._client._read(decode, name, args)
 
 
 class LimitedClient(Client):

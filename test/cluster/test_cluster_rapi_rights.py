@@ -225,7 +225,8 @@ def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
             "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node2.example.com"}),
     ]  # fmt: skip
     assert [got.status for got in refused] == [403] * len(refused)
-    assert "limited to tag 'mine'" in refused[0].value["message"]
+    assert "limited to tag 'mine'" in refused[0].value["explain"]
+    assert {got.value["message"] for got in refused} == {"Forbidden"}
 
 
 def test_a_token_with_limits_reaches_nothing_on_a_node(rapi: RapiDaemon) -> None:
@@ -259,7 +260,7 @@ def test_a_token_with_limits_reaches_nothing_on_a_node(rapi: RapiDaemon) -> None
     ):
         got = rapi.ask(method, path, token, body=body)
         assert got.status == 403, (path, body, got.value)
-        assert b"limited to tag 'shop'" in got.body
+        assert "limited to tag 'shop'" in got.value["explain"]
     assert rapi.admin("GET", "/2/jobs").value == jobs
     assert not ran.exists()
     job = rapi.ask("PUT", f"{web1}/modify", token, body={"beparams": {"maxmem": 160}}).value
@@ -325,6 +326,37 @@ def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon
     assert got.status == 200
     done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=20", token).value
     assert done["status"] == "success"
+
+
+# what may have a password in it
+
+
+def test_kernel_arguments_are_shown_to_those_who_may_set_them(rapi: RapiDaemon) -> None:
+    secret, cluster = "password=hunter2", rapi.cluster
+    cluster.ok("cluster modify --force --enabled-hypervisors fake,kvm -H",
+               f"kvm:kernel_path=,kernel_args=ro {secret}")  # fmt: skip
+    cluster.ok("instance add --forthcoming -t diskless --no-nics -n node2 --no-install",
+               "-H", f"kvm:kernel_args=rw {secret}", "veiled.example.com")  # fmt: skip
+    path = "/2/instances/veiled.example.com"
+    query = "/2/query/instance?fields=name,hv/kernel_args,custom_hvparams"
+    [job] = [item for item in rapi.admin("GET", "/2/jobs?bulk=1").value
+             if "veiled" in str(item["summary"])]  # fmt: skip
+    paths = ["/2/info", path, "/2/instances?bulk=1", "/2/jobs?bulk=1", f"/2/jobs/{job['id']}"]
+    reading = [query, f"/2/jobs/{job['id']}/wait"]
+    operator, reader, writer = ("operator", "pw"), ("reader", "pw"), ("writer", "pw")
+    for who, asked in ((None, paths), (operator, paths + reading), (reader, [*paths, query]),
+                       (("careful", "pw"), ["/2/info"])):  # fmt: skip
+        for place in asked:
+            got = rapi.ask("GET", place, who)
+            assert got.status == 200, (who, place, got.value)
+            assert b"hunter2" not in got.body, (who, place)
+            assert b"<redacted>" in got.body, (who, place)
+    for place in paths + reading:
+        assert b"hunter2" in rapi.ask("GET", place, writer).body, place
+        assert b"<redacted>" not in rapi.ask("GET", place, writer).body, place
+    guess = {"fields": ["name"], "qfilter": ["=~", "hv/kernel_args", secret]}
+    names = [rapi.ask("PUT", "/2/query/instance", who, body=guess).body for who in (reader, writer)]
+    assert [b"veiled" in found for found in names] == [False, True]
 
 
 # starting and stopping

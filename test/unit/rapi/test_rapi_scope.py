@@ -6,7 +6,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.luxi import calls
-from ganeti.luxi.client import Client, FieldDef, QueryResult
+from ganeti.luxi.client import Client
 from ganeti.model.limits import Limits
 from ganeti.rapi.identity import Identity
 from ganeti.rapi.scope import limited
@@ -29,11 +29,9 @@ class Master(Client):
         super().__init__()
         self.seen: list[tuple[str, list]] = []
 
-    def query(self, what, fields, qfilter=None):
-        rows = [[(0, cell) for cell in row] for row in ROWS[what]]
-        return QueryResult([FieldDef(name, name, "text") for name in fields], rows)
-
     def _read(self, decode, name, args):
+        if name == "Query" and args[0] in ROWS:
+            return {"fields": [], "data": [[[0, cell] for cell in row] for row in ROWS[args[0]]]}
         self.seen.append((name, list(args)))
         return 7 if name.startswith("Submit") else []
 
@@ -87,4 +85,13 @@ def test_the_limits_go_to_the_master_with_each_job(master):
 
 
 def test_who_is_not_limited_has_the_client_itself(master):
-    assert limited(master, Identity("a", frozenset())) is master
+    for held in ("write", "instance.modify"):
+        assert limited(master, Identity("a", frozenset({held}))) is master
+
+
+def test_who_may_not_set_parameters_does_not_see_sensitive_ones(master):
+    for held in ("read", "instance.startup"):
+        limited(master, Identity("a", frozenset({held}))).query_cluster_info()
+        limited(master, Identity("a", frozenset({held}))).query_instances([], ["hvparams"])
+    asked = [("QueryClusterInfo", [True]), ("QueryInstances", [[], ["hvparams"], False, True])]
+    assert master.seen == asked * 2

@@ -1,0 +1,73 @@
+"""What those do not see who may not set it: parameters marked as sensitive, wherever they appear.
+
+A kernel's command line may have a password in it. Values are replaced before filters look at
+them, so that nobody can find one out by guessing.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ganeti.base import typed
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import marks
+from ganeti.model.marks import Mark
+from ganeti.opcodes.hidden import REDACTED
+
+_NOTHING = (None, "")
+#: Keys of the answer of a query.
+_ANSWER = {"fields", "data"}
+
+
+@cache
+def names() -> frozenset[str]:
+    """The sensitive parameters of all hypervisors; the first call imports their drivers."""
+    drivers = [HYPERVISORS.get(name).params for name in HYPERVISORS.names()]
+    return frozenset[str]().union(*(marks.names(cls, Mark.SENSITIVE) for cls in drivers))
+
+
+def is_sensitive(name: str) -> bool:
+    """Whether a parameter is, or a field or row that is called ``hv/`` and its name."""
+    return name.rpartition("/")[2] in names()
+
+
+def hide(value: Any, name: str = "") -> Any:
+    """A value with that name as such a reader sees it; what is not set stays."""
+    if is_sensitive(name):
+        return value if value in _NOTHING else REDACTED
+    if isinstance(value, dict):
+        answer = _answer(value) if value.keys() == _ANSWER else None
+        if answer is not None:
+            return _hidden_answer(answer)
+        return {key: hide(item, str(key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        if len(value) == 2 and isinstance(value[0], str):
+            return [value[0], hide(value[1], value[0])]
+        return [hide(item) for item in value]
+    return value
+
+
+class _Answer(msgspec.Struct):
+    """The answer of a query that is the result of a job."""
+
+    fields: list[dict[str, str]]
+    data: list[list[tuple[int, Any]]]
+
+
+def _answer(value: dict[str, Any]) -> _Answer | None:
+    try:
+        return typed.convert(value, _Answer)
+    except msgspec.ValidationError:
+        return None  # something else with these keys
+
+
+def _hidden_answer(answer: _Answer) -> dict[str, Any]:
+    titles = [field.get("name", "") for field in answer.fields]
+    rows = [
+        [(status, hide(value, name)) for name, (status, value) in zip(titles, row, strict=False)]
+        for row in answer.data
+    ]
+    return {"fields": answer.fields, "data": rows}
