@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import re
 import time
@@ -195,16 +196,52 @@ def inspect(path: Path) -> CertInfo:
     Raises:
         X509CertError: the file cannot be read or holds no good certificate.
     """
-    found = split(_read(path))
+    return _info(_first_cert(_read(path), path))
+
+
+def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
+    """Read a file that holds a private key and its certificate.
+
+    With ``authorities`` (PEM, one or several) one of them must have signed the certificate.
+
+    Raises:
+        X509CertError: the file cannot be read, a part is missing or damaged, the two do not
+            belong together, or nobody of those has signed it.
+    """
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    pem = _read(path)
+    cert = _first_cert(pem, path)
+    if _public_bytes(_load_key(pem, path)) != _public_bytes(cert):
+        raise errors.X509CertError(str(path), "its key and its certificate do not belong together")
+    if authorities is None:
+        return _info(cert)
+    for authority in split(authorities):
+        with contextlib.suppress(ValueError, TypeError, InvalidSignature):
+            cert.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+            return _info(cert)
+    raise errors.X509CertError(
+        str(path), f"was issued by {_common_name(cert.issuer)!r}, not by the cluster's authority"
+    )
+
+
+def _first_cert(pem: bytes, path: Path) -> x509.Certificate:
+    found = split(pem)
     if not found:
         raise errors.X509CertError(str(path), "holds no certificate in PEM form")
-    cert = _load_cert(found[0], path)
+    return _load_cert(found[0], path)
+
+
+def _info(cert: x509.Certificate) -> CertInfo:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
     return CertInfo(
         subject_cn=_common_name(cert.subject),
         issuer_cn=_common_name(cert.issuer),
         not_before=cert.not_valid_before_utc.timestamp(),
         not_after=cert.not_valid_after_utc.timestamp(),
-        digest=digest(found[0], str(path)),
+        digest=digest(cert.public_bytes(Encoding.PEM)),
     )
 
 

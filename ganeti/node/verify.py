@@ -16,8 +16,9 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import clock, remote_shell, typed
-from ganeti.net import certs, resolve
+from ganeti.net import resolve
 from ganeti.node import distributed, network
+from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.guest_os import GuestOs
@@ -58,9 +59,11 @@ class Verifier:
         self._instances = instances
         self._disks = disks
         self._guest_os = guest_os
+        self._certificates = Certificates(context)
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,
             "bridges": lambda names, _hv: network.missing_bridges(_texts(names)),
+            "certificates": lambda ca, _hv: self._certificates.problems(_shaped(ca, str)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
             "drbd-helper": lambda _arg, _hv: self._drbd_helper(),
             "drbd-list": lambda _arg, _hv: host.minors(context.paths),
@@ -230,9 +233,8 @@ class Verifier:
 
     def _client_certificate(self) -> list[str] | None:
         """null, or ``[warning or error, what is wrong]`` of this node's own certificate"""
-        info = certs.inspect(self._context.paths.client_cert)
-        level, text = certs.expiry(info, self._context.clock.now())
-        return None if level is certs.Expiry.OK else [str(level), f"client certificate {text}"]
+        problem = self._certificates.client()
+        return None if problem is None else [problem[1], problem[2]]
 
     def _node_setup(self) -> list[str]:
         """What is wrong with the host and with the directories of the daemons, one text each"""

@@ -82,3 +82,16 @@ def test_a_vote_counts_nobody_who_answers_for_another(cluster: Cluster) -> None:
         assert "only 1 of 3 nodes answered" in refused.err
     assert tool("start-node", cluster.directory, "node1").code == 0
     cluster.ok("cluster verify")
+
+
+def test_a_broken_certificate_is_found_and_made_again(cluster: Cluster) -> None:
+    path = cluster.paths("node3").server_cert
+    path.unlink()
+    path.write_text("garbage")
+    found = cluster.gnt("cluster verify --error-codes")
+    assert found.code == 1
+    [line] = [line for line in found.lines if "ERROR" in line]
+    assert f"ERROR:ECLUSTERCERT:node:node3.example.com:{path} holds no certificate" in line
+    assert "gnt-node add --readd node3.example.com" in line
+    cluster.ok("node add --readd --no-ssh-key-check", "node3.example.com")
+    cluster.ok("cluster verify")

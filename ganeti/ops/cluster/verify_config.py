@@ -5,9 +5,9 @@ from __future__ import annotations
 from ganeti.config import verify
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
-from ganeti.net import certs
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
+from ganeti.ops.cluster import verify_certificates
 from ganeti.ops.cluster.report import Report
 from ganeti.ops.operation import Operation
 
@@ -30,13 +30,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._interrupted(report)
         report.section("Verifying cluster certificate files")
-        for path in (ctx.paths.ca_cert, ctx.paths.server_cert, ctx.paths.client_cert):
-            info = certs.inspect(path)
-            level, text = certs.expiry(info, ctx.clock.now())
-            if level is certs.Expiry.ERROR:
-                report.error("ECLUSTERCERT", "cluster", name, f"{path}: {text}")
-            elif level is certs.Expiry.WARNING:
-                report.warning("ECLUSTERCERT", "cluster", name, f"{path}: {text}")
+        verify_certificates.authority(report, name, ctx.paths, ctx.clock.now())
         return report.ok
 
     def _interrupted(self, report: Report) -> None:

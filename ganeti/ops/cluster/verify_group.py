@@ -16,6 +16,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import (
     verify_bridges,
+    verify_certificates,
     verify_files,
     verify_guests,
     verify_hosts,
@@ -120,7 +121,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 [[n.name, n.primary_ip, n.secondary_ip] for n in nodes],
                 [n.name for n in nodes],
             ],
-            "client-cert": None,
+            **verify_certificates.checks(self.ctx.paths),
             **verify_storage.checks(config, nodes),
             **verify_files.checks(config),
             **verify_mirrors.checks(config),
@@ -183,7 +184,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         for other, text in _table(value.get("node-net-test")).items():
             if other not in silent:
                 report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
-        self._certificate(report, name, value.get("client-cert"))
+        verify_certificates.node(report, answer.node, value)
         return value
 
     def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:
@@ -248,14 +249,6 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             self._no_answer(config, report, answer)
             return None
         return answer.get().get(check)
-
-    @staticmethod
-    def _certificate(report: Report, name: str, value: Any) -> None:
-        if not value:
-            return
-        level, text = value if isinstance(value, list | tuple) else ("error", value)
-        tell = report.error if level == "error" else report.warning
-        tell("ECLUSTERCLIENTCERT", "node", name, str(text))
 
     # instances ---------------------------------------------------------------------------
 

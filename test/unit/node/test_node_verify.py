@@ -11,13 +11,16 @@ import pytest
 from node_samples import INSTANCE, instance, misbehave
 
 from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.net import certs
+from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 
 ALL = {
     "allowed-file-storage-paths",
     "bridges",
+    "certificates",
     "client-cert",
     "drbd-helper",
     "drbd-list",
@@ -47,6 +50,19 @@ ALL = {
     "version",
     "vglist",
 }
+
+
+class SetClock(Clock):
+    """A clock that shows one moment."""
+
+    def __init__(self, moment: float) -> None:
+        self.moment = moment
+
+    def now(self) -> float:
+        return self.moment
+
+    def monotonic(self) -> float:
+        return SYSTEM.monotonic()
 
 
 def check(node: Node, name: str, argument: Any, **hvparams: Any) -> Any:
@@ -208,22 +224,128 @@ def test_missing_bridges_are_listed(node: Node) -> None:
     assert check(node, "bridges", ["nosuch-br0"]) == ["nosuch-br0"]
 
 
-# certificate
+# certificates
+
+NAME = "node1.example.com"
+OTHER = "node2.example.com"
+DAY = 86400
+END = b"-----END CERTIFICATE-----\n"
 
 
-@pytest.mark.parametrize(("days", "level"), [(1825, None), (20, "warning"), (3, "error")])
-def test_a_certificate_that_ends_soon_is_told(
-    node: Node, paths: Paths, days: int, level: str | None
+@pytest.fixture(scope="module")
+def authority() -> certs.Credential:
+    return certs.create_ca("cluster.example.com")
+
+
+@pytest.fixture
+def own_certificates(paths: Paths, authority: certs.Credential) -> None:
+    certs.write_authority(authority, paths.ca_key, paths.ca_cert)
+    certs.write(paths.server_cert, certs.issue_server(authority, NAME))
+    certs.write(paths.client_cert, certs.issue_client(authority, NAME))
+    certs.write(paths.rapi_cert, certs.self_signed("cluster.example.com"))
+
+
+def replace(path: Path, content: bytes | None) -> None:
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+
+
+def both(credential: certs.Credential) -> bytes:
+    return credential.key + credential.cert
+
+
+def test_good_certificates(
+    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None
 ) -> None:
-    authority = certs.create_ca("test")
-    certs.write(paths.client_cert, certs.issue_client(authority, "node1", days=days))
-    answer = check(node, "client-cert", None)
+    assert check(node, "certificates", authority.cert.decode()) == []
+    assert check(node, "client-cert", None) is None
+    # The other order of key and certificate is as good; others need no remote API.
+    made = certs.self_signed("cluster.example.com")
+    replace(paths.rapi_cert, made.cert + made.key)
+    assert check(node, "certificates", authority.cert.decode()) == []
+    replace(paths.rapi_cert, None)
+    assert check(node, "certificates", authority.cert.decode()) == []
+
+
+@pytest.mark.parametrize("name", ["server.pem", "client.pem", "rapi.pem", "ca.pem"])
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("missing", "cannot be read: No such file"),
+        ("garbage", "holds no certificate in PEM form"),
+        ("damaged", "is no good certificate"),
+        ("without key", "is no good private key"),
+        ("two halves", "do not belong together"),
+        ("of another node", "is that of node2.example.com"),
+        ("of another authority", "not by the cluster's authority"),
+    ],
+)
+def test_each_fault_of_a_certificate_is_told_with_its_remedy(
+    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None,
+    name: str, fault: str, said: str,
+) -> None:  # fmt: skip
+    good, twin = certs.issue_server(authority, NAME), certs.issue_server(authority, OTHER)
+    foreign = certs.issue_server(certs.create_ca("cluster.example.com"), NAME)
+    content = {
+        "missing": None,
+        "garbage": b"garbage",
+        "damaged": good.key + b"".join(good.cert.splitlines(keepends=True)[::2]) + END,
+        "without key": good.cert,
+        "two halves": good.key + twin.cert,
+        "of another node": both(twin),
+        "of another authority": both(foreign),
+    }[fault]
+    path = paths.data / name
+    if name == "ca.pem" and fault not in ("missing", "garbage", "damaged"):
+        said = "differs from that of the master"
+    if name == "rapi.pem" and fault in ("missing", "of another node", "of another authority"):
+        return  # only candidates have one, with any name, of any authority
+    replace(path, content)
+    [[file, level, text]] = check(node, "certificates", authority.cert.decode())
+    assert (file, level) == (name, "error")
+    assert text.startswith(f"{path} ")
+    assert said in text
+    remedy = {
+        "rapi.pem": "restart ganeti-rapi",
+        "ca.pem": "gnt-cluster redist-conf sends that of the master",
+    }.get(name, "gnt-node add --readd node1.example.com makes new ones")
+    assert remedy in text
+
+
+@pytest.mark.parametrize("name", ["server.pem", "client.pem", "rapi.pem"])
+@pytest.mark.parametrize(
+    ("left", "level", "said"),
+    [(31, None, ""), (20, "warning", "19 days left"), (6, "error", "5 days left"),
+     (-1, "error", "expired on ")],
+)  # fmt: skip
+def test_a_certificate_that_ends_is_told(
+    node: Node, context: NodeContext, authority: certs.Credential, paths: Paths,
+    own_certificates: None, name: str, left: int, level: str | None, said: str,
+) -> None:  # fmt: skip
+    made = {
+        "server.pem": lambda: certs.issue_server(authority, NAME, days=100),
+        "client.pem": lambda: certs.issue_client(authority, NAME, days=100),
+        "rapi.pem": lambda: certs.self_signed("cluster.example.com", days=100),
+    }[name]()
+    replace(paths.data / name, both(made))
+    context.clock = SetClock(time.time() + (100 - left) * DAY)
+    answer = check(node, "certificates", authority.cert.decode())
     if level is None:
-        assert answer is None
-    else:
-        assert answer[0] == level
-        assert "days left" in answer[1]
+        assert answer == []
+        return
+    [[file, found, text]] = answer
+    assert (file, found) == (name, level)
+    assert said in text
+    if name == "client.pem":
+        assert check(node, "client-cert", None) == [level, text]
 
 
-def test_a_missing_certificate_is_told(node: Node) -> None:
-    assert "client.pem" in check(node, "client-cert", None)
+def test_the_master_is_not_told_to_add_itself_again(
+    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None
+) -> None:
+    paths.ssconf("master_node").write_text(f"{NAME}\n")
+    replace(paths.server_cert, None)
+    [[_file, _level, text]] = check(node, "certificates", authority.cert.decode())
+    assert "make another node the master (gnt-cluster master-failover), then" in text
+
