@@ -139,15 +139,66 @@ def _fast_decoder() -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder()
 
 
+class _Doubled(dict[str, Any]):
+    """An object in which a key was there twice."""
+
+    key = ""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    doubled = _Doubled(found)
+    names = [key for key, _value in pairs]
+    doubled.key = next(key for key in names if names.count(key) > 1)
+    return doubled
+
+
+_UNIQUE_DECODER = simplejson.JSONDecoder(
+    parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_unique
+)
+
+
+def loads_unique(data: str | bytes) -> Any:
+    """Like :func:`loads`, for files that people edit: no object may have a key twice.
+
+    Raises:
+        ParseError: as there, or a key is there twice; the text has the path to it.
+    """
+    value = _load(_UNIQUE_DECODER, data)
+    path = _doubled(value) if isinstance(value, dict | list) else None
+    if path is not None:
+        raise errors.ParseError(f"invalid JSON: the key {path} is there twice")
+    return value
+
+
+def _doubled(value: Any) -> str | None:
+    """Path of a key that was there twice."""
+    if isinstance(value, _Doubled):
+        return value.key
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, dict | list):
+            rest = _doubled(item)
+            if rest is not None:
+                return f"{key}/{rest}"
+    return None
+
+
 def loads(data: str | bytes) -> Any:
     """Value of a JSON text.
 
     Raises:
         ParseError: no valid UTF-8 or JSON, or nested too deeply; the text says where.
     """
+    return _load(_DECODER, data)
+
+
+def _load(decoder: simplejson.JSONDecoder, data: str | bytes) -> Any:
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return _DECODER.decode(text)
+        return decoder.decode(text)
     except UnicodeDecodeError as err:
         raise errors.ParseError(f"not UTF-8 at byte {err.start}") from err
     except simplejson.JSONDecodeError as err:

@@ -7,13 +7,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, jsonio
+from ganeti.base import files, sealed_file
 from ganeti.base.clock import SYSTEM
 from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons, defaults
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import parameters, ssconf
-from ganeti.model import base, ssconf_keys
+from ganeti.config.store import write_checkpoint
+from ganeti.model import ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
@@ -58,7 +59,7 @@ def init_cluster(settings: InitSettings) -> list[str]:
         )
         _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
-        files.write_atomic(where.config_file, jsonio.dumps(base.to_wire(data)), mode=0o640)
+        write_checkpoint(Config(data), where)
         undo.callback(daemons.stop, constants.NODED, where)
         daemons.start(constants.NODED, where)
         undo.callback(daemons.stop_master, where)
@@ -177,6 +178,7 @@ def remove_files(where: Paths) -> None:
     """Remove what makes this node a part of a cluster; disks of instances stay. Idempotent."""
     for path in (
         where.config_file,
+        *sealed_file.companions(where.config_file),
         where.journal_file,
         where.ca_key,
         where.ca_cert,

@@ -142,6 +142,37 @@ def master_failover(call: Call) -> None:
     Failover(notices.say, no_voting=opts.no_voting).run(dry_run=opts.dry_run)
 
 
+@CLUSTER.command("accept-config", options=(o.FORCE, o.DRY_RUN))
+def accept_config(call: Call) -> None:
+    """Accept what was changed by hand in the configuration file of this node.
+
+    The master daemon must not run. Shows what is different from what the master had written,
+    checks the result and asks. Without this, a master daemon does not start on an edited file.
+    """
+    from ganeti import paths
+    from ganeti.bootstrap import accept_config as edited
+
+    where = paths.current()
+    edit = edited.find(where)
+    if edit is None:
+        notices.say(f"{where.config_file} is as the master wrote it: there is nothing to accept")
+        return
+    if edit.changes is None:
+        notices.say("What the master had written is not known here, so no difference is shown")
+    for line in edit.changes or ():
+        print(line)
+    for defect in edit.defects:
+        notices.warn(f"the configuration will have a defect: {defect}")
+    if call.opts.dry_run:
+        notices.say("Dry run: nothing was accepted")
+        return
+    if not call.opts.force and not notices.confirmed(f"Accept {where.config_file}?"):
+        notices.say("Nothing was accepted")
+        raise Exit(1)
+    edited.accept(where)
+    notices.say("Accepted; the master daemon can be started")
+
+
 @CLUSTER.command("destroy", options=(o.YES_DO_IT,))
 def destroy(call: Call) -> None:
     """Destroy the cluster; only its master node may be left, and no instance.

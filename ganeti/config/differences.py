@@ -93,20 +93,25 @@ def _keys(old: Values, new: Values, names: Iterable[str]) -> list[Values]:
         {"key": "/".join(path), "old": redact(before, path), "new": redact(after, path)}
         for name in names
         if name not in _STAMPS
-        for path, before, after in _leaves((name,), old.get(name), new.get(name))
+        for path, before, after in leaves((name,), old.get(name), new.get(name))
     ]
 
 
-def _leaves(path: Path, old: Any, new: Any) -> Iterator[tuple[Path, Any, Any]]:
-    """Values that differ in two trees. Nothing, and an empty or false value, are the same."""
-    if old == new or (not old and not new and (old is None or new is None)):
+def leaves(
+    path: Path, old: Any, new: Any, *, exact: bool = False
+) -> Iterator[tuple[Path, Any, Any]]:
+    """Values that differ in two trees.
+
+    Nothing, and an empty or false value, are the same unless they must be ``exact``.
+    """
+    if old == new or (not exact and not old and not new and (old is None or new is None)):
         return
     before, after = _branches(old, new), _branches(new, old)
     if before is None or after is None:
         yield path, old, new
         return
     for key in {**before, **after}:
-        yield from _leaves((*path, str(key)), before.get(key), after.get(key))
+        yield from leaves((*path, str(key)), before.get(key), after.get(key), exact=exact)
 
 
 def _branches(value: Any, other: Any) -> Values | None:

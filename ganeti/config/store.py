@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ganeti import constants, errors
-from ganeti.base import files, journal, jsonio
+from ganeti.base import files, journal, jsonio, sealed_file
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
-from ganeti.config import changes, quota
+from ganeti.config import changes, edits, quota
 from ganeti.config.changes import Author, Draft
 from ganeti.config.history import History
 from ganeti.model import base
@@ -33,14 +33,16 @@ _LOG = logging.getLogger(__name__)
 CHECKPOINT_AFTER = 4 * 1024 * 1024
 
 
-def read_config(paths: Paths) -> Config:
+def read_config(paths: Paths, *, edited: bool = False) -> Config:
     """The configuration of this node, journal included; changes nothing.
 
+    A checkpoint that somebody edited is refused, unless ``edited`` says that it is to be read.
+
     Raises:
-        ConfigurationError: no configuration, not ours, damaged; the text says where.
+        ConfigurationError: no configuration, not ours, damaged, edited; the text says where.
         ConfigVersionMismatch: written by another version.
     """
-    config = _read_checkpoint(paths)
+    config = _read_checkpoint(paths, edited=edited)
     for record in journal.read(paths.journal_file):
         serial = record.get("serial", 0)
         if serial <= config.data.serial_no:
@@ -54,10 +56,11 @@ def read_config(paths: Paths) -> Config:
     return config
 
 
-def _read_checkpoint(paths: Paths) -> Config:
+def _read_checkpoint(paths: Paths, *, edited: bool) -> Config:
     path = paths.config_file
     try:
-        raw = jsonio.loads(path.read_bytes())
+        data = path.read_bytes()
+        raw = jsonio.loads(data)
     except FileNotFoundError as err:
         raise errors.ConfigurationError(
             f"no configuration at {path}: this node is not a master candidate of any cluster"
@@ -68,12 +71,17 @@ def _read_checkpoint(paths: Paths) -> Config:
         raise errors.ConfigurationError(f"{path} is no cluster configuration")
     if raw["version"] != constants.CONFIG_VERSION:
         raise errors.ConfigVersionMismatch(constants.CONFIG_VERSION, raw["version"])
+    try:
+        if not edited:
+            edits.check(paths, data)
+    except errors.ParseError as err:
+        raise errors.ConfigurationError(f"{path} is damaged: {errors.text(err)}") from err
     return Config(base.from_wire(ConfigData, raw, str(path)))
 
 
 def write_checkpoint(config: Config, paths: Paths) -> None:
-    """Write ``config.data``; blocks for one disk flush."""
-    files.write_atomic(paths.config_file, jsonio.dumps(base.to_wire(config.data)), mode=0o640)
+    """Write ``config.data``; blocks for two disk flushes."""
+    sealed_file.write(paths.config_file, jsonio.dumps(base.to_wire(config.data)), mode=0o640)
 
 
 class Store:
@@ -96,8 +104,10 @@ class Store:
         self._commit: GroupCommit[tuple[journal.Record, Config]] = GroupCommit(self._flush)
         self._listeners: list[Callable[[Config, Config], None]] = []
         self._checkpointing: threading.Thread | None = None
-        files.sweep(paths.data, (paths.config_file.name, paths.journal_file.name))
+        files.sweep(paths.data, (paths.journal_file.name,))
+        sealed_file.sweep(paths.config_file)
         self._current = read_config(paths)
+        sealed_file.begin(paths.config_file)
         self._head = self._current
         self._journal.open()
 

@@ -30,7 +30,6 @@ class Distributed:
 def table(paths: Paths) -> Mapping[str, Distributed]:
     """Name on the wire -> file, for every file that may be uploaded."""
     secret = (
-        paths.config_file,
         paths.ca_key,
         paths.domain_secret,
         paths.hmac_key,

@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, journal, process, typed
+from ganeti.base import daemon, files, journal, process, sealed_file, typed
 from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.base.file_parts import Contents
 from ganeti.node import term
@@ -236,7 +236,7 @@ class Replica:
     def _write_config(self, update: ReplicaUpdate) -> bool:
         if update.checkpoint is not None:
             text = decode_content(update.checkpoint)
-            files.write_atomic(self._paths.config_file, text, mode=0o640)
+            sealed_file.write(self._paths.config_file, text, mode=0o640)
             self._open_journal().restart()
             self._serial = update.base
         if not update.records:

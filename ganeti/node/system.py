@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, process
+from ganeti.base import daemon, files, process, sealed_file
 from ganeti.hypervisor.interface import PowerCycling
 from ganeti.model import ssconf_keys
 from ganeti.net import certs
@@ -203,6 +203,7 @@ def _remove(paths: Iterable[Path]) -> None:
 def _candidate_files(paths: Paths) -> Iterator[Path]:
     """What a node needs to become master."""
     yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
+    yield from sealed_file.companions(paths.config_file)
     yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens)
     yield from paths.history.glob("*")
     for pattern in ("job-*", "archive/*/job-*", "keys/*"):

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ganeti import constants, errors, paths
-from ganeti.base import daemon, files, jsonio
+from ganeti.base import daemon, files, jsonio, sealed_file
 from ganeti.base.text import plural
 from ganeti.config import store
 from ganeti.config.upgrade import downgrade, upgrade, versions
@@ -273,7 +273,8 @@ class _Run:
     def _write(self, raw: Any) -> None:
         path = self.paths.config_file
         state = path.stat()
-        files.write_atomic(path, jsonio.dumps(raw), mode=0o640, uid=state.st_uid, gid=state.st_gid)
+        owner = {"uid": state.st_uid, "gid": state.st_gid}
+        sealed_file.write(path, jsonio.dumps(raw), mode=0o640, **owner)
 
     def _done(self, old: int, new: int, report: Report, backup: str) -> None:
         print(

@@ -104,7 +104,7 @@ def read(path: Path) -> Any:
         OpPrereqError: it cannot be read. ConfigurationError: it holds no JSON.
     """
     try:
-        return jsonio.loads(path.read_bytes())
+        return jsonio.loads_unique(path.read_bytes())
     except FileNotFoundError as err:
         raise errors.OpPrereqError(f"there is no file {path}", errors.ErrorCode.NOENT) from err
     except OSError as err:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import socket
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from local_cluster import TOOL, Cluster
+from local_cluster import TOOL, Cluster, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -61,6 +62,35 @@ def test_a_damaged_journal_refuses_the_start_and_changes_nothing(cluster: Cluste
     path.write_bytes(good)
     assert cluster.start_master().code == 0
     assert set(cluster.ok("cluster list-tags").lines) >= {"one", "two", "three"}
+
+
+def test_an_edited_configuration_is_shown_and_starts_when_it_is_accepted(
+    cluster: Cluster,
+) -> None:
+    assert tool("stop", cluster.directory).code == 0
+    path = cluster.paths().config_file
+    before = path.read_text()
+    [size] = re.findall(r'"candidate_pool_size":([0-9]+)', before)
+    path.write_text(before.replace(f'_pool_size":{size}', '_pool_size":5'))
+    line = f"cluster/candidate_pool_size: {size} -> 5"
+    refused = tool("start", cluster.directory)
+    assert refused.code != 0
+    assert line in refused.err
+    assert "gnt-cluster accept-config" in refused.err
+    assert line in cluster.ok("cluster accept-config --dry-run").out
+    unasked = cluster.gnt("cluster accept-config")
+    assert (unasked.code, unasked.lines) == (1, [line])
+    assert cluster.start_master().code == 2
+    accepted = cluster.ok("cluster accept-config --force")
+    assert accepted.lines == [line]
+    assert tool("start", cluster.directory).code == 0
+    assert f"candidate_pool_size: {size}" not in cluster.ok("cluster info").out
+    assert "the master daemon runs" in cluster.gnt("cluster accept-config -f").err
+    # the copy of a candidate is as good as that of the master
+    wait_for(lambda: cluster.gnt("cluster master-failover", node="node2").code == 0, "node2")
+    wait_for(lambda: cluster.gnt("cluster master-failover").code == 0, "node1")
+    cluster.ok("cluster verify")
+    assert "nothing to accept" in cluster.gnt("cluster accept-config", node="node3").err
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-from ganeti.base import files, jsonio
-from ganeti.config.store import read_config
+from ganeti.base import files
+from ganeti.config.store import read_config, write_checkpoint
 from ganeti.model import base
+from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, HypervisorName
@@ -47,5 +48,5 @@ def fill(root: Path, instances: int) -> None:
         disks={**data.disks, **disks},
         serial_no=data.serial_no + 1,
     )
-    files.write_atomic(where.config_file, jsonio.dumps(base.to_wire(full)), mode=0o640)
+    write_checkpoint(Config(full), where)
     files.remove(where.journal_file)

@@ -244,11 +244,11 @@ def test_a_request_that_is_no_call_gets_400(daemon: Daemon, master: Client) -> N
     assert b"no JSON" in answer.body
 
 
-def test_a_configuration_of_some_megabytes_arrives(daemon: Daemon, master: Client) -> None:
+def test_a_file_of_some_megabytes_arrives(daemon: Daemon, master: Client) -> None:
     text = "x" * 5_000_000
-    upload = ("/var/lib/ganeti/config.data", [0, text], 0o640, "root", "root", 1.0, 2.0)
+    upload = ("/var/lib/ganeti/known_hosts", [0, text], 0o644, "root", "root", 1.0, 2.0)
     assert daemon.call(master, "upload_file_single", *upload) == (200, [True, None])
-    assert daemon.paths.config_file.read_text() == text
+    assert (daemon.paths.data / "known_hosts").read_text() == text
 
 
 def test_an_instance_lives_its_life_over_the_wire(

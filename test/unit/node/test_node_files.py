@@ -46,7 +46,6 @@ def everything(root: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "name",
     [
-        "/var/lib/ganeti/config.data",
         "/var/lib/ganeti/ca.pem",
         "/var/lib/ganeti/rapi/users",
         "/etc/ganeti/vnc-cluster-password",

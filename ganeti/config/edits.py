@@ -1,0 +1,109 @@
+"""Edits of ``config.data`` that the master did not make: what they changed, and why it refuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import jsonio, sealed_file
+from ganeti.base.sealed_file import Seal
+from ganeti.config import differences
+from ganeti.config.redaction import redact
+from ganeti.paths import Paths
+
+#: The command that shows an edit and accepts it.
+COMMAND = "gnt-cluster accept-config"
+#: Changes that are named in an error; the command shows all.
+_NAMED = 5
+#: Letters of a value that are shown.
+_SHOWN = 60
+
+
+def describe(old: Any, new: Any) -> list[str]:
+    """What differs, one line for each object that came or went and for each key. Pure.
+
+    Values of secrets are not shown.
+    """
+    before, after = _objects(old), _objects(new)
+    lines = [f"{place} was removed" for place in before if place not in after]
+    lines += [f"{place} was added" for place in after if place not in before]
+    for place, (name, values) in after.items():
+        if place in before:
+            lines += _changes(place, name, before[place][1], values)
+    return lines or ["only its form (spaces, order of keys)"]
+
+
+def _objects(raw: Any) -> dict[str, tuple[str, Any]]:
+    """Place -> name and values of each object; what is not in one is at the place ''."""
+    found: dict[str, tuple[str, Any]] = {}
+    rest = {}
+    for key, value in raw.items() if isinstance(raw, dict) else ():
+        if key == "cluster" or key not in differences.KINDS or not isinstance(value, dict):
+            rest[key] = value
+            continue
+        for uuid, item in value.items():
+            name = differences.name_of(key, item) if isinstance(item, dict) else ""
+            found[f"{key}/{uuid}"] = name, item
+    return {"": ("", rest), **found}
+
+
+def _changes(place: str, name: str, old: Any, new: Any) -> Iterator[str]:
+    label = f" ({name})" if name else ""
+    for path, before, after in differences.leaves((), old, new, exact=True):
+        where = "/".join((place, *path)).strip("/")
+        yield f"{where}{label}: {_value(before, path)} -> {_value(after, path)}"
+
+
+def _value(value: Any, path: tuple[str, ...]) -> str:
+    text = jsonio.dumps(redact(value, path))
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def check(paths: Paths, data: bytes) -> Seal:
+    """Refuse a content of ``config.data`` that was edited and not accepted.
+
+    Without digests (it was written by an older version) only its form is checked.
+
+    Raises:
+        ConfigurationError: it was edited; the text says what is different, and what to do.
+        ParseError: a key is there twice.
+    """
+    path = paths.config_file
+    state = sealed_file.seal(path, data)
+    if state is Seal.GOOD:
+        return state
+    new = jsonio.loads_unique(data)
+    if state is Seal.MISSING:
+        return state
+    raise errors.ConfigurationError(
+        f"{path} was edited at {_moment(paths)}, after the master had written it:"
+        f" {_brief(paths, new)}. Nothing was done with it. If it is right, run '{COMMAND}' on this"
+        f" node, which shows what is different and asks{_back(paths)}"
+    )
+
+
+def _moment(paths: Paths) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(paths.config_file.stat().st_mtime))
+
+
+def _brief(paths: Paths, new: Any) -> str:
+    lines = known_changes(paths, new)
+    if lines is None:
+        return "its SHA-256 is not that in config.data.sha256; what was there before is not known"
+    more = len(lines) - _NAMED
+    return "; ".join([*lines[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
+def _back(paths: Paths) -> str:
+    if sealed_file.previous(paths.config_file) is None:
+        return ""
+    _digests, copy = sealed_file.companions(paths.config_file)
+    return f". To take it back: cp {copy} {paths.config_file}"
+
+
+def known_changes(paths: Paths, new: Any) -> list[str] | None:
+    """What an edit changed; None when what was there before is not known."""
+    previous = sealed_file.previous(paths.config_file)
+    return None if previous is None else describe(jsonio.loads(previous), new)
