@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from ganeti import constants, errors, paths
@@ -19,6 +20,7 @@ from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
+from ganeti.node.external import find_allocator
 from ganeti.paths import Paths
 from ganeti.storage.drbd import host as host_drbd
 from ganeti.storage.lvm import report
@@ -38,6 +40,8 @@ def init_cluster(settings: InitSettings) -> list[str]:
     _check_new(where)
     address = _address(host, "this node")
     master_ip = _address(settings.cluster_name, "the cluster")
+    if settings.default_iallocator is None:
+        settings = replace(settings, default_iallocator=installed_allocator(where))
     with ExitStack() as undo:
         make_directories(where)
         undo.callback(remove_files, where)
@@ -66,6 +70,12 @@ def init_cluster(settings: InitSettings) -> list[str]:
         problems = daemons.start_master(where)
         undo.pop_all()
     return problems
+
+
+def installed_allocator(where: Paths) -> str:
+    """The allocator that a new cluster asks by default; empty when none is installed."""
+    installed = (name for name in constants.DEFAULT_ALLOCATORS if find_allocator(where, name))
+    return next(installed, "")
 
 
 def _mirrors(where: Paths, cluster: Cluster) -> None:

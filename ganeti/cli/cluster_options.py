@@ -54,7 +54,7 @@ DRBD_HELPER = value(
 )  # fmt: skip
 DEFAULT_IALLOCATOR = value(
     "-I", "--default-iallocator", dest="default_iallocator", metavar="<name>",
-    help="Allocator that chooses nodes when none is named",
+    help="Allocator that chooses nodes when none is named; empty for none",
 )  # fmt: skip
 DEFAULT_IALLOCATOR_PARAMS = value(
     "--default-iallocator-params", dest="default_iallocator_params", kind="keyval",

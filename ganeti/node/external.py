@@ -12,6 +12,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import process
 from ganeti.node.context import NodeContext
+from ganeti.paths import Paths
 
 #: Seconds an allocator gets.
 ALLOCATOR_TIME = 600.0
@@ -20,6 +21,15 @@ OOB_LONGEST = 840
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OOB_COMMANDS = ("health", "power-cycle", "power-off", "power-on", "power-status")
+
+
+def find_allocator(where: Paths, name: str) -> Path | None:
+    """The program of an allocator; None when it is not installed on this node."""
+    for directory in where.iallocator_search_path:
+        program = directory / name
+        if program.is_file() and os.access(program, os.X_OK):
+            return program
+    return None
 
 
 class External:
@@ -50,12 +60,10 @@ class External:
     def _find(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise errors.ParameterError(f"{name[:80]!r} cannot be the name of an allocator")
-        directories = self._context.paths.iallocator_search_path
-        for directory in directories:
-            program = directory / name
-            if program.is_file() and os.access(program, os.X_OK):
-                return program
-        where = " or ".join(str(directory) for directory in directories)
+        program = find_allocator(self._context.paths, name)
+        if program is not None:
+            return program
+        where = " or ".join(map(str, self._context.paths.iallocator_search_path))
         raise errors.CommandError(
             f"there is no allocator '{name}': an executable file of that name is looked for in"
             f" {where} on the master node"

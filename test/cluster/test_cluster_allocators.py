@@ -46,13 +46,14 @@ def test_a_new_instance_goes_where_most_is_free(cluster: Cluster) -> None:
     out = cluster.ok(f"{ADD} -I most-free", "web1.example.com").out
     assert "Selected nodes for instance web1.example.com via iallocator most-free: node2" in out
     free(cluster, node2=500)
-    cluster.ok("cluster modify --default-iallocator most-free")
     cluster.ok(ADD, "web2.example.com")
     cluster.ok("cluster modify --default-iallocator", "")
     assert places(cluster) == {"web1": "node2", "web2": "node3"}
     nowhere = cluster.gnt(ADD, "web3.example.com")
     assert nowhere.code == 1
     assert "say where to create the instance with --node" in nowhere.err
+    assert "gnt-cluster modify --default-iallocator=most-free" in nowhere.err
+    cluster.ok("cluster modify --default-iallocator=most-free")
 
 
 def test_no_place_says_why_for_each_node(cluster: Cluster) -> None:

@@ -121,7 +121,9 @@ def test_dry_run_moves_nothing(cluster: Cluster, web: str) -> None:
 
 
 def test_refusals_say_what_to_do(cluster: Cluster, web: str) -> None:
+    cluster.ok("cluster modify --default-iallocator", "")
     nowhere = cluster.gnt("instance migrate -f", web)
+    cluster.ok("cluster modify --default-iallocator most-free")
     assert nowhere.code == 1
     assert "name a node with --target-node" in nowhere.err
     assert "default-iallocator" in nowhere.err
@@ -369,8 +371,6 @@ def test_an_allocator_chooses_the_target(cluster: Cluster, web: str) -> None:
     missing = cluster.gnt("instance failover -f -I nosuch", web)
     assert missing.code == 1
     assert "there is no allocator 'nosuch'" in missing.err
-    cluster.ok("cluster modify --default-iallocator most-free")
     cluster.ok("instance failover -f", web)
     assert recorded(cluster) != "node3"
-    cluster.ok("cluster modify --default-iallocator", "")
     script(cluster, "node1")

@@ -29,6 +29,12 @@ def api(cluster: Cluster) -> Api:
     return Api(cluster)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def by_name_only(cluster: Cluster) -> None:
+    """No allocator unless one is named: a reservation may then have no node."""
+    cluster.ok("cluster modify --default-iallocator", "")
+
+
 @pytest.fixture(autouse=True)
 def empty(cluster: Cluster) -> Iterator[None]:
     yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base import jsonio
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
@@ -40,8 +40,8 @@ def chosen(ctx: Context, given: str | None, instead: str) -> str:
     if not default:
         raise errors.OpPrereqError(
             f"no allocator was named and the cluster has no default one; {instead}, name an"
-            " allocator with --iallocator, or set one with gnt-cluster modify"
-            " --default-iallocator",
+            " allocator with --iallocator, or set a default with gnt-cluster modify"
+            f" --default-iallocator={constants.DEFAULT_ALLOCATORS[-1]}",
             errors.ErrorCode.INVAL,
         )
     return default
