@@ -57,7 +57,7 @@ def show_info(call: Call) -> None:
     """Show versions, variants and parameters of OS definitions."""
     fields = (
         "name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden",
-        "os_hvp", "osparams", "trusted",
+        "os_hvp", "osparams", "trusted", "hypervisors",
     )  # fmt: skip
     found = {item["name"]: item for item in _diagnose(call, fields)}
     if call.opts.format != "text":
@@ -86,6 +86,9 @@ def _info_lines(item: dict[str, Any]) -> list[str]:
         lines.append("  - parameters:")
         lines += [f"    - {name}: {info.text(text)}" for name, text in item["parameters"] or ()]
         lines.append(f"  - trusted: {item['trusted']}")
+        if item["hypervisors"]:
+            lines.append("  - hypervisors:")
+            lines += [f"    - {name}" for name in item["hypervisors"]]
     return lines
 
 
@@ -97,7 +100,7 @@ def diagnose(call: Call) -> int:
     """
     fields = (
         "name", "valid", "variants", "parameters", "api_versions", "node_status",
-        "hidden", "blacklisted",
+        "hidden", "blacklisted", "hypervisors",
     )  # fmt: skip
     found = _diagnose(call, fields)
     nodes = {row[0]: row[1] for row in call.client.query_nodes([], ["uuid", "name"])}
@@ -115,6 +118,8 @@ def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
     if item["valid"]:
         lines.append(f"  Variants: [{', '.join(item['variants'] or ())}]")
         lines.append(f"  Parameters: [{', '.join(name for name, _ in item['parameters'] or ())}]")
+        if item["hypervisors"]:
+            lines.append(f"  Hypervisors: [{', '.join(item['hypervisors'])}]")
     for uuid, entries in item["node_status"].items():
         first, *others = entries or [None]
         status = "OS not found" if first is None else _on_node(*first)

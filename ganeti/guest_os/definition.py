@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 API_FILE = "ganeti_api_version"
 VARIANTS_FILE = "variants.list"
 PARAMETERS_FILE = "parameters.list"
+HYPERVISORS_FILE = "hypervisors"
 CREATE = "create"
 CREATE_UNTRUSTED = "create_untrusted"
 IMPORT = "import"
@@ -61,6 +62,8 @@ class OsDefinition:
     variant: str = ""
     #: (name, description)
     parameters: tuple[tuple[str, str], ...] = ()
+    #: the only ones that it is made for; empty: all
+    hypervisors: tuple[str, ...] = ()
     #: False when only the script for a helper machine exists
     trusted: bool = True
 
@@ -72,6 +75,32 @@ class OsDefinition:
     def script(self, action: str) -> Path:
         """Full path of a script (``create``, ``rename``, ...)."""
         return self.path / action
+
+    def check_variant_named(self, full_name: str) -> None:
+        """Refuse a name without a variant when there are several to choose from.
+
+        Raises:
+            OpPrereqError: (INVAL) the error lists the complete names.
+        """
+        if self.variants and not split_name(full_name)[1]:
+            names = [f"{self.name}{SEPARATOR}{variant}" for variant in self.variants]
+            raise errors.OpPrereqError(
+                f"OS '{self.name}' has variants; choose one: {join_names(names, 30)}",
+                ErrorCode.INVAL,
+            )
+
+    def check_hypervisor(self, hypervisor: str) -> None:
+        """Refuse a hypervisor that the definition does not list; without a list all are good.
+
+        Raises:
+            OpPrereqError: (INVAL) it is not listed.
+        """
+        if self.hypervisors and hypervisor not in self.hypervisors:
+            raise errors.OpPrereqError(
+                f"OS '{self.name}' does not support hypervisor {hypervisor}, only"
+                f" {join_names(self.hypervisors)} ({self.path / HYPERVISORS_FILE})",
+                ErrorCode.INVAL,
+            )
 
     def check_parameters(self, values: Mapping[str, Any]) -> None:
         """Refuse names that the definition does not list; older definitions list none.
@@ -98,6 +127,7 @@ class _Reading:
     api_versions: tuple[int, ...] = ()
     variants: tuple[str, ...] = ()
     parameters: tuple[tuple[str, str], ...] = ()
+    hypervisors: tuple[str, ...] = ()
     trusted: bool = True
 
     def lines(self, name: str, *, comments: bool = True) -> list[str] | None:
@@ -198,6 +228,7 @@ def load(
         api_version=max(set(reading.api_versions) & set(OS_API_VERSIONS)),
         variants=reading.variants,
         parameters=reading.parameters,
+        hypervisors=reading.hypervisors,
         trusted=reading.trusted,
     )
     return replace(found, variant=_choose_variant(found, variant, force=force_variant))
@@ -240,6 +271,7 @@ def _info(path: Path) -> OsInfo:
         variants=list(reading.variants),
         parameters=list(reading.parameters),
         api_versions=list(reading.api_versions),
+        hypervisors=list(reading.hypervisors),
         trusted=reading.trusted,
     )
 
@@ -280,6 +312,8 @@ def _read(path: Path) -> _Reading:
         _read_parameters(reading)
     if newest >= VARIANTS_FROM and reading.has(VARIANTS_FILE):
         _read_variants(reading)
+    if reading.has(HYPERVISORS_FILE):
+        _read_hypervisors(reading)
     return reading
 
 
@@ -326,6 +360,16 @@ def _read_variants(reading: _Reading) -> None:
     if twice:
         reading.defects.append(f"file {VARIANTS_FILE} has '{twice}' twice")
     reading.variants = tuple(dict.fromkeys(lines))
+
+
+def _read_hypervisors(reading: _Reading) -> None:
+    """The hypervisors that it is made for; names that we do not know may be those of others."""
+    lines = reading.lines(HYPERVISORS_FILE)
+    if lines is None:
+        return
+    if not lines:
+        reading.defects.append(f"file {HYPERVISORS_FILE} is empty: write one name a line")
+    reading.hypervisors = tuple(dict.fromkeys(lines))
 
 
 def _read_parameters(reading: _Reading) -> None:

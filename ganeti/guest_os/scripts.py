@@ -148,19 +148,26 @@ def validate(
     required: bool = True,
     checks: Sequence[str] = (CHECK_PARAMETERS,),
     force_variant: bool = False,
+    hypervisor: str = "",
     timeout: float = VERIFY_TIMEOUT,
 ) -> bool:
-    """Whether an OS can be used on this node with these parameters.
+    """Whether an OS can be used on this node with these parameters and this hypervisor.
 
-    False only when it is not installed and not ``required``.
+    False only when it is not installed and not ``required``. ``hypervisor`` is empty when no
+    instance is meant.
 
     Raises:
-        OpPrereqError: not installed, with defects, no such variant, or parameters are refused.
+        OpPrereqError: not installed, with defects, no such variant or none named where there are
+            some, not for this hypervisor, or parameters are refused.
     """
     plain, _ = definition.split_name(name)
     if not required and definition.find(plain, paths.os_search_path) is None:
         return False
     found = definition.load(name, paths.os_search_path, force_variant=force_variant)
+    if not force_variant:
+        found.check_variant_named(name)
+    if hypervisor:
+        found.check_hypervisor(hypervisor)
     verify(found, osparams, checks=checks, timeout=timeout)
     return True
 

@@ -23,8 +23,9 @@ class GuestOs:
         return definition.diagnose(self._context.paths.os_search_path)
 
     def validate(
-        self, name: str, checks: Sequence[str], params: Json, *, required: bool, force_variant: bool
-    ) -> bool:
+        self, name: str, checks: Sequence[str], params: Json, *, required: bool,
+        force_variant: bool, hypervisor: str,
+    ) -> bool:  # fmt: skip
         """Whether an OS can be used with these parameters; False: absent and not required.
 
         Raises:
@@ -37,6 +38,7 @@ class GuestOs:
             required=required,
             checks=checks,
             force_variant=force_variant,
+            hypervisor=hypervisor,
         )
 
     def add(self, instance: NodeInstance, *, reinstall: bool, debug: int) -> None:

@@ -446,8 +446,10 @@ class Node(NodeCalls):
         return self._guest_os.diagnose()
 
     def os_validate(
-        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool
-    ) -> bool:
+        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool,
+        hypervisor: str,
+    ) -> bool:  # fmt: skip
         return self._guest_os.validate(
-            name, checks, params, required=required, force_variant=force_variant
-        )
+            name, checks, params, required=required, force_variant=force_variant,
+            hypervisor=hypervisor,
+        )  # fmt: skip

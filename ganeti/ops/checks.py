@@ -151,9 +151,18 @@ def shape_allowed(
 
 
 def os_on_node(
-    ctx: Context, node: Node, os_name: str, values: Mapping[str, Any], *, force_variant: bool
+    ctx: Context,
+    node: Node,
+    os_name: str,
+    values: Mapping[str, Any],
+    hypervisor: str | None,
+    *,
+    force_variant: bool,
 ) -> None:
-    """Refuse an OS that the node does not have or whose parameters are wrong; OpPrereqError."""
+    """Refuse an OS that the node does not have, or not for this hypervisor; OpPrereqError.
+
+    Also when its parameters are wrong. ``force_variant`` takes any variant, or none.
+    """
     base = os_name.partition("+")[0]
     if base in ctx.config.cluster.blacklisted_os:
         raise errors.OpPrereqError(
@@ -168,6 +177,7 @@ def os_on_node(
             ["parameters"],
             dict(values),
             force_variant,
+            str(hypervisor or ""),
         )
     except errors.RpcError:
         raise

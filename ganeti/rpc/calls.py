@@ -433,6 +433,10 @@ class NodeCalls(DiskCalls):
     @abstractmethod
     @call(timeout=FAST)
     def os_validate(
-        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool
-    ) -> bool:
-        """Check that an OS and its parameters can be used; False when not there and optional."""
+        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool,
+        hypervisor: str,
+    ) -> bool:  # fmt: skip
+        """Check that an OS and its parameters can be used; False when not there and optional.
+
+        ``hypervisor`` is that of the instance; empty when none is meant.
+        """

@@ -226,6 +226,8 @@ class OsInfo(msgspec.Struct, kw_only=True):
     #: (name, description)
     parameters: list[tuple[str, str]]
     api_versions: list[int]
+    #: the only ones that it is made for; empty: all
+    hypervisors: list[str] = []
     trusted: bool = True
 
 

@@ -148,7 +148,8 @@ def test_what_an_os_wrote_outlives_its_instance(storage_cluster: Both) -> None:
     cluster, _nodes = storage_cluster
     three = "three.example.com"
     cluster.ok(
-        "instance add -n node2 -o bootsector -t file --disk 0:size=8M --no-nics --no-start", three
+        "instance add -n node2 -o bootsector+beat -t file --disk 0:size=8M --no-nics",
+        "--no-start", three
     )
     [[uuid]] = cluster.cells("disk list -o uuid --filter", f'instance == "{three}"')
     written = checksum(storage_cluster, uuid)

@@ -41,7 +41,7 @@ def web(cluster: Cluster) -> float:
     time.sleep(0.01)  # clocks of both processes are the same, but coarse
     hidden = f"--os-parameters-private=greeting={SECRET}"
     made = cluster.add("web1.example.com", "--reason", "for the shop", "--no-start",
-                       "-o", "bootsector", f"{hidden}-1")  # fmt: skip
+                       "-o", "bootsector+beat", f"{hidden}-1")  # fmt: skip
     assert made.code == 0, made.err
     cluster.ok("instance startup --reason", "open for customers", "web1.example.com")
     cluster.ok("instance shutdown --timeout 0", "web1.example.com")

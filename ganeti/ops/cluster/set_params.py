@@ -104,7 +104,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
             values.update(new.osparams_private_cluster.get(os_name, {}))
             yield from _failures(
                 rpc.many(
-                    nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True
+                    nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True, ""
                 )
             )
         yield from self._missing_groups(config, nodes)

@@ -147,7 +147,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if self.os:
             values = ctx.config.osparams_for(self.os, self._osparams())
             checks.os_on_node(
-                ctx, node, self.os, values, force_variant=self.op.force_variant
+                ctx, node, self.os, values, self.hypervisor, force_variant=self.op.force_variant
             )
         for each in self.nodes:
             bridges.check(ctx, self.instance, each)

@@ -48,7 +48,11 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
         self.full = fill(
             ctx.config.osparams_for(self.os, self.osparams), self.private, secret
         )
-        checks.os_on_node(ctx, self.node, self.os, self.full, force_variant=op.force_variant)
+        # an instance from the time before its OS had variants may keep its OS
+        checks.os_on_node(
+            ctx, self.node, self.os, self.full, self.instance.hypervisor,
+            force_variant=op.force_variant or op.os_type is None,
+        )  # fmt: skip
 
     @staticmethod
     def _merge(old: Params, new: object) -> Params:

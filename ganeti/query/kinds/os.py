@@ -93,6 +93,12 @@ def _parameters(row: Row) -> list[list[str]]:
     return [list(pair) for pair in row.common("parameters")]
 
 
+@KIND.value("hypervisors", "Hypervisors", OTHER, "The only ones it is made for; empty for all")
+def _hypervisors(row: Row) -> list[str]:
+    limits = [info.hypervisors for info in row.used if info.hypervisors]
+    return [name for name in limits[0] if all(name in other for other in limits)] if limits else []
+
+
 @KIND.value("node_status", "NodeStatus", OTHER, "What was found, by identity of the node")
 def _node_status(row: Row) -> dict[str, list[list[Any]]]:
     return {

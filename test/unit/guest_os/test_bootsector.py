@@ -141,7 +141,7 @@ def test_greetings_that_do_not_fit(
     shipped: Paths, make_instance: MakeInstance, disk: AttachedDisk, greeting: str
 ) -> None:
     with pytest.raises(errors.OpPrereqError, match="parameter greeting"):
-        scripts.validate("bootsector", {"greeting": greeting}, shipped, timeout=30)
+        scripts.validate("bootsector+beat", {"greeting": greeting}, shipped, timeout=30)
     instance = make_instance(os="bootsector", osparams={"greeting": greeting})
     with pytest.raises(errors.OpExecError, match="parameter greeting"):
         scripts.create(instance, [disk], shipped, timeout=30)
@@ -152,7 +152,7 @@ def test_greetings_that_do_not_fit(
 def test_odd_greetings_are_taken_literally(
     shipped: Paths, make_instance: MakeInstance, disk: AttachedDisk, greeting: str
 ) -> None:
-    assert scripts.validate("bootsector", {"greeting": greeting}, shipped, timeout=30)
+    assert scripts.validate("bootsector+beat", {"greeting": greeting}, shipped, timeout=30)
     sectors = install(
         make_instance(os="bootsector", osparams={"greeting": greeting}), disk, shipped
     )

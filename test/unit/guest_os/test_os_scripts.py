@@ -190,7 +190,7 @@ def test_secrets_travel_in_the_environment_only(
         scripts.rename(instance, [], "old", paths, timeout=30)
     told.append(str(caught.value))
     with pytest.raises(errors.OpPrereqError) as refused:
-        scripts.validate("tiny", instance.osparams, paths, timeout=30)
+        scripts.validate("tiny+small", instance.osparams, paths, timeout=30)
     told.append(str(refused.value))
     told.append(caplog.text)
     told.extend(path.name for path in paths.os_log.iterdir())
@@ -212,12 +212,12 @@ def test_verify_gets_the_parameters(
 def test_verify_refuses(paths: Paths, make_os: MakeOs) -> None:
     make_os(verify="echo size must be a number >&2; exit 1")
     with pytest.raises(errors.OpPrereqError, match="size must be a number") as caught:
-        scripts.validate("tiny", {"size": "x"}, paths, timeout=30)
+        scripts.validate("tiny+small", {"size": "x"}, paths, timeout=30)
     assert caught.value.args[1] == "wrong_input"
     with pytest.raises(errors.OpPrereqError, match="no parameter 'color'"):
-        scripts.validate("tiny", {"color": "x"}, paths, timeout=30)
+        scripts.validate("tiny+small", {"color": "x"}, paths, timeout=30)
     with pytest.raises(errors.OpPrereqError, match="'colors'"):
-        scripts.validate("tiny", {}, paths, checks=["colors"], timeout=30)
+        scripts.validate("tiny+small", {}, paths, checks=["colors"], timeout=30)
     with pytest.raises(errors.OpPrereqError, match="no variant"):
         scripts.validate("tiny+x", {}, paths, timeout=30)
 
@@ -225,7 +225,7 @@ def test_verify_refuses(paths: Paths, make_os: MakeOs) -> None:
 def test_verify_that_never_ends(paths: Paths, make_os: MakeOs) -> None:
     make_os(verify="exec sleep 1000")
     with pytest.raises(errors.OpPrereqError, match=r"longer than 0\.5 s") as caught:
-        scripts.validate("tiny", {}, paths, timeout=0.5)
+        scripts.validate("tiny+small", {}, paths, timeout=0.5)
     assert caught.value.args[1] == "environment_error"
 
 
@@ -241,3 +241,26 @@ def test_old_definitions_are_not_asked(paths: Paths, make_os: MakeOs) -> None:
     found = definition.load("tiny", paths.os_search_path)
     scripts.verify(found, {"anything": "goes"}, timeout=30)
     assert not (paths.run / "asked").exists()
+
+
+def test_an_os_with_variants_is_named_with_one(paths: Paths, make_os: MakeOs) -> None:
+    make_os()
+    with pytest.raises(errors.OpPrereqError, match=r"choose one: tiny\+small, tiny\+large"):
+        scripts.validate("tiny", {}, paths)
+    assert scripts.validate("tiny", {}, paths, force_variant=True)
+
+
+def test_an_os_for_some_hypervisors_only(paths: Paths, make_os: MakeOs) -> None:
+    path = make_os() / "hypervisors"
+    path.write_text("# no fake one\nkvm\n\nxen-pvm\n")
+    assert scripts.validate("tiny+small", {}, paths, hypervisor="kvm")
+    assert scripts.validate("tiny+small", {}, paths)
+    with pytest.raises(
+        errors.OpPrereqError, match=r"does not support hypervisor fake, only kvm, xen-pvm .*tiny"
+    ):
+        scripts.validate("tiny+small", {}, paths, hypervisor="fake")
+    [found] = definition.diagnose(paths.os_search_path)
+    assert found.hypervisors == ["kvm", "xen-pvm"]
+    path.write_text("# none\n")
+    [found] = definition.diagnose(paths.os_search_path)
+    assert found.diagnose == "file hypervisors is empty: write one name a line"

@@ -71,10 +71,10 @@ def test_disks_must_be_activated(node: Node, paths: Paths, os_dir: Path) -> None
 def test_definitions_are_listed_and_judged(node: Node, os_dir: Path) -> None:
     [found] = node.os_diagnose()
     assert (found.name, found.valid, found.api_versions) == ("tiny", True, [20])
-    assert node.os_validate(True, "tiny", ["parameters"], {"flavour": "sweet"}, False)
-    assert not node.os_validate(False, "nosuch", ["parameters"], {}, False)
+    assert node.os_validate(True, "tiny", ["parameters"], {"flavour": "sweet"}, False, "")
+    assert not node.os_validate(False, "nosuch", ["parameters"], {}, False, "")
     with pytest.raises(errors.OpPrereqError, match="nosuch"):
-        node.os_validate(True, "nosuch", ["parameters"], {}, False)
+        node.os_validate(True, "nosuch", ["parameters"], {}, False, "")
     script(os_dir, "verify", "echo too sour; exit 1")
     with pytest.raises(errors.OpPrereqError, match="too sour"):
-        node.os_validate(True, "tiny", ["parameters"], {"flavour": "sour"}, False)
+        node.os_validate(True, "tiny", ["parameters"], {"flavour": "sour"}, False, "")

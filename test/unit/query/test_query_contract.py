@@ -35,6 +35,7 @@ OWN = {
         "reserved.count", "reserved.disk", "reserved.memory", "reserved.spindles",
         "reserved.vcpus",
     ],
+    "os": ["hypervisors"],
 }
 
 
