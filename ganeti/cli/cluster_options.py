@@ -148,8 +148,12 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
     Raises:
         OpPrereqError: an unknown size or limit, or both ways of giving sizes at once.
     """
+    from ganeti.model.params import VALUE_DEFAULT  # only policies need it
+
     result: dict[str, Any] = {}
-    if opts.ipolicy_bounds_specs:
+    if opts.ipolicy_bounds_specs == [{VALUE_DEFAULT: {}}]:
+        result["minmax"] = VALUE_DEFAULT
+    elif opts.ipolicy_bounds_specs:
         result["minmax"] = [
             {_limit(limit): _specs(keys) for limit, keys in pair.items()}
             for pair in opts.ipolicy_bounds_specs
@@ -171,7 +175,7 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
         ("spindle-ratio", opts.ipolicy_spindle_ratio),
     ):
         if found is not None:
-            result[key] = found
+            result[key] = VALUE_DEFAULT if found == [VALUE_DEFAULT] else found
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import nearest
-from ganeti.cli import formats, jobs, listing, output, selection
+from ganeti.cli import formats, jobs, listing, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
 from ganeti.cli.option import value
@@ -145,9 +145,8 @@ def modify_storage(call: Call) -> None:
     """Change a storage unit of a node."""
     node, kind, name = call.args
     if call.opts.allocatable is None:
-        raise errors.OpPrereqError(
-            "Nothing to change: give --allocatable", errors.ErrorCode.INVAL
-        )
+        notices.say("No changes to perform, exiting.")
+        return
     jobs.run_op(
         call,
         "OP_NODE_MODIFY_STORAGE",

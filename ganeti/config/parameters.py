@@ -219,10 +219,7 @@ def cluster_disk(
 
 def _typed(value: Any, wanted: type, what: str) -> Any:
     if wanted is bool and isinstance(value, str):
-        lowered = value.lower()
-        if lowered not in ("true", "yes", "1", "false", "no", "0"):
-            raise errors.ParameterError(f"parameter {what} must be true or false, not '{value}'")
-        return lowered in ("true", "yes", "1")
+        return params.boolean(value, f"parameter {what}")
     try:
         return typed.convert(value, wanted, strict=False)
     except msgspec.ValidationError as err:

@@ -162,7 +162,7 @@ def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str)
     for info in msgspec.structs.fields(schema):
         value = prepared.get(info.name)
         if marks.plain(info.type) is bool and isinstance(value, str):
-            prepared[info.name] = _boolean(info.name, value, what)
+            prepared[info.name] = boolean(value, f"{what} parameter '{info.name}'")
     try:
         return typed.convert(prepared, schema, strict=False)
     except msgspec.ValidationError as err:
@@ -176,10 +176,13 @@ def _size(name: str, value: str, what: str) -> int:
         raise errors.ParameterError(f"{what} parameter '{name}': {errors.text(err)}") from err
 
 
-def _boolean(name: str, value: str, what: str) -> bool:
-    lowered = value.lower()
-    if lowered in ("true", "yes", "1"):
-        return True
-    if lowered in ("false", "no", "0", ""):
-        return False
-    raise errors.ParameterError(f"{what} parameter '{name}' must be true or false, not '{value}'")
+def boolean(value: str, what: str) -> bool:
+    """The truth value of a parameter that came as text; empty is false, as in Ganeti.
+
+    Raises:
+        ParameterError: neither ``true`` nor ``false``; ``what`` names the parameter.
+    """
+    found = {"true": True, "false": False, "": False}.get(value.lower())
+    if found is None:
+        raise errors.ParameterError(f"{what} must be true or false, not '{value}'")
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ganeti import errors
+from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
@@ -41,6 +42,8 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
 
     def run(self) -> list[Change]:
         config = self.ctx.config
+        #: nodes that did not measure their disks
+        self.failed: list[str] = []
         changes: list[Change] = []
         by_node: dict[str, list[tuple[Instance, int, Disk]]] = {}
         for uuid in self.uuids:
@@ -55,6 +58,11 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
                 self.ctx.warn(f"node {node.name} is offline; its disks are not measured")
                 continue
             changes += self._repair(node, items)
+        if self.failed:
+            raise errors.OpExecError(
+                f"disks on {join_names(self.failed)} were not measured;"
+                f" {len(changes)} recorded sizes of others were corrected"
+            )
         return changes
 
     def _repair(self, node: Node, items: list[tuple[Instance, int, Disk]]) -> list[Change]:
@@ -63,7 +71,8 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
         try:
             answers = self.ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, wire)
         except errors.GanetiError as err:
-            self.ctx.warn(f"its disks are not measured: {errors.text(err)}")
+            self.ctx.warn(f"the disks of node {node.name} are not measured: {errors.text(err)}")
+            self.failed.append(node.name)
             return []
         changes: list[Change] = []
         for (instance, index, disk), found in zip(items, answers):

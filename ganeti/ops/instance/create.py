@@ -297,8 +297,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         ctx.log("* running the instance OS create scripts...")
         ctx.undo.callback(instance_disks.shutdown, ctx, self.instance, self.disks)
         instance_disks.assemble(ctx, self.instance, self.disks)
+        # with the times of its creation, which the configuration sets
+        instance = ctx.config.instances[self.instance.uuid]
         wire = annotate.instance(
-            ctx.config, self.instance, osparams=self._osparams(), disks=self.disks
+            ctx.config, instance, osparams=self._osparams(), disks=self.disks
         )
         ctx.rpc.one(
             self.node, NodeCalls.instance_os_add, wire, False, self.op.debug_level or 0

@@ -67,7 +67,7 @@ def check(
     """
     result = Settings()
     online = [node for node in nodes if not node.offline]
-    _state(op, instance, runs, result)
+    _state(ctx, op, instance, runs, result)
     _os(ctx, op, instance, online, result)
     _hypervisor(ctx, op, instance, online, result)
     _backend(ctx, op, instance, nodes[0], runs, result)
@@ -76,7 +76,11 @@ def check(
 
 
 def _state(
-    op: OpInstanceSetParams, instance: Instance, runs: InstanceInfo | None, result: Settings
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    runs: InstanceInfo | None,
+    result: Settings,
 ) -> None:
     """In use or not."""
     if op.offline is None:
@@ -87,9 +91,8 @@ def _state(
             errors.ErrorCode.STATE,
         )
     if not op.offline and instance.admin_state is not AdminState.OFFLINE:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is not offline", errors.ErrorCode.STATE
-        )
+        ctx.log(f"instance {instance.name} is online already")
+        return
     state = AdminState.OFFLINE if op.offline else AdminState.DOWN
     result.values.update(admin_state=state, admin_state_source=AdminStateSource.ADMIN)
     result.rows.append(("admin_state", str(state)))

@@ -30,7 +30,8 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid = found.uuid
         # one request for both names: locks of one level are taken together
-        yield Need(LockLevel.INSTANCE, [found.handle], new=[self.new_name])
+        fresh = [] if self.new_name == found.name else [self.new_name]
+        yield Need(LockLevel.INSTANCE, [found.handle], new=fresh)
         yield Need(LockLevel.NODE, locks.storage_nodes(self.ctx.config, found), shared=True)
 
     def check(self) -> None:
@@ -45,7 +46,8 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         self.instance: Instance = found
         if self.op.name_check:
             checks.resolvable(self.new_name)
-        if ctx.config.has_instance_name(self.new_name):
+        self.same = self.new_name == found.name
+        if not self.same and ctx.config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
             )
@@ -68,6 +70,15 @@ class InstanceRename(Operation[OpInstanceRename, str]):
 
     def run(self) -> str:
         ctx, old = self.ctx, self.instance
+        if self.same:
+            ctx.log(f"instance {old.name} has this name already; only its OS is told")
+        else:
+            self._rename()
+        self._tell_os(old.name)
+        return self.new_name
+
+    def _rename(self) -> None:
+        ctx, old = self.ctx, self.instance
         disks = self._disks_at_home()
         moved = [self._moved(disk) for disk in disks]
         self._move_files(disks, moved)
@@ -84,8 +95,6 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
         ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)
         instance_disks.relabel(ctx, ctx.config.instances[self.uuid])
-        self._tell_os(old.name)
-        return self.new_name
 
     def _disks_at_home(self) -> list[Disk]:
         """The instance's file disks in its own directories; those attached later may be elsewhere.

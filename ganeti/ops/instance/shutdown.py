@@ -56,5 +56,7 @@ class InstanceShutdown(Operation[OpInstanceShutdown, None]):
             return
         power.stop(ctx, instance, self.op, self.op.timeout)
         disks.shutdown(ctx, instance)
-        if not self.op.no_remember:
-            power.set_state(ctx, instance, AdminState.DOWN, disks_active=False, source=source)
+        state = AdminState.DOWN
+        if self.op.no_remember:
+            state, source = instance.admin_state, instance.admin_state_source
+        power.set_state(ctx, instance, state, disks_active=False, source=source)

@@ -41,14 +41,14 @@ def test_nic_refuses(change: dict[str, Any]) -> None:
 
 
 def test_node_parameters_of_a_group_are_not_for_a_node() -> None:
-    assert parameters.node({}, {"exclusive_storage": "yes"}) == {"exclusive_storage": True}
+    assert parameters.node({}, {"exclusive_storage": "true"}) == {"exclusive_storage": True}
     with pytest.raises(errors.OpPrereqError, match="exclusive_storage"):
-        parameters.node({}, {"exclusive_storage": "yes"}, single=True)
+        parameters.node({}, {"exclusive_storage": "true"}, single=True)
     assert parameters.node({"spindle_count": 4}, {"spindle_count": "default"}) == {}
 
 
 def test_disk_parameters() -> None:
-    assert parameters.disk({}, {"drbd": {"dynamic-resync": "yes"}, "plain": {"stripes": "3"}}) == {
+    assert parameters.disk({}, {"drbd": {"dynamic-resync": "true"}, "plain": {"stripes": "3"}}) == {
         "drbd": {"dynamic-resync": True}, "plain": {"stripes": 3},
     }  # fmt: skip
     assert parameters.disk({"plain": {"stripes": 3}}, {"plain": {"stripes": "default"}}) == {}
