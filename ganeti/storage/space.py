@@ -19,6 +19,8 @@ REPORTING = ("file", "lvm-pv", "lvm-vg", "sharedfile")
 def report(kind: str, name: str, params: Sequence[Any] = ()) -> tuple[int, int]:
     """(size, free) of a storage unit of this node: in MiB, of ``lvm-pv`` in physical volumes.
 
+    Spindles only count with exclusive storage; ``lvm-pv`` is (0, 0) without.
+
     ``name`` is a directory or a volume group. ``params`` of LVM types is ``[exclusive storage]``;
     what is left on a disk that is in use is not free then. May block as long as LVM or the file
     system does (a network file system whose server is away).
@@ -38,8 +40,8 @@ def report(kind: str, name: str, params: Sequence[Any] = ()) -> tuple[int, int]:
 
 def _group_room(kind: str, name: str, *, exclusive: bool) -> tuple[int, int]:
     group = lvm.group(name)
-    if kind == "lvm-vg" and not exclusive:
-        return group.vg_size // MIB, group.vg_free // MIB
+    if not exclusive:
+        return (0, 0) if kind == "lvm-pv" else (group.vg_size // MIB, group.vg_free // MIB)
     uses = lvm.uses(name)
     unused = lvm.empty(uses)
     if kind == "lvm-pv":

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
@@ -41,23 +42,57 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
                 text = "is in the list twice" if name in seen else "exists already"
                 raise errors.OpPrereqError(f"instance '{name}' {text}", errors.ErrorCode.EXISTS)
             seen.add(name)
-            if item.pnode or item.pnode_uuid or item.snode or item.snode_uuid or item.iallocator:
+            if item.iallocator:
                 raise errors.OpPrereqError(
-                    f"instance {name}: nodes are chosen for all instances together; name no nodes"
-                    " and no allocator for single ones",
+                    f"instance {name}: nodes are chosen for all instances together; name the"
+                    " allocator once for all, not for single ones",
                     errors.ErrorCode.INVAL,
                 )
         if not op.instances:
             raise errors.OpPrereqError("there are no instances to create", errors.ErrorCode.INVAL)
-        self.allocator = allocator.chosen(ctx, op.iallocator, "give each instance a node")
         self.wanted = {
             checks.host_name(item.instance_name, "an instance"): item for item in op.instances
         }
+        #: node of each instance; empty when an allocator chooses them
+        self.named = self._named()
+        self.allocator = "" if self.named else allocator.chosen(
+            ctx, op.iallocator, "give each instance a node"
+        )
+
+    def _named(self) -> dict[str, list[Node]]:
+        """Nodes that the request names itself: of all instances or of none."""
+        config = self.ctx.config
+        given = {
+            name: [node for node in (item.pnode_uuid or item.pnode, item.snode_uuid or item.snode)
+                   if node]
+            for name, item in self.wanted.items()
+        }  # fmt: skip
+        found = {
+            name: [config.node(node) for node in nodes] for name, nodes in given.items() if nodes
+        }
+        without = sorted(
+            name for name, item in self.wanted.items() if not (item.pnode_uuid or item.pnode)
+        )
+        if found and without:
+            raise errors.OpPrereqError(
+                f"{join_names(without)}: no node is named, but other instances have one; give a"
+                " primary node to all instances, or let an allocator choose all nodes",
+                errors.ErrorCode.INVAL,
+            )
+        if found and self.op.iallocator:
+            raise errors.OpPrereqError(
+                f"give either nodes or an allocator ({self.op.iallocator}), not both",
+                errors.ErrorCode.INVAL,
+            )
+        return found
 
     def run(self) -> dict[str, Any]:
         ctx = self.ctx
-        new = [described(ctx, item, name) for name, item in self.wanted.items()]
-        found, missing = allocator.place_many(ctx, self.allocator, new)
+        found = self.named
+        missing: dict[str, str] = {}
+        if not found:
+            new = [described(ctx, item, name) for name, item in self.wanted.items()]
+            found, missing = allocator.place_many(ctx, self.allocator, new)
         jobs: list[list[OpCode]] = [
             [_placed(self.wanted[name], nodes, self.op)] for name, nodes in found.items()
         ]

@@ -97,7 +97,8 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
                 "mode": str(item.mode or "rw"),
                 "vg": item.vg,
                 "name": item.name,
-                "dev_type": str(template),
+                "dev_type": item.dev_type or str(template),
+                "spindles": item.spindles,
             }
             for item in op.disks
         ],

@@ -123,7 +123,12 @@ def _ask(
         vcpus=be["vcpus"],
         spindle_use=be["spindle_use"],
         disks=[
-            {"size": disk.size, "mode": str(disk.mode), "dev_type": str(template)}
+            {
+                "size": disk.size,
+                "mode": str(disk.mode),
+                "dev_type": str(disk.dev_type or template),
+                "spindles": disk.spindles,
+            }
             for disk in item.disks
         ],
         nics=[

@@ -60,6 +60,7 @@ def test_room_of_groups(node: Node, disks: loop_lvm.LoopDisks) -> None:
     # What is left on a disk that is in use is of no use where disks share no hardware.
     assert room("lvm-vg", True) == (248, 124)
     assert room("lvm-pv", True) == (2, 1)
+    assert room("lvm-pv", False) == (0, 0)
     assert room("lvm-vg", False, name="nonevg") == (None, None)
 
 
