@@ -123,7 +123,6 @@ class Authenticator:
             if self._anonymous:
                 return ANONYMOUS
             raise errors.AuthenticationError("A user name and a password, or a token, is needed")
-        self._refuse_early(address)
         scheme, _, value = header.strip().partition(" ")
         if scheme.lower() == "bearer":
             return self._by_token(value.strip(), address)
@@ -135,26 +134,30 @@ class Authenticator:
             return self._by_password(name, password, address)
         raise errors.AuthenticationError("Only Basic and Bearer authentication is known")
 
-    def _wrong(self, what: str, address: str) -> errors.AuthenticationError:
-        count = self._throttle.failed(address)
+    def _wrong(self, what: str, address: str, name: str = "") -> errors.AuthenticationError:
+        count = self._throttle.failed(address, name)
         log.warning("wrong %s from %s, number %d", what, address, count)
         return errors.AuthenticationError("User name, password or token is wrong")
 
-    def _refuse_early(self, address: str) -> None:
-        wait = self._throttle.wait(address)
+    def _refuse_early(self, address: str, name: str = "") -> None:
+        wait = self._throttle.wait(address, name)
         if wait > 0:
             raise errors.ThrottledError(
-                "Too many wrong passwords came from your address; wait a moment", int(wait) + 1
+                "Too many wrong passwords of this name, or of others, came from your address;"
+                " wait a moment",
+                int(wait) + 1,
             )
 
     def _by_token(self, text: str, address: str) -> Identity:
+        # Nobody guesses a token, and comparing one costs nothing: it is looked at in any case.
         found = self._tokens.check(text, self._clock.now())
         if found is None:
+            self._refuse_early(address)
             raise self._wrong("token", address)
         return found
 
     def _by_password(self, name: str, password: bytes, address: str) -> Identity:
-        found = self._users.proved(name, password)
+        found = self._proved(name, password, address)
         if found is not None:
             return found
         with self._throttle.turn(address):
@@ -162,7 +165,7 @@ class Authenticator:
             found = self._users.proved(name, password)
             if found is not None:
                 return found
-            self._refuse_early(address)
+            self._refuse_early(address, name)
             if not self._places.acquire(timeout=PATIENCE):
                 raise errors.ThrottledError("Too many passwords are being looked at", 1)
             try:
@@ -170,8 +173,24 @@ class Authenticator:
             finally:
                 self._places.release()
             if found is None:
-                raise self._wrong(f"password of {name!r:.60}", address)
+                raise self._wrong(f"password of {name!r:.60}", address, name)
             return found
+
+    def _proved(self, name: str, password: bytes, address: str) -> Identity | None:
+        """The user by a password that was right before, also while others here have to wait.
+
+        Raises:
+            ThrottledError: one has to wait, and it was not right before.
+        """
+        blocked = self._throttle.wait(address, name) > 0
+        if not blocked or self._throttle.may_prove(address, name):
+            found = self._users.proved(name, password)
+            if found is not None:
+                return found
+        if blocked:
+            self._throttle.missed(address, name)
+            self._refuse_early(address, name)
+        return None
 
 
 def _basic(value: str) -> tuple[str, bytes]:

@@ -1,69 +1,120 @@
-"""Slowing down those who guess: after wrong passwords an address has to wait, longer each time.
+"""Slowing down those who guess: after wrong passwords one has to wait, longer each time.
 
-Nobody waits inside: who is too early is told when to come again.
+Wrong passwords count for the user's name and the address together, so that one who guesses does
+not lock out others behind the same address; and, from a higher number on, for the address, so that
+many names do not help. Nobody waits inside: who is too early is told when to come again.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from ganeti.base.clock import SYSTEM, Clock
 
-#: Wrong passwords that cost nothing; people mistype.
-FREE = 3
+#: Wrong passwords that cost nothing, of a name and of all names; people mistype.
+FREE, FREE_OF_ADDRESS = 3, 30
+#: Wrong passwords of a name after which one that was right before is not looked at either.
+CHEAP = 100
 #: Seconds to wait after the first one that costs; doubles with each further one up to the longest.
 FIRST, LONGEST = 1.0, 60.0
-#: Seconds without a wrong password after which an address is forgotten.
+#: Seconds without a wrong password after which all are forgotten.
 FORGET = 900.0
 #: Addresses that are remembered; the one not heard of for longest goes first.
 REMEMBERED = 10_000
+#: Names that are told apart of an address, by a digest: it does not matter whether they exist.
+_NAMES = 4096
+
+
+@dataclass
+class _Count:
+    failures: int = 0
+    last: float = 0.0
+    blocked_until: float = 0.0
+
+    def note(self, now: float) -> None:
+        if now - self.last > FORGET:
+            self.failures = 0
+        self.failures += 1
+        self.last = now
+
+    def block(self, now: float, free: int) -> None:
+        if self.failures > free:
+            # The exponent is bounded, as are failures that come one by one.
+            delay = FIRST * 2.0 ** min(self.failures - free - 1, 30)
+            self.blocked_until = now + min(delay, LONGEST)
 
 
 @dataclass
 class _Address:
-    failures: int = 0
-    last: float = 0.0
-    blocked_until: float = 0.0
+    total: _Count = field(default_factory=_Count)
+    names: dict[int, _Count] = field(default_factory=dict)
     #: held while a slow password is looked at, so that guesses of one address come one by one
     turn: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Throttle:
-    """Wrong passwords by address. Thread-safe; IPv6 addresses count by their /64 network."""
+    """Wrong passwords by name and address. Thread-safe; IPv6 addresses count by their /64 network.
+
+    A token has no name.
+    """
 
     def __init__(self, clock: Clock = SYSTEM) -> None:
         self._clock = clock
         self._seen: OrderedDict[str, _Address] = OrderedDict()
         self._mutex = threading.Lock()
+        self._key = os.urandom(16)
 
     def turn(self, address: str) -> threading.Lock:
         """A lock to hold while a password from this address is looked at."""
         with self._mutex:
             return self._entry(address).turn
 
-    def wait(self, address: str) -> float:
-        """Seconds until a password from this address is looked at again; 0: at once."""
+    def wait(self, address: str, name: str = "") -> float:
+        """Seconds until a password of this name from this address is looked at; 0: at once."""
         with self._mutex:
             entry = self._seen.get(_network(address))
-            return max(0.0, entry.blocked_until - self._clock.monotonic()) if entry else 0.0
+            if entry is None:
+                return 0.0
+            count = entry.names.get(self._place(name), _Count())
+            end = max(entry.total.blocked_until, count.blocked_until)
+            return max(0.0, end - self._clock.monotonic())
 
-    def failed(self, address: str) -> int:
-        """A wrong password came; how many that makes."""
+    def may_prove(self, address: str, name: str) -> bool:
+        """Whether a password that was right before may still be compared while one has to wait."""
+        with self._mutex:
+            entry = self._seen.get(_network(address))
+            count = None if entry is None else entry.names.get(self._place(name))
+            if count is None or self._clock.monotonic() - count.last > FORGET:
+                return True
+            return count.failures < CHEAP
+
+    def missed(self, address: str, name: str) -> None:
+        """A password came too early and was not one that was right before."""
+        with self._mutex:
+            self._count(self._entry(address), name).note(self._clock.monotonic())
+
+    def failed(self, address: str, name: str = "") -> int:
+        """A wrong password came; how many of the name that makes."""
         now = self._clock.monotonic()
         with self._mutex:
             entry = self._entry(address)
-            if now - entry.last > FORGET:
-                entry.failures = 0
-            entry.failures += 1
-            entry.last = now
-            if entry.failures > FREE:
-                # The exponent is bounded, as are failures that come one by one.
-                delay = FIRST * 2.0 ** min(entry.failures - FREE - 1, 30)
-                entry.blocked_until = now + min(delay, LONGEST)
-            return entry.failures
+            count = self._count(entry, name)
+            for item, free in ((count, FREE), (entry.total, FREE_OF_ADDRESS)):
+                item.note(now)
+                item.block(now, free)
+            return count.failures
+
+    def _count(self, entry: _Address, name: str) -> _Count:
+        return entry.names.setdefault(self._place(name), _Count())
+
+    def _place(self, name: str) -> int:
+        digest = blake2b(name.encode(), key=self._key, digest_size=8).digest()
+        return int.from_bytes(digest) % _NAMES
 
     def _entry(self, address: str) -> _Address:
         key = _network(address)

@@ -12,7 +12,7 @@ from waiting import wait_for
 from ganeti import errors
 from ganeti.rapi import passwords, tokens
 from ganeti.rapi.authenticate import Authenticator
-from ganeti.rapi.throttle import FREE, LONGEST, Throttle
+from ganeti.rapi.throttle import CHEAP, FREE, FREE_OF_ADDRESS, LONGEST, Throttle
 
 HERE = "192.0.2.1"
 
@@ -73,10 +73,57 @@ def test_the_delay_grows_and_is_forgotten(clock):
     clock.at += 10_000
     throttle.failed(HERE)
     assert throttle.wait(HERE) == 0
+    assert throttle.may_prove(HERE, "")
     for last in range(FREE + 1):
         throttle.failed(f"2001:db8::{last}")
     assert throttle.wait("2001:db8::ffff") > 0
     assert throttle.wait("2001:db8:0:1::1") == 0
+
+
+def guess(ask, header: str, times: int, address: str = HERE) -> list[type[Exception]]:
+    """What so many requests with a wrong password end with."""
+    seen: list[type[Exception]] = []
+    for _ in range(times):
+        with pytest.raises(errors.AuthenticationError) as info:
+            ask(header, address)
+        seen.append(type(info.value))
+    return seen
+
+
+def test_who_guesses_does_not_lock_out_others_behind_the_same_address(directory, basic, clock):
+    (directory / "users").write_text("anna secret read\nbert pw read\ncarl pw read\n")
+    token = tokens.add(directory / "tokens", "ci", ["write"], now=clock.now())
+    ask = Authenticator(directory, clock=clock)
+    ask._throttle._key = b"these names are told apart"
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    guess(ask, basic("anna", "wrong"), 20)
+    # A token, another user, and the password that was right before.
+    assert ask(f"Bearer {token}", HERE).name == "token:ci"
+    assert ask(basic("whoever", token), HERE).name == "token:ci"
+    assert ask(basic("bert", "pw"), HERE).name == "bert"
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    # Wrong tokens lock out nobody who has a right one.
+    guess(ask, "Bearer " + token[:-1] + ("A" if token[-1] != "A" else "B"), 20)
+    assert ask(f"Bearer {token}", HERE).name == "token:ci"
+
+
+def test_guesses_are_bounded_for_a_name_and_for_all_names(directory, basic, clock):
+    (directory / "users").write_text("anna secret read\nbert pw read\ncarl pw read\n")
+    ask = Authenticator(directory, clock=clock)
+    ask._throttle._key = b"these names are told apart"
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    assert ask(basic("carl", "pw"), HERE).name == "carl"
+    # Many names do not help: from a higher number on the address has to wait.
+    looked = [guess(ask, basic(f"name{number}", "wrong"), 1)[0] for number in range(200)]
+    assert looked.count(errors.AuthenticationError) == FREE_OF_ADDRESS + 1
+    assert guess(ask, basic("bert", "pw"), 1) == [errors.ThrottledError]
+    assert ask(basic("bert", "pw"), "192.0.2.2").name == "bert"
+    # A password that was right before cannot be found out by comparing it for ever.
+    guess(ask, basic("anna", "wrong"), CHEAP)
+    assert guess(ask, basic("anna", "secret"), 1) == [errors.ThrottledError]
+    assert ask(basic("carl", "pw"), HERE).name == "carl"
+    clock.at += 61
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
 
 
 def test_many_requests_of_a_good_client_at_once_are_all_let_in(directory, basic):
