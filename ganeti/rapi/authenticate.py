@@ -38,10 +38,12 @@ class Authenticator:
     ) -> None:
         """Read ``users`` and ``tokens`` in a directory, which may be missing then.
 
-        ``anonymous`` lets those in who do not say who they are; they have no permission.
+        ``anonymous`` lets those in who do not say who they are, unless ``users`` says otherwise;
+        they have no permission.
         """
         self._directory = directory
         self._anonymous = anonymous
+        self._users_let_in = True
         self._clock = clock
         self._throttle = Throttle(clock)
         self._places = threading.BoundedSemaphore(AT_ONCE)
@@ -85,18 +87,20 @@ class Authenticator:
     def _load_users(self, *, first: bool = False) -> None:
         path = self._directory / "users"
         try:
-            found, problems = users.parse(files.read_text(path))
+            text = files.read_text(path)
         except FileNotFoundError:
-            found, problems = {}, []
+            text = ""
         except (OSError, UnicodeDecodeError) as err:
             log.error("%s cannot be read, the users stay as they are: %s", path, err)
             return
+        found, problems = users.parse(text)
         for problem in problems:
             log.log(logging.ERROR if problem.broken else logging.WARNING, "%s, %s", path, problem)
         if not first and any(problem.broken for problem in problems):
             log.error("%s is not taken, the users stay as they are", path)
             return
         self._users = Users(found.values())
+        self._users_let_in = users.lets_anonymous_in(text)
         log.info("%s: %d users", path, len(found))
         self.on_change()
 
@@ -120,7 +124,7 @@ class Authenticator:
             ThrottledError: too many wrong passwords came from there.
         """
         if header is None:
-            if self._anonymous:
+            if self._anonymous and self._users_let_in:
                 return ANONYMOUS
             raise errors.AuthenticationError("A user name and a password, or a token, is needed")
         scheme, _, value = header.strip().partition(" ")

@@ -1,6 +1,7 @@
 """The users file: reading it, and who a password belongs to.
 
-A line is ``<user> <password> [permission,...]``; lines that begin with ``#`` are comments.
+A line is ``<user> <password> [permission,...]``; lines that begin with ``#`` are comments. The line
+``{anonymous} refused`` lets nobody in who does not say who it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from ganeti.base import files
 from ganeti.rapi import passwords, permissions
 from ganeti.rapi.identity import Identity
 
+#: Stands for those who do not say who they are; no user can be called like that.
+ANONYMOUS = "{anonymous}"
+_REFUSED, _ALLOWED = "refused", "allowed"
 _NAME = re.compile(r"[^\s:#{}][^\s:]*")
 
 
@@ -51,6 +55,11 @@ def parse(text: str) -> tuple[dict[str, User], list[Problem]]:
         words = line.split(None, 2)
         if not words or line.startswith("#"):
             continue
+        if words[0] == ANONYMOUS:
+            if words[1:] not in ([_REFUSED], [_ALLOWED]):
+                text = f"{ANONYMOUS} is followed by {_REFUSED} or {_ALLOWED}, by nothing else"
+                problems.append(Problem(number, text, True))
+            continue
         if len(words) < 2:
             problems.append(Problem(number, "a user needs a password; the line is left out", False))
             continue
@@ -64,6 +73,12 @@ def parse(text: str) -> tuple[dict[str, User], list[Problem]]:
         else:
             found[words[0]] = User(words[0], words[1], held)
     return found, problems
+
+
+def lets_anonymous_in(text: str) -> bool:
+    """Whether a file lets those in who do not say who they are; the last line counts."""
+    lines = [words for words in map(str.split, text.split("\n")) if words[:1] == [ANONYMOUS]]
+    return not lines or lines[-1][1:] == [_ALLOWED]
 
 
 class Users:

@@ -80,6 +80,29 @@ def test_the_delay_grows_and_is_forgotten(clock):
     assert throttle.wait("2001:db8:0:1::1") == 0
 
 
+def test_the_users_file_can_refuse_those_without_a_name(directory, basic, caplog):
+    path = directory / "users"
+    path.write_text("anna secret read\n{anonymous} refused\n")
+    ask = Authenticator(directory)
+    with pytest.raises(errors.AuthenticationError, match="is needed"):
+        ask(None, HERE)
+    assert ask(basic("anna", "secret"), HERE).name == "anna"
+    with pytest.raises(errors.AuthenticationError):
+        ask(basic("{anonymous}", "refused"), HERE)
+    for text in ("{anonymous}\n", "{anonymous} refused read\n", "{anonymous} no\n"):
+        path.write_text(text)
+        ask.reload()
+        assert "line 1: {anonymous} is followed by refused or allowed" in caplog.text
+        with pytest.raises(errors.AuthenticationError):
+            ask(None, HERE)
+        # At the start there is nothing else to go by: nobody is let in by a slip of the pen.
+        with pytest.raises(errors.AuthenticationError):
+            Authenticator(directory)(None, HERE)
+    path.write_text("{anonymous} refused\n{anonymous} allowed\n")
+    ask.reload()
+    assert ask(None, HERE).anonymous
+
+
 def guess(ask, header: str, times: int, address: str = HERE) -> list[type[Exception]]:
     """What so many requests with a wrong password end with."""
     seen: list[type[Exception]] = []
