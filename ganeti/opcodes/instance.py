@@ -132,7 +132,8 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
 
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
-    force: p.Force = False
+    # no mark: it also allows more memory than is set
+    force: Annotated[bool, doc("Do it in spite of warnings")] = False
     force_variant: p.ForceVariant = False
     ignore_ipolicy: p.IgnoreIpolicy = False
     nics: Annotated[

@@ -191,6 +191,7 @@ def test_which_objects_may_be_changed(mine: Limits, raw: dict[str, Any], expecte
         {"disk_template": "ext"},
         {"iallocator": "x"},
         {"ignore_ipolicy": True},
+        {"runtime_mem": 100000, "force": True},
         {"pnode": "node2"},
     ],
 )
