@@ -13,6 +13,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
+from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import (
     verify_bridges,
@@ -20,10 +21,10 @@ from ganeti.ops.cluster import (
     verify_files,
     verify_guests,
     verify_hosts,
+    verify_memory,
     verify_mirrors,
     verify_os,
     verify_placement,
-    verify_reserved,
     verify_shared,
     verify_storage,
 )
@@ -88,7 +89,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         still = [node for node in online if node.uuid not in busy]
         verify_storage.logical(report, config, ctx.config, online, found, busy)
         verify_files.orphans(report, config, ctx.config, still, found)
-        verify_reserved.memory(ctx, report, online)
+        nplusone = VerifyOptionalChecks.NPLUSONE_MEM not in self.op.skip_checks
+        verify_memory.check(ctx, report, online, nplusone=nplusone)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):

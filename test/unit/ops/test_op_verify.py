@@ -27,7 +27,7 @@ from ganeti.net import certs
 from ganeti.node import verify as node_verify
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.opcodes.devices import DiskParams
-from ganeti.opcodes.enums import CVErrorCode, InstCreateMode
+from ganeti.opcodes.enums import CVErrorCode, InstCreateMode, VerifyOptionalChecks
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.cluster import verify_hosts, verify_mirrors, verify_storage
 from ganeti.ops.cluster.report import Report
@@ -475,6 +475,30 @@ def test_a_node_that_dies_on_the_way_is_one_finding(cluster: OneProcess) -> None
         assert len(found) <= 1, f"{calls[number - 1]}: {found}"
         cluster.fault = None
         cluster.restart_daemons()
+
+
+# memory -------------------------------------------------------------------------------------------
+
+
+def test_the_secondary_node_has_the_memory_for_a_failover(cluster: OneProcess) -> None:
+    add_disk(cluster, DiskTemplate.DRBD, 2, 3)
+    put(cluster, cluster.instance(WEB), admin_state=AdminState.UP)
+
+    def told() -> list[str]:
+        return [line for line in run(cluster) if "ENODEN1" in line]
+
+    assert told() == []
+    script(cluster, "node3", node_info={"memory_free": 63})
+    assert told() == [
+        "  - ERROR:ENODEN1:node:node3.example.com:if node node2.example.com fails, 64 MiB of"
+        f" memory are needed here for 1 instance ({WEB}), but only 63 MiB are free"
+    ]
+    skipped = frozenset({VerifyOptionalChecks.NPLUSONE_MEM})
+    before = len(cluster.log)
+    cluster.run(OpClusterVerifyGroup(group_name="default", skip_checks=skipped, error_codes=True))
+    assert not any("ENODEN1" in line for line in cluster.log[before:])
+    put(cluster, cluster.instance(WEB), beparams={"auto_balance": False})
+    assert told() == []
 
 
 # files ------------------------------------------------------------------------------------------
