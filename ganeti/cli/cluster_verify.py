@@ -14,7 +14,7 @@ from ganeti.cli.programs import CLUSTER
 from ganeti.luxi.client import LogEntry
 
 _SIMULATE = switch(
-    "--debug-simulate-errors", dest="simulate_errors", help="Report every check as failed"
+    "--debug-simulate-errors", dest="simulate_errors", help="Ignored; checks report what is so"
 )
 _ERROR_CODES = switch(
     "--error-codes", dest="error_codes", group="Output", help="Report in a form for programs"
@@ -25,11 +25,11 @@ _NO_NPLUS1 = switch(
 )  # fmt: skip
 _NO_HV_ASSESSMENT = switch(
     "--no-hv-param-assessment", dest="skip_hvparam_assessment",
-    help="Skip hypervisor parameter checks",
+    help="Ignored; hypervisor parameters are checked when they are set",
 )  # fmt: skip
 _CLUTTER = switch(
     "--verify-ssh-clutter", dest="verify_clutter",
-    help="Also look for keys of unknown nodes in SSH files",
+    help="Ignored; the cluster keeps no SSH keys of nodes",
 )  # fmt: skip
 _NO_STRICT = switch(
     "--no-strict", dest="no_strict", help="Do not report unreachable nodes as errors"

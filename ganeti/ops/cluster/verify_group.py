@@ -216,6 +216,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             node for node in online
             if node.uuid not in busy and ctx.config.nodes.get(node.uuid) is node
         ]  # fmt: skip
+        if not online:
+            return
         if master not in found:
             names = verify_shared.names(ctx.paths)
             own = self._ask_master(config, report, verify_shared.CHECK, names)
