@@ -10,7 +10,7 @@ DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition test-api check-hosts
+.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition test-api test-attack check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -47,6 +47,9 @@ check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRB
 
 test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)
 	@RANDOM_REQUESTS_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest --timeout 3000 -s test/cluster/test_cluster_rapi_random.py
+
+test-attack: $(VENV)/dev.stamp ## attacks on a cluster on loopback, a line for each (a quarter of an hour)
+	@ATTACK=1 $(BIN)/python -m pytest $(or $(ATTACKS),test/attack)
 
 lint: $(VENV)/dev.stamp ## style (ruff)
 	@$(BIN)/ruff check .
