@@ -166,7 +166,9 @@ def accept_config(call: Call) -> None:
     if call.opts.dry_run:
         notices.say("Dry run: nothing was accepted")
         return
-    if not call.opts.force and not notices.confirmed(f"Accept {where.config_file}?"):
+    if not call.opts.force and not notices.confirmed(
+        f"Accept {where.config_file}?", option="--force"
+    ):
         notices.say("Nothing was accepted")
         raise Exit(1)
     edited.accept(where)

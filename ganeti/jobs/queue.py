@@ -280,8 +280,10 @@ class JobQueue:
         return OpRecord(input=stored, priority=op.priority)
 
     def _note(self, record: JobRecord, texts: Sequence[str]) -> None:
-        for serial, text in enumerate(texts, 1):
-            record.ops[0].log = [*record.ops[0].log, [serial, self.book.stamp(), "message", text]]
+        stamp = self.book.stamp()
+        log = [[serial, stamp, "message", text] for serial, text in enumerate(texts, 1)]
+        if log:
+            record.change(0, log=log)
 
     def explain(self, job_id: int) -> dict[str, Any]:
         """Why a job does not go on; see ``jobs/explain.py``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
