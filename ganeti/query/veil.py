@@ -18,6 +18,8 @@ from ganeti.model.marks import Mark
 from ganeti.opcodes.hidden import REDACTED
 
 _NOTHING = (None, "")
+#: Types without parts; looked at first, as most values are of one of them.
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 #: Keys of the answer of a query.
 _ANSWER = {"fields", "data"}
 
@@ -36,18 +38,26 @@ def is_sensitive(name: str) -> bool:
 
 def hide(value: Any, name: str = "") -> Any:
     """A value with that name as such a reader sees it; what is not set stays."""
-    if is_sensitive(name):
-        return value if value in _NOTHING else REDACTED
+    if name and is_sensitive(name):
+        return _redacted(value)
     if isinstance(value, dict):
         answer = _answer(value) if value.keys() == _ANSWER else None
         if answer is not None:
             return _hidden_answer(answer)
-        return {key: hide(item, str(key)) for key, item in value.items()}
+        known = names()
+        return {
+            key: _redacted(item) if key in known else item if type(item) in _PLAIN else hide(item)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         if len(value) == 2 and isinstance(value[0], str):
             return [value[0], hide(value[1], value[0])]
-        return [hide(item) for item in value]
+        return [item if type(item) in _PLAIN else hide(item) for item in value]
     return value
+
+
+def _redacted(value: Any) -> Any:
+    return value if value in _NOTHING else REDACTED
 
 
 class _Answer(msgspec.Struct):
