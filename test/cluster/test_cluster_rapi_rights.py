@@ -269,6 +269,25 @@ def test_a_token_with_limits_reaches_nothing_on_a_node(rapi: RapiDaemon) -> None
     assert rapi.ask("GET", f"/2/jobs/{job}/wait?timeout=20", token).value["status"] == "success"
 
 
+def test_limits_hold_when_a_job_runs(rapi: RapiDaemon) -> None:
+    """What was in the limits when a job was handed in may be somebody else's when it runs."""
+    cluster = rapi.cluster
+    cluster.ok("instance add-tags", "web1.example.com", "lent")
+    token = rapi.gnt("gnt-rapi token add --permissions write --tag lent lent").out.strip()
+    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+             "token is known")  # fmt: skip
+    before = cluster.ok("debug delay --no-locks --submit 120").err.split()[-1]
+    body = {"depends": [[int(before), ["canceled", "success"]]]}
+    job = rapi.ask("DELETE", "/2/instances/web1.example.com", token, body=body)
+    assert job.status == 200, job.value
+    cluster.ok("instance remove-tags", "web1.example.com", "lent")
+    assert rapi.admin("DELETE", f"/2/jobs/{before}").status == 200
+    done = rapi.admin("GET", f"/2/jobs/{job.value}/wait?timeout=30").value
+    assert done["status"] == "error"
+    assert "token:lent is limited to tag 'lent'" in str(done["opresult"])
+    assert rapi.admin("GET", "/2/instances/web1.example.com").status == 200
+
+
 def test_a_quota_holds_for_all_jobs_of_a_token(rapi: RapiDaemon) -> None:
     token = rapi.gnt(
         "gnt-rapi token add --permissions write --tag few --quota instances=1,disk=24m few"
