@@ -86,26 +86,26 @@ _USER = Argument("user", "str", optional=True)
 #: to what that one is limited
 _LIMITS = Argument("limits", "object|null", optional=True)
 #: whether the one who asks may not see sensitive parameters
-VEILED = Argument("veiled", "bool", optional=True)
+REDACTED = Argument("redacted", "bool", optional=True)
 
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        _query("Query", _WHAT, _FIELDS, ("qfilter", "any"), VEILED, result="QueryResponse"),
+        _query("Query", _WHAT, _FIELDS, ("qfilter", "any"), REDACTED, result="QueryResponse"),
         _query("QueryFields", _WHAT, ("fields", "[str]|null"), result="QueryFieldsResponse"),
         _classic("QueryNodes", _NAMES, _FIELDS, _LOCK),
         _classic("QueryGroups", _NAMES, _FIELDS, _LOCK),
         _classic("QueryNetworks", _NAMES, _FIELDS, _LOCK),
-        _classic("QueryInstances", _NAMES, _FIELDS, _LOCK, VEILED),
+        _classic("QueryInstances", _NAMES, _FIELDS, _LOCK, REDACTED),
         _classic("QueryDisks", _NAMES, _FIELDS, _LOCK),
         _classic("QueryFilters", ("uuids", "[str]|null"), _FIELDS),
-        _classic("QueryJobs", ("ids", "[job id]|null"), _FIELDS, VEILED),
+        _classic("QueryJobs", ("ids", "[job id]|null"), _FIELDS, REDACTED),
         _classic("QueryExports", ("nodes", "[str]"), _LOCK, result="[[node, export]]"),
         _read("QueryConfigValues", _FIELDS, result="[value]"),
-        _read("QueryClusterInfo", VEILED, result="object"),
+        _read("QueryClusterInfo", REDACTED, result="object"),
         _read("QueryTags", ("kind", "str"), ("name", "str"), result="[str]"),
         _read("WaitForJobChange", _JOB, _FIELDS, ("prev_job", "[any]|null"),
-              ("prev_log", "int|null"), ("tmout", "number"), VEILED,
+              ("prev_log", "int|null"), ("tmout", "number"), REDACTED,
               result="[[value], [[serial, [s, us], type, message]]]"),
         _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"),
               ("tmout", "number"), result="{events: [object], last: str, lost: bool}"),

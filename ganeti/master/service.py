@@ -30,7 +30,7 @@ from ganeti.net.unix_socket import Credentials
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.tags import target as tag_target
-from ganeti.query import engine, veil
+from ganeti.query import engine, redaction
 from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
 
 Args = dict[str, Any]
@@ -149,15 +149,15 @@ class Service:
     @staticmethod
     def at_once(method: str, args: Args) -> bool:
         """Whether a request takes so little that no thread need be woken for it; never raises."""
-        if method != "Query" or args.get("veiled"):
+        if method != "Query" or args.get("redacted"):
             return False
         return engine.is_quick(args["what"], args["fields"], args["qfilter"])
 
     # queries -----------------------------------------------------------------------------
 
     def _query(self, args: Args, _peer: Credentials) -> Any:
-        what, veiled = str(args["what"]), bool(args.get("veiled"))
-        query = engine.Query(what, args["fields"], args["qfilter"], veiled=veiled)
+        what, redacted = str(args["what"]), bool(args.get("redacted"))
+        query = engine.Query(what, args["fields"], args["qfilter"], redacted=redacted)
         return self._run(query, lambda answer: answer)
 
     def _run(self, query: engine.Query, finish: Callable[[engine.QueryAnswer], Any]) -> Any:
@@ -171,9 +171,9 @@ class Service:
         return engine.fields_of(str(args["what"]), args["fields"])
 
     def _classic(self, what: str, args: Args) -> Any:
-        lock, veiled = bool(args.get("lock", False)), bool(args.get("veiled"))
+        lock, redacted = bool(args.get("lock", False)), bool(args.get("redacted"))
         query = compiled(
-            self._core.sources(), what, args["names"], args["fields"], lock, veiled=veiled
+            self._core.sources(), what, args["names"], args["fields"], lock, redacted=redacted
         )
         return self._run(query, bare)
 
@@ -183,7 +183,7 @@ class Service:
 
     def _cluster_info(self, args: Args, _peer: Credentials) -> dict[str, Any]:
         found = facts.cluster_info(self._core.store.current, self._core.facts)
-        return dict(veil.hide(found)) if args.get("veiled") else found
+        return dict(redaction.hide(found)) if args.get("redacted") else found
 
     def _config_values(self, args: Args, _peer: Credentials) -> Any:
         core = self._core
@@ -264,11 +264,11 @@ class Service:
         job_id = _job_id(args["job"])
         fields, seen, seen_log = args["fields"], args["prev_job"], args["prev_log"]
         timeout = min(float(args["tmout"]), constants.WAIT_FOR_JOB_CHANGE_CAP)
-        veiled = bool(args.get("veiled"))
+        redacted = bool(args.get("redacted"))
 
         def look(last: bool) -> list[Any] | None:
             entries, done = self._log_after(job_id, seen_log or 0)
-            values = classic(self._core.sources(), "job", [job_id], fields, veiled=veiled)[0]
+            values = classic(self._core.sources(), "job", [job_id], fields, redacted=redacted)[0]
             if entries or done or last or seen is None or values != seen:
                 return [values, [] if last else entries]
             return None

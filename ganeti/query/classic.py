@@ -21,10 +21,10 @@ def classic(
     names: Sequence[Any] | None,
     fields: Sequence[str],
     *,
-    veiled: bool = False,
+    redacted: bool = False,
 ) -> list[list[Any]]:
     """Rows of bare values at once; see :func:`compiled` and :func:`bare`."""
-    return bare(compiled(sources, what, names, fields, veiled=veiled).run(sources))
+    return bare(compiled(sources, what, names, fields, redacted=redacted).run(sources))
 
 
 def bare(answer: QueryAnswer) -> list[list[Any]]:
@@ -39,7 +39,7 @@ def compiled(
     fields: Sequence[str],
     use_locking: bool = False,
     *,
-    veiled: bool = False,
+    redacted: bool = False,
 ) -> Query:
     """The query that an old call means.
 
@@ -65,7 +65,7 @@ def compiled(
     if names and what == "disk":
         names = [_disk_uuid(sources.config, str(name)) for name in names]
     qfilter = name_filter(kind, names) if names else None
-    return Query(kind, fields, qfilter, look_up=what == "job", veiled=veiled)
+    return Query(kind, fields, qfilter, look_up=what == "job", redacted=redacted)
 
 
 def _disk_uuid(config: Config, name: str) -> str:

@@ -16,7 +16,7 @@ from ganeti.errors import ErrorCode, OpPrereqError, ParameterError, QueryFilterP
 from ganeti.filters import compile, shape, tree
 from ganeti.filters.compile import Cell, Column, Operand
 from ganeti.filters.patterns import Budget
-from ganeti.query import veil
+from ganeti.query import redaction
 from ganeti.query.field import UNKNOWN, Context, Field, Kind, in_order, unknown
 from ganeti.query.live import NODE_CALLS, Need, Sources
 from ganeti.query.registry import KINDS
@@ -50,7 +50,7 @@ class Query:
         qfilter: filter in its JSON form, None for everything.
         look_up: whether a filter that only lists names is a look-up: the answer has one row for
             each name, in the order of the names, and a name that does not exist is an error.
-        veiled: whether sensitive parameters are hidden, from filters as well.
+        redacted: whether sensitive parameters are hidden, from filters as well.
 
     Raises:
         ParameterError: unknown kind, a filter on an unknown field or of the wrong type.
@@ -64,10 +64,10 @@ class Query:
         qfilter: Any = None,
         *,
         look_up: bool = True,
-        veiled: bool = False,
+        redacted: bool = False,
     ) -> None:
         self.kind = kind_of(what)
-        self.veiled = veiled
+        self.redacted = redacted
         self.columns = [(name, self.kind.find(name)) for name in _checked(fields)]
         filter_tree = _filter(qfilter)
         self._operands: dict[str, Field[Any]] = {}
@@ -192,7 +192,7 @@ class _Run:
         """A column; one of all rows and without live data is kept with the snapshot."""
         if field.needs or rows is not self._kind.snapshot_rows(self._ctx):
             return make()
-        what = f"veiled {what}" if self._query.veiled else what
+        what = f"redacted {what}" if self._query.redacted else what
         kept, key = self._ctx.tables.columns, (self._kind.name, field.name, what)
         if key not in kept:
             kept[key] = make()
@@ -204,7 +204,9 @@ class _Run:
             field = self._kind.find(name)
             assert field is not None
             column = field.getter(self._ctx)
-            column = self._columns[name] = _veiled(name, column) if self._query.veiled else column
+            if self._query.redacted:
+                column = _redacted(name, column)
+            self._columns[name] = column
         return column
 
     def _select(self, condition: tree.Filter | None, rows: Sequence[Any]) -> Sequence[Any]:
@@ -236,10 +238,10 @@ def _filter(wire: Any) -> tree.Filter | None:
         raise OpPrereqError(text(err), ErrorCode.INVAL) from err
 
 
-def _veiled(name: str, column: Column[Any]) -> Column[Any]:
+def _redacted(name: str, column: Column[Any]) -> Column[Any]:
     def shown(row: Any) -> Cell:
         status, value = column(row)
-        return status, veil.hide(value, name)
+        return status, redaction.hide(value, name)
 
     return shown
 

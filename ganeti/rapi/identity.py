@@ -77,7 +77,7 @@ class Identity:
         return self.limits is not None
 
     @property
-    def veiled(self) -> bool:
+    def redacted(self) -> bool:
         """Whether parameters that may have a password in them are hidden.
 
         Who may set them for every instance sees them.

@@ -27,14 +27,14 @@ _SOURCE = "gnt:library:rlib2:"
 
 def limited(client: Client, identity: Identity) -> Client:
     """The client as this identity may use it."""
-    if identity.veiled:
-        client = VeiledClient(client)
+    if identity.redacted:
+        client = RedactedClient(client)
     if identity.limits is None:
         return client
     return LimitedClient(client, identity.name, identity.limits)
 
 
-class VeiledClient(Client):
+class RedactedClient(Client):
     """Lets the master hide sensitive parameters in whatever is read."""
 
     def __init__(self, client: Client) -> None:
@@ -43,7 +43,7 @@ class VeiledClient(Client):
 
     def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
         method = calls.find(name)
-        if calls.VEILED in method.args:
+        if calls.REDACTED in method.args:
             calls.bind(method, args)
             args = [*args[: len(method.args) - 1], True]
         return self._client._read(decode, name, args)

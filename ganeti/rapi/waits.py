@@ -78,7 +78,7 @@ class Question:
     values: list[Any] | None = None
     serial: int | None = None
     #: whether sensitive parameters are hidden
-    veiled: bool = False
+    redacted: bool = False
     #: is told the HTTP status and the bytes of the answer
     note: Callable[[int, int], None] = lambda _status, _size: None
 
@@ -110,7 +110,7 @@ class _JobWait:
         serial = _NO_LOG if whole else self._question.serial
         # Without values that were seen before, the answer comes at once.
         args = [self._question.job_id, fields, seen, serial, math.ceil(left),
-                self._question.veiled]  # fmt: skip
+                self._question.redacted]  # fmt: skip
         self._luxi.ask("WaitForJobChange", args, self._whole if whole else self._change, self._fail)
 
     def _change(self, found: list[Any]) -> None:
@@ -118,7 +118,7 @@ class _JobWait:
 
     def _whole(self, found: list[Any]) -> None:
         if found[0][0] in JOBS_FINALIZED or time.monotonic() >= self._until:
-            args = [[self._question.job_id], list(_JOB), self._question.veiled]
+            args = [[self._question.job_id], list(_JOB), self._question.redacted]
             self._luxi.ask("QueryJobs", args, self._show, self._fail)
         else:
             self._ask(found[0])
@@ -159,7 +159,7 @@ def _wait(call: Call) -> None:
     if call.identity.limited:
         call.luxi.query_jobs([question.job_id], ["id"])  # refuses the jobs of others
     room, take_over = _room(call)
-    question = replace(question, note=_log_later(call), veiled=call.identity.veiled)
+    question = replace(question, note=_log_later(call), redacted=call.identity.redacted)
     take_over(lambda connection: room.wait_for_job(connection, question))
 
 

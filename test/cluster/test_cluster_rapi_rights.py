@@ -357,11 +357,11 @@ def test_kernel_arguments_are_shown_to_those_who_may_set_them(rapi: RapiDaemon) 
     cluster.ok("cluster modify --force --enabled-hypervisors fake,kvm -H",
                f"kvm:kernel_path=,kernel_args=ro {secret}")  # fmt: skip
     cluster.ok("instance add --forthcoming -t diskless --no-nics -n node2 --no-install",
-               "-H", f"kvm:kernel_args=rw {secret}", "veiled.example.com")  # fmt: skip
-    path = "/2/instances/veiled.example.com"
+               "-H", f"kvm:kernel_args=rw {secret}", "secretive.example.com")  # fmt: skip
+    path = "/2/instances/secretive.example.com"
     query = "/2/query/instance?fields=name,hv/kernel_args,custom_hvparams"
     [job] = [item for item in rapi.admin("GET", "/2/jobs?bulk=1").value
-             if "veiled" in str(item["summary"])]  # fmt: skip
+             if "secretive" in str(item["summary"])]  # fmt: skip
     paths = ["/2/info", path, "/2/instances?bulk=1", "/2/jobs?bulk=1", f"/2/jobs/{job['id']}"]
     reading = [query, f"/2/jobs/{job['id']}/wait"]
     operator, reader, writer = ("operator", "pw"), ("reader", "pw"), ("writer", "pw")
@@ -377,7 +377,7 @@ def test_kernel_arguments_are_shown_to_those_who_may_set_them(rapi: RapiDaemon) 
         assert b"<redacted>" not in rapi.ask("GET", place, writer).body, place
     guess = {"fields": ["name"], "qfilter": ["=~", "hv/kernel_args", secret]}
     names = [rapi.ask("PUT", "/2/query/instance", who, body=guess).body for who in (reader, writer)]
-    assert [b"veiled" in found for found in names] == [False, True]
+    assert [b"secretive" in found for found in names] == [False, True]
 
 
 # starting and stopping

@@ -8,7 +8,7 @@ import pytest
 from query_cluster import StubSources, config, instance, node
 
 from ganeti.base import jsonio
-from ganeti.query import engine, veil
+from ganeti.query import engine, redaction
 from ganeti.query.classic import classic
 from ganeti.query.live import JobView
 
@@ -39,15 +39,16 @@ def sources() -> StubSources:
 @pytest.mark.parametrize("field", ["hv/kernel_args", "hvparam/kernel_args", "hvparams",
                                    "custom_hvparams"])  # fmt: skip
 def test_fields_of_instances(sources: StubSources, field: str) -> None:
-    for veiled in (False, True, False):  # what is kept with the snapshot is not mixed up
-        found = jsonio.dumps(engine.Query("instance", [field], veiled=veiled).run(sources)["data"])
-        assert ("hunter2" in found, HIDDEN in found) == (not veiled, veiled)
-        row = jsonio.dumps(classic(sources, "instance", ["i1"], [field], veiled=veiled))
-        assert ("hunter2" in row, HIDDEN in row) == (not veiled, veiled)
+    for redacted in (False, True, False):  # what is kept with the snapshot is not mixed up
+        query = engine.Query("instance", [field], redacted=redacted)
+        found = jsonio.dumps(query.run(sources)["data"])
+        assert ("hunter2" in found, HIDDEN in found) == (not redacted, redacted)
+        row = jsonio.dumps(classic(sources, "instance", ["i1"], [field], redacted=redacted))
+        assert ("hunter2" in row, HIDDEN in row) == (not redacted, redacted)
 
 
 def test_what_is_harmless_or_not_set_stays(sources: StubSources) -> None:
-    [[params], _] = classic(sources, "instance", [], ["custom_hvparams"], veiled=True)
+    [[params], _] = classic(sources, "instance", [], ["custom_hvparams"], redacted=True)
     assert params == {"kernel_args": HIDDEN, "acpi": False, "kvm_extra": ""}
 
 
@@ -57,8 +58,8 @@ def test_what_is_harmless_or_not_set_stays(sources: StubSources) -> None:
      ["=~", "hvparam/kernel_args", "hunter2"]],
 )  # fmt: skip
 def test_a_filter_finds_nothing_out(sources: StubSources, guess: list[Any]) -> None:
-    def found(veiled: bool) -> bool:
-        rows = engine.Query("instance", ["name"], guess, veiled=veiled).values(sources)
+    def found(redacted: bool) -> bool:
+        rows = engine.Query("instance", ["name"], guess, redacted=redacted).values(sources)
         return ["inst1.example.com"] in rows
 
     assert (found(False), found(True)) == (True, False)
@@ -67,7 +68,7 @@ def test_a_filter_finds_nothing_out(sources: StubSources, guess: list[Any]) -> N
 def test_jobs(sources: StubSources) -> None:
     fields = ["ops", "opresult", "oplog"]
     plain = jsonio.dumps(classic(sources, "job", [7], fields))
-    shown = jsonio.dumps(classic(sources, "job", [7], fields, veiled=True))
+    shown = jsonio.dumps(classic(sources, "job", [7], fields, redacted=True))
     assert plain.count("hunter2") == 5
     assert "hunter2" not in shown
     assert shown.count(HIDDEN) == 5
@@ -75,7 +76,7 @@ def test_jobs(sources: StubSources) -> None:
 
 
 def test_which_parameters_are_sensitive() -> None:
-    assert veil.names() == {
+    assert redaction.names() == {
         "bootloader_args", "cdrom2_image_path", "cdrom_image_path", "extra_config", "kernel_args",
         "kvm_extra",
     }  # fmt: skip
