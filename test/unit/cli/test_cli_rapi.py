@@ -78,6 +78,22 @@ def test_what_cannot_be_is_refused_and_changes_nothing(gnt_rapi, directory, line
     assert not (directory / "tokens").exists() or not list(tokens.read(directory / "tokens"))
 
 
+@pytest.mark.parametrize(
+    ("quota", "text"),
+    [
+        ("disks=1", "unknown field `disks`"),
+        ("memory=much", "'much' is no size"),
+        ("vcpus=-1", ">= 0"),
+        ("instances", "--quota"),
+    ],
+)
+def test_a_wrong_quota_makes_no_token(gnt_rapi, directory, quota, text):
+    ran = gnt_rapi(f"token add --tag shop --quota {quota} shop")
+    assert ran.code == 1
+    assert text in ran.err
+    assert not (directory / "tokens").exists()
+
+
 def test_a_token_is_shown_once(gnt_rapi, directory):
     ran = gnt_rapi("token add --permissions read --expires 90d --tag mine ci")
     assert ran.code == 0, ran.err
