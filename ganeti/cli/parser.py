@@ -63,9 +63,11 @@ def parse(
             else:
                 _take_short(flags, word, rest, result)
         except UnknownOption as err:
-            # In Ganeti such a word was an argument.
-            raise UsageError(f"{err}; -- goes before arguments that begin with a dash"
-                             if args else str(err)) from None  # fmt: skip
+            if args and not word.startswith("--"):
+                # In Ganeti such a word was an argument.
+                hint = "-- goes before arguments that begin with a dash"
+                raise UsageError(f"{err}; {hint}") from None
+            raise
     return result, args + rest
 
 

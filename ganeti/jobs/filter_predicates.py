@@ -217,7 +217,7 @@ class _Compiler(Generic[R]):
         if isinstance(value, str):
             if not (value.isascii() and value.isdigit() and len(value) <= 18):
                 raise errors.ParameterError(
-                    f"{value!r:.40} is no job id: expected a number or '{WATERMARK}'"
+                    f"{value!r:.40} is not a job ID: expected a number or '{WATERMARK}'"
                 )
             return int(value)
         return value

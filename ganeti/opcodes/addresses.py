@@ -105,7 +105,7 @@ class Ipv6Network(_Address):
 
 
 class Ipv4AddressOrNone(Ipv4Address):
-    """An IPv4 address, or ``none`` to take away the one that is set."""
+    """An IPv4 address, or ``none`` to remove the one that is set."""
 
     __slots__ = ()
 
@@ -115,7 +115,7 @@ class Ipv4AddressOrNone(Ipv4Address):
 
 
 class Ipv6AddressOrNone(Ipv6Address):
-    """An IPv6 address, or ``none`` to take away the one that is set."""
+    """An IPv6 address, or ``none`` to remove the one that is set."""
 
     __slots__ = ()
 
@@ -125,7 +125,7 @@ class Ipv6AddressOrNone(Ipv6Address):
 
 
 class Ipv6NetworkOrNone(Ipv6Network):
-    """An IPv6 network, or ``none`` to take away the one that is set."""
+    """An IPv6 network, or ``none`` to remove the one that is set."""
 
     __slots__ = ()
 

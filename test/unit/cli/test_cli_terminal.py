@@ -221,6 +221,17 @@ def test_without_a_terminal_the_option_that_answers_is_named(
     assert master.jobs == []
 
 
+def test_watching_an_ended_job_shows_its_log_and_how_it_ended(
+    master: RecordingMaster, terminal: Gnt
+) -> None:
+    master.add_instance("web1")
+    master.logs["OP_INSTANCE_STARTUP"] = ["starting"]
+    assert terminal("gnt-instance startup web1 --submit").code == 0
+    ran = terminal("gnt-job watch 1")
+    assert ran.out.splitlines()[2].endswith(" starting")
+    assert ran.err.endswith("Job 1 has ended: success\n")
+
+
 def test_options_may_follow_arguments(master: RecordingMaster, piped: Gnt) -> None:
     master.add_instance("web1")
     assert piped("gnt-instance migrate web1 -f --submit").code == 0
