@@ -127,7 +127,7 @@ class TestPredicates:
             ([[["jobid"], None]], "expected [kind, filter]"),
             ([["jobid", ["==", "number", 1]]], "only 'id'"),
             ([["jobid", ["==", "id", "watermarks"]]], "'watermark'"),
-            ([["jobid", ["==", "id", "-1"]]], "'-1' is no job id"),
+            ([["jobid", ["==", "id", "-1"]]], "'-1' is not a job ID"),
             ([["jobid", ["==", "id", True]]], "true"),
             ([["reason", ["==", "sources", "x"]]], "did you mean source"),
             ([["reason", ["=~", "sources", "x"]]], "did you mean source"),
