@@ -203,12 +203,26 @@ def _raise_limits() -> None:
 
 
 def _share_sockets(where: Paths) -> int | None:
-    """Let daemons that are not root use the sockets; their group, None where there is none."""
+    """Let daemons that are not root use the sockets; their group, None for that of this process.
+
+    The group of a packaged installation exists also for a cluster that an ordinary user makes on
+    the same machine; that one serves its own user only, as where there is no such group.
+    """
     try:
         gid = grp.getgrnam(constants.DAEMONS_GROUP).gr_gid
     except KeyError:
         return None
-    os.chown(where.socket_dir, -1, gid)
+    try:
+        os.chown(where.socket_dir, -1, gid)
+    except PermissionError as err:
+        _LOG.info(
+            "%s and its sockets keep the group of this process, which may not give them to the"
+            " group %s (%s)",
+            where.socket_dir,
+            constants.DAEMONS_GROUP,
+            err.strerror,
+        )
+        return None
     return gid
 
 
