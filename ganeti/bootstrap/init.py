@@ -22,6 +22,7 @@ from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
 from ganeti.node.external import find_allocator
 from ganeti.paths import Paths
+from ganeti.storage import file_paths
 from ganeti.storage.drbd import host as host_drbd
 from ganeti.storage.lvm import report
 
@@ -60,6 +61,9 @@ def init_cluster(settings: InitSettings) -> list[str]:
             where.local(cluster.file_storage_dir),
             where.local(cluster.shared_file_storage_dir),
             cluster.enabled_disk_templates,
+        )
+        file_paths.write_default(
+            where, (cluster.file_storage_dir, cluster.shared_file_storage_dir)
         )
         _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))

@@ -18,8 +18,10 @@ from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, typed
 from ganeti.bootstrap import daemons
 from ganeti.bootstrap.init import make_directories, write_ssconf
+from ganeti.model import ssconf_keys
 from ganeti.net import certs
 from ganeti.paths import Paths
+from ganeti.storage import file_paths
 
 
 class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -60,6 +62,8 @@ def _read(data: bytes) -> SetupRequest:
 def setup(request: SetupRequest) -> None:
     """Write certificates and ssconf files, and start the node daemon.
 
+    A node without a list of directories for file disks gets one with those of the cluster.
+
     Raises:
         OpPrereqError: this server belongs to another cluster, or was told a wrong name.
         X509CertError: something that was sent is no certificate; nothing was changed.
@@ -76,6 +80,8 @@ def setup(request: SetupRequest) -> None:
     files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
     write_ssconf(where, request.ssconf)
+    keys = (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR)
+    file_paths.write_default(where, (request.ssconf.get(key, "") for key in keys))
     if request.start:
         daemons.start(constants.NODED, where)
 

@@ -53,14 +53,18 @@ class Disks:
         """
         context = self._context
         local = context.paths.local
-        roots = [Path(local(str(path))) for path in file_paths.load_allowed(context.paths)]
-        for key in (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR):
-            directory = (context.ssconf(key) or "").strip()
-            if directory and Path(local(directory)) not in roots:
-                roots.append(Path(local(directory)))
-        found = Environment(context.paths, self._own_uuid(), tuple(roots))
+        listed = file_paths.load_allowed(context.paths)
+        # The list of the node bounds the master, so what the master says counts only without one.
+        allowed = self._cluster_directories() if listed is None else listed
+        roots = tuple(Path(local(str(path))) for path in allowed)
+        found = Environment(context.paths, self._own_uuid(), roots)
         gluster = (context.ssconf(ssconf_keys.GLUSTER_STORAGE_DIR) or "").strip()
         return replace(found, gluster_dir=Path(local(gluster or str(found.gluster_dir))))
+
+    def _cluster_directories(self) -> list[Path]:
+        keys = (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR)
+        found = ((self._context.ssconf(key) or "").strip() for key in keys)
+        return [Path(directory) for directory in found if directory]
 
     def _own_uuid(self) -> str:
         listed = self._context.ssconf(ssconf_keys.MASTER_CANDIDATES_CERTS)

@@ -1,5 +1,8 @@
 """The files that the cluster distributes to its nodes: the only ones a master may replace.
 
+None of them is one by which the administrator of a node bounds what a master may do there: the list
+of directories for file disks, hooks, scripts, OS definitions, providers of storage.
+
 On the wire a file has the name it has on a node without a root of its own
 (``/var/lib/ganeti/config.data``), since below ``GANETI_ROOTDIR`` every node has another root.
 """
@@ -43,8 +46,6 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         paths.ca_cert,
         paths.data / "known_hosts",
         paths.data / "spice-ca.pem",
-        paths.file_storage_paths,
-        paths.hosts,
     )
     return {
         **{_wire_name(path, paths): Distributed(path, True) for path in secret},

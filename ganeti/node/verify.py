@@ -70,6 +70,7 @@ class Verifier:
             "drbd-version": lambda _arg, _hv: host.version_text(context.paths),
             "exclusive-pvs": lambda names, _hv: storage.shared_physicals(_texts(names)),
             "file-disks": lambda _arg, _hv: file.found(disks.environment()),
+            "file-storage-bounds": self._storage_bounds,
             "file-storage-path": self._own_path,
             "filelist": lambda names, _hv: distributed.checksums(_texts(names), context.paths),
             "gluster-storage-path": self._mount_point,
@@ -180,9 +181,28 @@ class Verifier:
         paths = self._context.paths
         return [
             str(directory)
-            for directory in file_paths.load_allowed(paths)
+            for directory in file_paths.load_allowed(paths) or ()
             if file_paths.root_problem(directory, paths) is not None
         ]
+
+    def _storage_bounds(
+        self, wanted: Any, _hv: dict[str, Json]
+    ) -> tuple[list[str] | None, list[tuple[str, str]]]:
+        """The node's list (null: it has none), and ``[directory, why it cannot be used]``.
+
+        The argument are directories that the cluster wants to use; those of the list are looked
+        at as well.
+        """
+        paths, env = self._context.paths, self._disks.environment()
+        listed = file_paths.load_allowed(paths)
+        own = None if listed is None else [str(directory) for directory in listed]
+        refused: list[tuple[str, str]] = []
+        for directory in dict.fromkeys([*_texts(wanted), *(own or ())]):
+            try:
+                file_paths.check_root(paths.local(directory), env)
+            except errors.FileStoragePathError as err:
+                refused.append((directory, errors.text(err)))
+        return own, refused
 
     def _drbd_helper(self) -> tuple[bool, str]:
         """(true, path of the helper), or false and why there is none"""

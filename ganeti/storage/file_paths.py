@@ -13,7 +13,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ganeti import errors
@@ -41,6 +41,8 @@ FORBIDDEN_TREES = (
     "/sbin",
     "/sys",
     "/usr",
+    "/srv/ganeti/extstorage",
+    "/srv/ganeti/os",
     "/var/backups",
     "/var/cache",
     "/var/lib/dpkg",
@@ -54,7 +56,12 @@ FORBIDDEN_TREES = (
     "/var/spool",
 )
 #: Directories that are shared by many things: a directory of its own below them is fine.
-FORBIDDEN_AS_ROOT = ("/", "/srv", "/tmp", "/var", "/var/lib", "/var/tmp")
+FORBIDDEN_AS_ROOT = ("/", "/srv", "/srv/ganeti", "/tmp", "/var", "/var/lib", "/var/tmp")
+
+_HEADER = """\
+# Directories of this node that may hold file disks, one a line. The cluster cannot
+# change this file; whoever administers the node can.
+"""
 
 #: Control characters, and what no file name can be made of.
 _UNFIT = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\udc7f\\udd00-\\udfff]")
@@ -82,8 +89,8 @@ def parse_allowed(text: str, source: str = "file-storage-paths") -> tuple[Path, 
     return tuple(found)
 
 
-def load_allowed(paths: Paths) -> tuple[Path, ...]:
-    """Directories that the administrator of this node allows; empty without the file.
+def load_allowed(paths: Paths) -> tuple[Path, ...] | None:
+    """Directories that the administrator of this node allows; None without the file.
 
     Raises:
         FileStoragePathError: the file cannot be read, or has a wrong line.
@@ -92,10 +99,23 @@ def load_allowed(paths: Paths) -> tuple[Path, ...]:
     try:
         text = files.read_text(source)
     except FileNotFoundError:
-        return ()
+        return None
     except (OSError, UnicodeDecodeError) as err:
         raise errors.FileStoragePathError(f"cannot read {source}: {err}") from err
     return parse_allowed(text, str(source))
+
+
+def write_default(paths: Paths, directories: Iterable[str]) -> None:
+    """Allow these directories if this node has no list yet; for who sets the node up.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    if os.path.lexists(paths.file_storage_paths):
+        return
+    files.ensure_dir(paths.conf)
+    lines = dict.fromkeys(f"{directory}\n" for directory in directories if directory)
+    files.write_atomic(paths.file_storage_paths, _HEADER + "".join(lines), mode=0o644)
 
 
 def root_problem(directory: str | Path, paths: Paths) -> str | None:

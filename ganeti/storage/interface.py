@@ -52,7 +52,7 @@ class Environment:
     paths: Paths
     #: uuid of this node
     node_uuid: str = ""
-    #: directories that may hold file disks (cluster directories and file-storage-paths)
+    #: directories that may hold file disks (file-storage-paths; those of the cluster without it)
     file_roots: tuple[Path, ...] = ()
     #: where the Gluster volume is mounted
     gluster_dir: Path = Path("/var/run/ganeti/gluster")

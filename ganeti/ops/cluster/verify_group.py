@@ -16,6 +16,7 @@ from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
 from ganeti.ops.cluster import (
+    verify_bounds,
     verify_bridges,
     verify_certificates,
     verify_files,
@@ -77,6 +78,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             verify_mirrors.node(report, config, ctx.config, node, value)
             verify_hosts.node(report, config, ctx.paths, node, value)
             found[node.uuid] = value
+        verify_bounds.nodes(report, config, online, found)
         verify_os.judge(report, config, online, found)
         verify_bridges.judge(report, config, online, found)
         verify_placement.exclusion_tags(report, config, nodes)
@@ -125,6 +127,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             ],
             **verify_certificates.checks(self.ctx.paths),
             **verify_storage.checks(config, nodes),
+            **verify_bounds.checks(config),
             **verify_files.checks(config),
             **verify_mirrors.checks(config),
             **verify_hosts.checks(config, self.ctx.paths, nodes),

@@ -16,6 +16,7 @@ from ganeti.base import jsonio
 from ganeti.bootstrap import daemons, init, node_setup
 from ganeti.net import certs
 from ganeti.paths import Paths
+from ganeti.storage import file_paths
 
 REPOSITORY = Path(__file__).parents[3]
 NAME = "node2.example.com"
@@ -55,6 +56,17 @@ def run(value: Any, monkeypatch: pytest.MonkeyPatch) -> int:
 def content(where: Paths) -> list[str]:
     """Files below the root."""
     return sorted(str(p.relative_to(where.root)) for p in where.root.rglob("*") if p.is_file())
+
+
+def test_a_new_node_allows_the_directories_of_the_cluster_once(
+    where: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {"cluster_name": "cluster.example.com", "file_storage_dir": "/srv/disks"}
+    assert run(request(ssconf=facts), monkeypatch) == 0
+    assert file_paths.load_allowed(where) == (Path("/srv/disks"),)
+    where.file_storage_paths.write_text("# nothing\n")
+    assert run(request(ssconf=facts), monkeypatch) == 0
+    assert file_paths.load_allowed(where) == ()
 
 
 def test_a_prepared_node_has_its_certificates_and_facts(

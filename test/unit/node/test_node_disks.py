@@ -77,19 +77,26 @@ def test_disks_outside_the_allowed_directories_are_not_touched(node: Node, paths
     assert victim.read_text() == "precious"
 
 
-def test_the_list_of_the_node_and_ssconf_say_what_is_allowed(
+def test_without_a_list_the_cluster_says_what_is_allowed(
     context: NodeContext, paths: Paths
 ) -> None:
-    paths.file_storage_paths.write_text("# extra\n/mnt/fast\n")
     paths.ssconf("shared_file_storage_dir").write_text("/mnt/shared\n")
     found = Disks(context).environment()
-    assert set(found.file_roots) == {
-        paths.under("/mnt/fast"),
-        paths.under("/mnt/shared"),
-        paths.file_storage,
-    }
+    assert set(found.file_roots) == {paths.under("/mnt/shared"), paths.file_storage}
     paths.ssconf("file_storage_dir").write_text("")
     assert paths.file_storage not in Disks(context).environment().file_roots
+
+
+@pytest.mark.parametrize("text", ["# only this\n/mnt/fast\n", "# nothing\n"])
+def test_what_the_master_wants_does_not_widen_the_list_of_the_node(
+    node: Node, context: NodeContext, paths: Paths, text: str
+) -> None:
+    paths.file_storage_paths.write_text(text)
+    node.write_ssconf_files({"file_storage_dir": "/srv/other"})
+    allowed = {paths.under("/mnt/fast")} if "/mnt" in text else set()
+    assert set(Disks(context).environment().file_roots) == allowed
+    with pytest.raises(errors.FileStoragePathError, match="file-storage-paths"):
+        node.file_storage_dir_create(str(paths.under("/srv/other/web1")))
 
 
 def test_a_master_candidate_knows_its_uuid(context: NodeContext, paths: Paths) -> None:

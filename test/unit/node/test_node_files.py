@@ -49,8 +49,6 @@ def everything(root: Path) -> dict[str, bytes]:
         "/var/lib/ganeti/ca.pem",
         "/var/lib/ganeti/rapi/users",
         "/etc/ganeti/vnc-cluster-password",
-        "/etc/ganeti/file-storage-paths",
-        "/etc/hosts",
     ],
 )
 def test_a_distributed_file_is_replaced(node: Node, paths: Paths, name: str) -> None:
@@ -59,6 +57,44 @@ def test_a_distributed_file_is_replaced(node: Node, paths: Paths, name: str) -> 
     file = paths.under(name)
     assert (file.stat().st_atime, file.stat().st_mtime) == (1000.0, 2000.0)
     assert file.read_text() == "second " * 200
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/etc/ganeti/file-storage-paths",
+        "/etc/ganeti/hooks/instance-start-pre.d/50-mine",
+        "/etc/ganeti/restricted-commands/reboot",
+        "/etc/ganeti/scripts/master-ip-setup",
+        "/etc/ganeti/kvm-vif-bridge",
+        "/srv/ganeti/os/debian/create",
+        "/srv/ganeti/extstorage/array/attach",
+        "/usr/local/lib/ganeti/os/debian/create",
+        "/etc/hosts",
+        "/var/lib/ganeti/config.data",
+    ],
+)
+def test_files_that_bound_the_master_are_not_its_to_replace(
+    node: Node, paths: Paths, name: str
+) -> None:
+    file = paths.under(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("of the administrator\n")
+    before = everything(paths.root)
+    with pytest.raises(errors.FileStoragePathError, match="none of the files"):
+        upload(node, name)
+    assert everything(paths.root) == before
+
+
+@pytest.mark.parametrize("place", ["/srv/ganeti/os", "/srv/ganeti/extstorage", "/srv/ganeti"])
+def test_no_disk_can_be_made_where_programs_are_looked_for(
+    node: Node, paths: Paths, place: str
+) -> None:
+    node.write_ssconf_files({"file_storage_dir": place})
+    paths.under("/srv/ganeti/os").mkdir(parents=True)
+    with pytest.raises(errors.FileStoragePathError, match="directory"):
+        node.file_storage_dir_create(str(paths.under("/srv/ganeti/os/mine")))
+    assert not paths.under("/srv/ganeti/os/mine").exists()
 
 
 def test_owner_and_mode_are_set(node: Node, paths: Paths) -> None:

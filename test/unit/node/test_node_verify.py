@@ -27,6 +27,7 @@ ALL = {
     "drbd-list",
     "drbd-version",
     "exclusive-pvs",
+    "file-storage-bounds",
     "file-storage-path",
     "filelist",
     "gluster-storage-path",
@@ -223,6 +224,20 @@ def test_the_master_address_answers_even_without_a_daemon(node: Node, port: int)
 
 def test_missing_bridges_are_listed(node: Node) -> None:
     assert check(node, "bridges", ["nosuch-br0"]) == ["nosuch-br0"]
+
+
+def test_the_bounds_of_a_node(node: Node, paths: Paths) -> None:
+    wanted = ["/srv/ganeti/file-storage", "/mnt/new"]
+    paths.ssconf("file_storage_dir").write_text("/srv/ganeti/file-storage\n")
+    listed, [[directory, text]] = check(node, "file-storage-bounds", wanted)
+    assert (listed, directory) == (None, "/mnt/new")
+    assert "allow its directory in" in text
+    paths.file_storage_paths.write_text("/mnt/new\n/usr/lib\n")
+    listed, refused = check(node, "file-storage-bounds", wanted)
+    assert listed == ["/mnt/new", "/usr/lib"]
+    assert [directory for directory, _text in refused] == ["/srv/ganeti/file-storage", "/usr/lib"]
+    paths.file_storage_paths.write_text("relative\n")
+    assert "file-storage-paths line 1" in check(node, "file-storage-bounds", wanted)
 
 
 # certificates

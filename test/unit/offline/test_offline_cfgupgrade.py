@@ -131,6 +131,7 @@ def test_two_files_of_users_are_not_merged(
         (b'{"version": 2060000}', "upgrades begin at 2.7"),
         (b'{"version": 9010000}', "newer than this software"),
         (b'{"version": 3000000}', "has no cluster"),
+        (b'{"version": 3000000, "cluster": {"a": 1, "a": 2}}', "key cluster/a is there twice"),
     ],
 )
 def test_what_is_no_good_configuration_is_refused(

@@ -36,7 +36,7 @@ def test_a_wrong_line_is_named(line: str) -> None:
 
 def test_the_file_of_the_node(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
-    assert file_paths.load_allowed(paths) == ()
+    assert file_paths.load_allowed(paths) is None
     paths.conf.mkdir(parents=True)
     paths.file_storage_paths.write_text("/mnt/fast\n")
     assert file_paths.load_allowed(paths) == (Path("/mnt/fast"),)
