@@ -136,7 +136,7 @@ def test_a_receiver_of_another_name_gets_nothing(
     ready: Node, source: Node, paths: Paths, tmp_path: Path
 ) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
-    with pytest.raises(errors.BlockDeviceError, match=r"expected 'node9\.example\.com'"):
+    with pytest.raises(errors.BlockDeviceError, match=r"there, not node9\.example\.com"):
         copied(
             source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none"
         )
