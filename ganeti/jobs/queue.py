@@ -32,6 +32,8 @@ from ganeti.opcodes.base import OpCode
 
 #: Longest key a client may choose.
 MAX_KEY = 256
+#: Jobs that share the flushes of their move to the archive.
+ARCHIVED_AT_ONCE = 100
 #: Most opcodes of one job.
 MAX_OPCODES = 10_000
 
@@ -370,6 +372,8 @@ class JobQueue:
         with self._mutex:
             known = [self._jobs[i] for i in dict.fromkeys(job_ids) if i in self._jobs]
             ended = [job for job in known if job.record.finalized]
+            if not ended:
+                return []
             late = {
                 job_files.name_of(job.id): job_files.encode(job.record)
                 for job in ended
@@ -401,16 +405,19 @@ class JobQueue:
         with self._mutex:
             ids = sorted(self._jobs)
         archived = 0
-        for done, job_id in enumerate(ids):
+        for begin in range(0, len(ids), ARCHIVED_AT_ONCE):
             if self._clock.monotonic() > end:
-                return archived, len(ids) - done
-            job = self._jobs.get(job_id)
-            if job is None or not job.record.finalized:
-                continue
-            ended = clock_module.merge(job.record.end_timestamp)
-            if age < 0 or (ended is not None and now - ended >= age):
-                archived += len(self.archive([job_id]))
+                return archived, len(ids) - begin
+            part = ids[begin : begin + ARCHIVED_AT_ONCE]
+            archived += len(self.archive([i for i in part if self._is_old(i, age, now)]))
         return archived, 0
+
+    def _is_old(self, job_id: int, age: float, now: float) -> bool:
+        job = self._jobs.get(job_id)
+        if job is None or not job.record.finalized:
+            return False
+        ended = clock_module.merge(job.record.end_timestamp)
+        return age < 0 or (ended is not None and now - ended >= age)
 
 
 def _key_file(key: str) -> str:

@@ -41,6 +41,8 @@ REQUEST_TIMEOUT = constants.LUXI_READ_TIMEOUT - 10
 WRITE_TIMEOUT = 120.0
 #: Bytes of a request that the I/O thread may answer itself.
 _SMALL = 2048
+#: What a message must contain before it is asked whether it is quick.
+_QUICK = (b'"Query"', b'"QueryConfigValues"')
 #: Messages of one client that may wait while one is being worked on.
 _MAX_QUEUED = 16
 
@@ -67,6 +69,7 @@ class Reply:
     def ok(self, value: Any) -> None:
         if not self._take():
             return
+        self.on_abandoned = None  # what it names may name this answer
         try:
             data = calls.encode_result(value)
         except (TypeError, ValueError) as err:
@@ -77,6 +80,7 @@ class Reply:
     def fail(self, err: BaseException) -> None:
         if not self._take():
             return
+        self.on_abandoned = None
         close = isinstance(err, errors.RequestError)
         self._server.send(self._connection, self, calls.encode_error(err), close=close)
 
@@ -356,7 +360,7 @@ class LuxiServer:
 
     def _quick_request(self, message: bytes) -> tuple[str, dict[str, Any]] | None:
         """A request that need not go to the pool."""
-        if len(message) > _SMALL or b'"Query"' not in message:
+        if len(message) > _SMALL or not any(word in message for word in _QUICK):
             return None
         try:
             name, args = calls.decode_request(message)

@@ -202,7 +202,7 @@ class Core:
 
     def config_values(self, fields: Sequence[str]) -> list[Any]:
         return facts.config_values(
-            self.store.current, self.facts, fields, drained=self.queue.drained
+            self.store.current, self.facts, fields, drained=lambda: self.queue.drained
         )
 
     def distribute_ssconf(self) -> list[str]:

@@ -108,6 +108,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     pid_file.acquire()
     _raise_limits()
     sys.setswitchinterval(SWITCH_INTERVAL)
+    daemon.few_arenas()
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
     deposed = threading.Event()
@@ -140,10 +141,10 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         waiting.stop()
         raise
     service.open()
-    ageing = threading.Thread(
-        target=_age_locks, args=(core, stop.event), name="ageing", daemon=True
+    house = threading.Thread(
+        target=_keep_house, args=(core, stop.event), name="housekeeping", daemon=True
     )
-    ageing.start()
+    house.start()
     _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
     daemon.calm_collector()
     stop.wait()
@@ -190,10 +191,11 @@ def _step_down(text: str, deposed: threading.Event, stop: daemon.StopSignal) -> 
         stop.ask()
 
 
-def _age_locks(core: Core, stop: threading.Event) -> None:
-    """Let what waits for locks become more urgent, so that nothing starves."""
+def _keep_house(core: Core, stop: threading.Event) -> None:
+    """Let what waits for locks become more urgent, so that nothing starves; free memory."""
     while not stop.wait(AGE_AFTER / 4):
         core.locks.age(AGE_AFTER)
+        daemon.give_back_memory()
 
 
 def _raise_limits() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ganeti import constants
@@ -97,18 +97,35 @@ def cluster_info(config: Config, facts: Facts) -> dict[str, Any]:
     }
 
 
+#: Configuration values that are in memory.
+_IN_MEMORY: Mapping[str, Callable[[Config], Any]] = {
+    "cluster_name": lambda config: config.cluster.cluster_name,
+    "master_node": lambda config: config.master.name,
+    "modify_ssh_setup": lambda config: config.cluster.modify_ssh_setup,
+    "ssh_key_type": lambda config: config.cluster.ssh_key_type,
+    "ssh_key_bits": lambda config: config.cluster.ssh_key_bits,
+}
+
+
+def is_quick(fields: Any) -> bool:
+    """Whether QueryConfigValues needs no file for its answer; takes whatever a client sent."""
+    return (
+        isinstance(fields, list)
+        and len(fields) <= len(_IN_MEMORY)
+        and all(isinstance(field, str) and field in _IN_MEMORY for field in fields)
+    )
+
+
 def config_values(
-    config: Config, facts: Facts, fields: Sequence[str], *, drained: bool
+    config: Config, facts: Facts, fields: Sequence[str], *, drained: Callable[[], bool]
 ) -> list[Any]:
     """The answer of QueryConfigValues; None for a field that does not exist."""
-    cluster = config.cluster
-    known: dict[str, Callable[[], Any]] = {
-        "cluster_name": lambda: cluster.cluster_name,
+    files: dict[str, Callable[[], Any]] = {
         "watcher_pause": facts.watcher_pause,
-        "master_node": lambda: config.master.name,
-        "drain_flag": lambda: drained,
-        "modify_ssh_setup": lambda: cluster.modify_ssh_setup,
-        "ssh_key_type": lambda: cluster.ssh_key_type,
-        "ssh_key_bits": lambda: cluster.ssh_key_bits,
+        "drain_flag": drained,
     }
-    return [known[field]() if field in known else None for field in fields]
+    return [
+        _IN_MEMORY[field](config) if field in _IN_MEMORY
+        else files[field]() if field in files else None
+        for field in fields
+    ]  # fmt: skip

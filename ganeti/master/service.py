@@ -149,6 +149,8 @@ class Service:
     @staticmethod
     def at_once(method: str, args: Args) -> bool:
         """Whether a request takes so little that no thread need be woken for it; never raises."""
+        if method == "QueryConfigValues":
+            return facts.is_quick(args["fields"])
         if method != "Query" or args.get("redacted"):
             return False
         return engine.is_quick(args["what"], args["fields"], args["qfilter"])
@@ -188,7 +190,7 @@ class Service:
     def _config_values(self, args: Args, _peer: Credentials) -> Any:
         core = self._core
         return facts.config_values(
-            core.store.current, core.facts, args["fields"], drained=core.queue.drained
+            core.store.current, core.facts, args["fields"], drained=lambda: core.queue.drained
         )
 
     def _query_tags(self, args: Args, _peer: Credentials) -> Any:

@@ -18,6 +18,10 @@ from typing import Any
 Answer = list[Any] | dict[str, Any]
 
 
+#: Timers that may be there before those of waits that are over are dropped.
+_FEW_TIMERS = 100
+
+
 @dataclass(eq=False)
 class Wait:
     """One client that waits for what has a key: a job's id, or another word."""
@@ -38,6 +42,7 @@ class Waiting:
         self._by_key: dict[Hashable, set[Wait]] = {}
         self._mutex = threading.Lock()
         self._timers: list[tuple[float, int, Wait]] = []
+        self._most_timers = _FEW_TIMERS
         self._seq = count()
         self._wake = threading.Condition(self._mutex)
         self._stopping = False
@@ -51,12 +56,20 @@ class Waiting:
         """
         with self._mutex:
             self._by_key.setdefault(wait.key, set()).add(wait)
+            self._forget_ended()
             heapq.heappush(
                 self._timers, (time.monotonic() + timeout, next(self._seq), wait)
             )
             if self._timers[0][2] is wait:
                 self._wake.notify()
         self._look(wait, last=False)
+
+    def _forget_ended(self) -> None:
+        """Drop the timers of waits that are over when they are most of all."""
+        if len(self._timers) > self._most_timers:
+            self._timers = [item for item in self._timers if item[2].open]
+            heapq.heapify(self._timers)
+            self._most_timers = max(_FEW_TIMERS, 2 * len(self._timers))
 
     def changed(self, key: Hashable) -> None:
         """What has this key has changed (a job: called by the queue)."""

@@ -13,8 +13,13 @@ import pytest
 
 from ganeti import errors
 from ganeti.base.file_journal import FileJournal
+from ganeti.config.changes import Author
+from ganeti.jobs.files import JobFiles
 from ganeti.luxi.client import Client
+from ganeti.luxi.server import LuxiServer
+from ganeti.master.core import Core
 from ganeti.master.service import Service
+from ganeti.master.waiting import Waiting
 from ganeti.net.unix_socket import Credentials
 
 
@@ -240,3 +245,79 @@ def test_clients_of_3_0_ask_whether_to_hotplug_if_possible(client, asked):
     wait_for(client, job)
     (row,) = client.query_jobs([job], ["opresult"])
     assert "web1.example.com" in row[0][0][1][0]  # it came as far as looking for the instance
+
+
+def limit(master, count):
+    store = master.core.store
+    store.change("Limit", Author(user="root"),
+                 lambda draft: draft.update_cluster(max_running_jobs=count))  # fmt: skip
+
+
+def test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once(master, client):
+    limit(master, 1)
+    first = client.submit_job([delay(duration=60.0, on_master=True)])
+    wait_for(client, first, "running")
+    others = [client.submit_job([delay(duration=60.0, on_master=True)]) for _ in range(8)]
+    why = client.explain_job(others[0])["waits_for"]
+    assert (why["kind"], why["jobs"], why["ahead"]) == ("worker", [first], 0)
+    limit(master, 3)
+    for job in others[:2]:
+        wait_for(client, job, "running")
+    assert client.explain_job(others[2])["waits_for"]["kind"] == "worker"
+    limit(master, 1)
+    for job in (first, others[0]):
+        client.cancel_job(job)
+        wait_for(client, job, "canceled")
+    assert client.query_jobs([others[2]], ["status"]) == [["queued"]]
+    for job in others[1:]:
+        client.cancel_job(job)
+        wait_for(client, job, "canceled")
+
+
+def test_what_needs_no_jobs_is_answered_while_the_queue_is_read(root, monkeypatch):
+    """And what needs them is answered then; nothing is refused."""
+    reading, release = threading.Event(), threading.Event()
+    load = JobFiles.load
+
+    def slowly(files):
+        reading.set()
+        assert release.wait(20)
+        return load(files)
+
+    monkeypatch.setattr(JobFiles, "load", slowly)
+    core = Core(root)
+    core.replication.alone = True
+    waiting = Waiting()
+    service = Service(core, waiting)
+    server = LuxiServer(root.luxi_socket, service)
+    core.prepare()
+    server.start()
+    starter = threading.Thread(target=core.start)
+    starter.start()
+    try:
+        assert reading.wait(20)
+        with Client(root.luxi_socket, io_timeout=20) as client:
+            assert client.query_config_values(["cluster_name"]) == ["cluster.example.com"]
+            assert client.query_nodes([], ["name"]) == [["node1.example.com"]]
+        got = []
+        early = threading.Thread(target=lambda: got.append(submit_one(root)))
+        early.start()
+        early.join(0.1)
+        assert got == []
+        release.set()
+        starter.join(20)
+        service.open()
+        early.join(20)
+        assert got == [1]
+    finally:
+        release.set()
+        starter.join(20)
+        server.stop()
+        service.stop()
+        waiting.stop()
+        assert core.stop(20)
+
+
+def submit_one(root):
+    with Client(root.luxi_socket, io_timeout=20) as client:
+        return client.submit_job([delay()])
