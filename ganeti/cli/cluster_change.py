@@ -17,11 +17,11 @@ _INVAL = errors.ErrorCode.INVAL
 
 _MAX_RUNNING = value(
     "--max-running-jobs", dest="max_running_jobs", kind="int",
-    help="How many jobs may run at the same time",
+    help="How many operations may run at the same time; holds at once",
 )  # fmt: skip
 _MAX_TRACKED = value(
     "--max-tracked-jobs", dest="max_tracked_jobs", kind="int",
-    help="How many running jobs may be watched at the same time",
+    help="Kept for other tools, without effect: all running jobs are watched",
 )  # fmt: skip
 _COMMUNICATION_NETWORK = value(
     "--instance-communication-network", dest="instance_communication_network",

@@ -42,7 +42,7 @@ VG_NAME = value(
 )
 MAINTAIN_NODE_HEALTH = value(
     "--maintain-node-health", dest="maintain_node_health", kind="bool",
-    help="Whether guests that run where they should not are stopped",
+    help="Whether guests that run where they should not are stopped; without effect so far",
 )  # fmt: skip
 UID_POOL = value(
     "--uid-pool", dest="uid_pool", metavar="<first>-<last>,...",

@@ -174,9 +174,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     candidate_pool_size: Annotated[
         Positive | None, doc("How many nodes keep a copy of the configuration")
     ] = None
-    max_running_jobs: Annotated[Positive | None, doc("How many jobs may run at once")] = None
+    max_running_jobs: Annotated[Positive | None, doc("How many operations may run at once")] = None
     max_tracked_jobs: Annotated[
-        Positive | None, doc("How many running jobs may be watched at once")
+        Positive | None, doc("Without effect: all running jobs are watched")
     ] = None
     uid_pool: Annotated[
         UidRanges | None, doc("User ids for guests, as first and last of each range")
@@ -184,7 +184,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     add_uids: Annotated[UidRanges | None, doc("Ranges of user ids to add")] = None
     remove_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to remove")] = None
     maintain_node_health: Annotated[
-        bool | None, doc("Stop guests that run where they should not")
+        bool | None, doc("Stop guests that run where they should not; without effect so far")
     ] = None
     prealloc_wipe_disks: Annotated[bool | None, doc("Overwrite new disks before use")] = None
     nicparams: Annotated[NicParams | None, doc("Parameters of network cards")] = None

@@ -58,6 +58,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     }
     for part in (_programs, _users, _network, _parameters, _os_parameters, _collectors):
         values.update(part(config, op))
+    notes += _without_effect(op)
     values.update(_os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
@@ -68,6 +69,22 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
         whole = {name: getattr(config.cluster, name) for name in _WHOLE}
         _check_whole(config, {**whole, **changed}, notes)
     return Decision(changed, tuple(notes))
+
+
+def _without_effect(op: OpClusterSetParams) -> list[str]:
+    """Settings that are kept for other tools, and that nothing here follows."""
+    notes = []
+    if op.max_tracked_jobs is not None:
+        notes.append(
+            "WARNING: max_tracked_jobs has no effect: all jobs are followed at no cost;"
+            " max_running_jobs limits how many run"
+        )
+    if op.maintain_node_health:
+        notes.append(
+            "WARNING: maintain_node_health has no effect in this version: guests that run where"
+            " they should not are not stopped; gnt-cluster verify names them"
+        )
+    return notes
 
 
 _WHOLE = (
