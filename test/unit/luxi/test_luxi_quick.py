@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from ganeti import errors
+from ganeti.master.service import Service
 
 QUICK = ["instance", ["name"], ["==", "name", "web1"]]
 
@@ -68,3 +69,10 @@ def test_errors_of_quick_requests(serve, dial, caplog):
     client.ask("Query", "too few")
     assert client.answer()["result"].startswith("Failed to parse request")
     assert "request failed with a bug" in caplog.text
+
+
+def test_configuration_values_that_need_a_file_are_not_quick():
+    assert Service.at_once("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
+    for fields in (["drain_flag"], ["cluster_name", "watcher_pause"], ["x"], "cluster_name", [7],
+                   ["cluster_name"] * 1000, None):  # fmt: skip
+        assert not Service.at_once("QueryConfigValues", {"fields": fields})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import pytest
 
@@ -116,3 +117,16 @@ def test_no_wake_up_is_lost_between_looking_and_waiting(waiting):
     for thread in threads:
         thread.join(30)
     assert ends == [last] * 6
+
+
+def test_waits_that_are_over_take_no_memory_until_their_time_is(waiting):
+    job = Job()
+    job.version = 1
+    made = []
+    for _ in range(1000):
+        wait, got, _done = job.wait(0)
+        waiting.add(wait, 3600)
+        assert got == [[1, False]]
+        made.append(weakref.ref(wait))
+    del wait
+    assert sum(ref() is not None for ref in made) <= 250
