@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +17,23 @@ from ganeti.luxi.client import Client
 NAME = "victim.example.com"
 
 
-def write_os(cluster: Cluster, name: str, create: str, *, mode: int = 0o755) -> Path:
-    """An OS definition on node2 whose create script is this shell text."""
-    directory = cluster.root("node2") / "usr/local/lib/ganeti/os" / name
-    directory.mkdir(parents=True)
-    (directory / "ganeti_api_version").write_text("20\n")
-    (directory / "variants.list").write_text("default\n")
-    for script in ("create", "import", "export", "rename", "verify"):
-        path = directory / script
-        path.write_text(f"#!/bin/sh\n{create if script == 'create' else 'exit 0'}\n")
-        path.chmod(mode if script == "create" else 0o755)
-    (directory / "parameters.list").write_text("")
-    return directory
+def definitions(cluster: Cluster, name: str) -> list[Path]:
+    """Directories of an OS definition on all nodes."""
+    nodes = (full.partition(".")[0] for full in cluster.names)
+    return [cluster.root(node) / "usr/local/lib/ganeti/os" / name for node in nodes]
+
+
+def write_os(cluster: Cluster, name: str, create: str, *, mode: int = 0o755) -> None:
+    """An OS definition on all nodes whose create script is this shell text."""
+    for directory in definitions(cluster, name):
+        directory.mkdir(parents=True)
+        (directory / "ganeti_api_version").write_text("20\n")
+        (directory / "variants.list").write_text("default\n")
+        for script in ("create", "import", "export", "rename", "verify"):
+            path = directory / script
+            path.write_text(f"#!/bin/sh\n{create if script == 'create' else 'exit 0'}\n")
+            path.chmod(mode if script == "create" else 0o755)
+        (directory / "parameters.list").write_text("")
 
 
 @pytest.fixture
@@ -37,8 +43,7 @@ def held(cluster: Cluster) -> Iterator[Path]:
     gate.unlink(missing_ok=True)
     begun = cluster.directory / "begun"
     begun.unlink(missing_ok=True)
-    directory = cluster.root("node2") / "usr/local/lib/ganeti/os/held"
-    if not directory.exists():
+    if not definitions(cluster, "held")[0].exists():
         write_os(cluster, "held", f"touch {begun}; while [ ! -e {gate} ]; do sleep 0.05; done")
     yield gate
     gate.touch()
@@ -77,6 +82,10 @@ def test_create_script_that_cannot_be_run(cluster: Cluster) -> None:
     assert "create" in ran.err
     assert "execut" in ran.err
     assert cluster.disks() == []
+    verified = cluster.gnt("cluster verify").out
+    assert "  - ERROR: node node2.example.com: OS unreadable in " in verified
+    for directory in definitions(cluster, "unreadable"):
+        shutil.rmtree(directory)
 
 
 def test_hypervisor_that_fails(cluster: Cluster) -> None:
