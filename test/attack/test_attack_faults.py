@@ -21,6 +21,7 @@ from waiting import wait_for
 
 from ganeti import constants, errors
 
+LOGS = ("master-daemon.log", "node-daemon.log", "rapi-daemon.log")
 DELAY = {"OP_ID": "OP_TEST_DELAY", "duration": 0.001}
 
 
@@ -160,11 +161,11 @@ def test_log_rotation_while_busy(arena: Arena) -> None:
     logs = arena.cluster.paths().log
     try:
         for number in range(3):
-            for name in ("master-daemon.log", "node-daemon.log", "rapi-daemon.log"):
+            for name in LOGS:
                 (logs / name).rename(logs / f"{name}.{number}")
             for pid in arena.pids().values():
                 os.kill(pid, signal.SIGHUP)
-            wait_for((logs / "master-daemon.log").exists, "a new log")
+            wait_for(lambda: all((logs / name).exists() for name in LOGS), "new logs")
     finally:
         stop.set()
         load.join()
@@ -277,7 +278,7 @@ def test_ring_of_events_overflows(arena: Arena) -> None:
         first = client.wait_for_events(None, 0)["last"]
         pid = arena.pids()[constants.MASTERD]
         before = memory(pid)
-        for _ in range(5):
+        for _ in range(4):
             client.submit_many_jobs([[DELAY]] * 1000)
         last = client.submit_job([DELAY])
         wait_for(lambda: arena.job(last) == "success", "the jobs end", timeout=120, pause=0.5)

@@ -19,12 +19,16 @@ import pytest
 from arena import WEB1, Arena
 from waiting import wait_for
 
+from ganeti import constants
 from ganeti.base.file_journal import FileJournal
 
 
 @contextmanager
 def stopped(arena: Arena) -> Iterator[Path]:
-    """The data directory of a master that ended well; it is put back and started again."""
+    """The data directory of a master that ended well; it is put back and started again.
+
+    If the master runs in the end, its data stays: it counts more than the old one by then.
+    """
     cluster = arena.cluster
     stop_master(arena)
     data = cluster.paths().data
@@ -33,19 +37,20 @@ def stopped(arena: Arena) -> Iterator[Path]:
     try:
         yield data
     finally:
-        if cluster.pid("ganeti-masterd") is not None:
-            stop_master(arena)
-        shutil.rmtree(data)
-        shutil.move(kept, data)
-        arena.restart()
+        if cluster.pid(constants.MASTERD) is None:
+            shutil.rmtree(data)
+            shutil.move(kept, data)
+            arena.restart()
+        else:
+            shutil.rmtree(kept)
         arena.check()
 
 
 def stop_master(arena: Arena) -> None:
-    pid = arena.cluster.pid("ganeti-masterd")
+    pid = arena.cluster.pid(constants.MASTERD)
     assert pid is not None
     os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: arena.cluster.pid("ganeti-masterd") is None, "the master ends", timeout=60)
+    wait_for(lambda: arena.cluster.pid(constants.MASTERD) is None, "the master ends", timeout=60)
 
 
 def refuses(arena: Arena, path: Path, new: bytes) -> str:
@@ -146,7 +151,10 @@ def test_job_file(arena: Arena, kind: str) -> None:
     assert int(newer) > int(number)
 
 
-@pytest.mark.parametrize("content", [b"garbage\n", b"", b"-5\n", b"9" * 5000], ids=repr)
+@pytest.mark.parametrize(
+    "content", [b"garbage\n", b"", b"-5\n", b"9" * 5000],
+    ids=["garbage", "empty", "negative", "5000_digits"],
+)
 def test_serial_of_jobs(arena: Arena, content: bytes) -> None:
     """Refused, or counted from what is there: never a number that was given out."""
     cluster = arena.cluster

@@ -223,7 +223,7 @@ def test_limited_token_sets(arena: Arena, tenant: str, name: str) -> None:
         ("PUT", f"/2/instances/{WEB1}/startup", values),
     ):
         got = arena.ask(method, path, tenant, body=body)
-        assert got.status == 403, (path, got.status, got.body[:200])
+        assert got.status in (400, 403), (path, got.status, got.body[:200])
 
 
 def test_revoked_token(arena: Arena) -> None:
