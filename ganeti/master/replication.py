@@ -146,7 +146,14 @@ class _Pending:
 
 
 def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: data.decode("utf-8") for name, data in contents.items()}
+    """Contents for the wire. A damaged file is left out: what the candidate has of it is better."""
+    found: dict[str, str] = {}
+    for name, data in contents.items():
+        try:
+            found[name] = data.decode("utf-8")
+        except UnicodeDecodeError as err:
+            _LOG.error("%s is damaged and is not copied: %s", name, err)
+    return found
 
 
 class _Round:
@@ -274,7 +281,9 @@ class Channel:
                 taken_back = self._taken_back
             try:
                 self._send(batch, renew_config=renew_config or renew_all, renew_all=renew_all)
-            except errors.GanetiError as err:
+            except Exception as err:  # noqa: BLE001 - without its thread a candidate gets nothing
+                if not isinstance(err, errors.GanetiError):
+                    _LOG.exception("%s was not sent the newest state", self.node.name)
                 with self._cond:
                     self._renew_config = self._renew_all = True
                     rounds = [*batch.rounds, *self._pending.rounds]

@@ -1,0 +1,70 @@
+"""What a candidate is sent, and what must not stop the sending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ganeti import errors
+from ganeti.master.replication import Channel, Snapshot, _Round
+from ganeti.model.node import Node
+from ganeti.rpc.calls import NodeCalls
+
+
+class Rpc:
+    """A candidate that takes everything."""
+
+    epoch = 1
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self.failure: Exception | None = None
+
+    def one(self, _node: Node, method: Any, argument: Any) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        if method is NodeCalls.replica_differing:
+            return list(argument)
+        self.files.update(argument.files)
+        return True
+
+
+@pytest.fixture
+def rpc() -> Rpc:
+    return Rpc()
+
+
+@pytest.fixture
+def channel(rpc: Rpc) -> Iterator[Channel]:
+    def snapshot(_files: bool) -> Snapshot:
+        files = {"job-1": b"\xff\xfe", "job-2": b"{}"}
+        return Snapshot(serial=1, config="{}", files=files, drained=False)
+
+    node = Node(uuid="u", name="node2", primary_ip="", secondary_ip="", group="")
+    made = Channel(node, rpc, snapshot, 0)  # type: ignore[arg-type]
+    yield made
+    made.stop()
+
+
+def write(channel: Channel, name: str) -> _Round:
+    sent = _Round(3, "the job")
+    sent.failed("node3", "it is off")
+    channel.put(lambda pending: pending.files.update({name: b"{}"}), 1, sent)
+    return sent
+
+
+def test_a_damaged_file_keeps_nothing_from_a_candidate(channel: Channel, rpc: Rpc) -> None:
+    write(channel, "job-3").wait()
+    assert rpc.files == {"job-2": "{}", "job-3": "{}"}
+
+
+def test_a_defect_is_told_at_once_and_sending_goes_on(channel: Channel, rpc: Rpc) -> None:
+    write(channel, "job-3").wait()
+    rpc.failure = ValueError("something unforeseen")
+    with pytest.raises(errors.QuorumError, match="something unforeseen"):
+        write(channel, "job-4").wait()
+    rpc.failure = None
+    assert channel.flushed(30) or channel.trouble
+    assert channel._thread.is_alive()
