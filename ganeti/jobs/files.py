@@ -28,6 +28,7 @@ from ganeti.model.job import JobRecord
 
 _JOB_FILE = re.compile(r"job-([1-9][0-9]*)")
 SERIAL = "serial"
+_ID_DIGITS = 18
 #: Seconds that a write for which nobody waits may be late.
 MOMENT = 0.05
 #: Directory of files that remember clients' keys: ``keys/<SHA-256 of the key>`` holds a job id.
@@ -189,7 +190,8 @@ class JobFiles:
             text = files.read_text(self.directory / SERIAL).strip()
         except FileNotFoundError:
             return 0
-        if not text.isdigit():
+        # More digits than any id has are damage, too.
+        if not (text.isascii() and text.isdigit()) or len(text) > _ID_DIGITS:
             raise errors.JobQueueError(f"{self.directory / SERIAL} does not hold a number")
         return int(text)
 

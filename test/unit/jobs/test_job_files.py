@@ -160,8 +160,9 @@ def test_the_id_of_a_damaged_job_is_not_used_again(files):
     assert files.load()[1] == 9
 
 
-def test_a_damaged_serial_stops_the_start(files):
-    (files.directory / "serial").write_text("many\n")
+@pytest.mark.parametrize("text", ["many", "", "-5", "²", "9" * 5000])
+def test_a_damaged_serial_stops_the_start(files, text):
+    (files.directory / "serial").write_text(f"{text}\n")
     with pytest.raises(errors.JobQueueError, match="serial does not hold a number"):
         files.load()
 
