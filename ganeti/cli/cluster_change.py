@@ -10,7 +10,7 @@ from ganeti.cli import jobs, notices, params, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.option import value
+from ganeti.cli.option import ignored, value
 from ganeti.cli.programs import CLUSTER
 
 _INVAL = errors.ErrorCode.INVAL
@@ -151,7 +151,10 @@ def rename(call: Call) -> None:
         print(f"Cluster renamed from '{old}' to '{result}'")
 
 
-@CLUSTER.command("redist-conf", options=o.JOB_OPTIONS)
+@CLUSTER.command(
+    "redist-conf",
+    options=(*o.JOB_OPTIONS, ignored("--yes-do-it", help="Accepted for scripts; no effect")),
+)
 def redist_conf(call: Call) -> None:
     """Send configuration and shared files to all nodes again."""
     jobs.run_op(call, "OP_CLUSTER_REDIST_CONF")

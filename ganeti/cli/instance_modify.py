@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.cli import instance_devices, instance_params, jobs, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
-from ganeti.cli.option import switch, switch_off, value
+from ganeti.cli.option import ignored, switch, switch_off, value
 from ganeti.cli.programs import INSTANCE
 from ganeti.cli.values import resets_as_default
 
@@ -25,6 +25,9 @@ _NEW_PRIMARY = value(
 )  # fmt: skip
 _NO_HOTPLUG = switch_off(
     "--no-hotplug", dest="hotplug", help="Apply device changes at the next start"
+)
+_OLD_HOTPLUG = ignored(
+    "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
 _EXT_PARAMS = value(
     "-e", "--ext-params", dest="ext_params", kind="keyval", default={},
@@ -49,8 +52,8 @@ _NET = o.NET.but(
         o.OS_PARAMS_PRIVATE, o.DISK_TEMPLATE.but(help="Convert the disks to this template"),
         o.NODE.but(help="Secondary node for disks that get one"), o.IALLOCATOR,
         o.NO_WAIT_FOR_SYNC, _EXT_PARAMS, o.FILE_DRIVER, o.FILE_STORAGE_DIR, _OFFLINE, _ONLINE,
-        _RUNTIME_MEMORY, _NEW_PRIMARY, _NO_HOTPLUG, o.COMMUNICATION, o.NO_CONFLICTS_CHECK,
-        o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
+        _RUNTIME_MEMORY, _NEW_PRIMARY, _NO_HOTPLUG, _OLD_HOTPLUG, o.COMMUNICATION,
+        o.NO_CONFLICTS_CHECK, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
     ),
 )  # fmt: skip
 def modify(call: Call) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.jobs import reason_limits
 from ganeti.jobs.filters import Accept, JobFacts, Limited, Pause, Reject, Rules
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.job import JobRecord
@@ -50,9 +51,9 @@ class Gate:
         self._rules = Rules()
         #: job -> jobs that wait for its end
         self._waiting: dict[int, set[int]] = {}
-        #: jobs that a filter rule holds
+        #: jobs that a filter rule or a limit in their reason holds
         self._filtered: set[int] = set()
-        #: RATE_LIMIT rule -> its running jobs
+        #: uuid of a RATE_LIMIT rule, or limiting text of reasons -> its running jobs
         self._running: dict[str, set[int]] = {}
 
     def judge(
@@ -61,9 +62,10 @@ class Gate:
         """None: the job may begin now, and counts as running. An error: it never may."""
         self._filtered.discard(record.id)
         verdict = self._depend(record.id, dependencies)
-        if verdict is not None or not self._rules or record.start_timestamp is not None:
+        if verdict is not None or record.start_timestamp is not None:
             return verdict
-        decision = self._rules.decide(JobFacts.of(record), self._running)
+        facts = JobFacts.of(record)
+        decision = self._rules.decide(facts, self._running)
         if isinstance(decision, Reject):
             return decision.error
         if isinstance(decision, Pause | Limited):
@@ -71,8 +73,14 @@ class Gate:
             jobs = decision.running if isinstance(decision, Limited) else ()
             return Hold(decision.explanation, jobs, decision.rule.uuid)
         assert isinstance(decision, Accept)
-        if decision.limit is not None:
-            self._running.setdefault(decision.limit, set()).add(record.id)
+        full = reason_limits.obstacle(facts, self._running)
+        if full is not None:
+            self._filtered.add(record.id)
+            return Hold(*full)
+        limits = reason_limits.limits(facts)
+        for limit in (*limits, decision.limit):
+            if limit is not None:
+                self._running.setdefault(limit, set()).add(record.id)
         return None
 
     def _depend(
@@ -118,7 +126,8 @@ class Gate:
     def set_rules(self, rules: Iterable[FilterRule], running: Iterable[JobRecord]) -> list[int]:
         """Other filter rules hold from now on; gives the jobs to look at again."""
         self._rules = Rules(rules, self._rules)
-        self._running = self._rules.count(JobFacts.of(record) for record in running)
+        facts = [JobFacts.of(record) for record in running]
+        self._running = self._rules.count(facts) | reason_limits.count(facts)
         return sorted(self._filtered)
 
 

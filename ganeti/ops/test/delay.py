@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+import time
+from pathlib import Path
+
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
+from ganeti.net import unix_socket
 from ganeti.opcodes.test import OpTestDelay
 from ganeti.ops.operation import Needs, Operation
 from ganeti.rpc.calls import NodeCalls
+
+#: Seconds after which a wait that can be interrupted looks whether its job is canceled.
+_LOOK = 0.2
 
 
 class TestDelay(Operation[OpTestDelay, None]):
@@ -29,10 +38,9 @@ class TestDelay(Operation[OpTestDelay, None]):
             raise errors.OpPrereqError(
                 f"duration {self.op.duration} is negative", errors.ErrorCode.INVAL
             )
-        if self.op.interruptible:
+        if self.op.interruptible and not self.op.on_master:
             raise errors.OpPrereqError(
-                "an interruptible delay is not offered; cancel the job before it starts instead",
-                errors.ErrorCode.INVAL,
+                "only the master's own wait is interruptible", errors.ErrorCode.INVAL
             )
 
     def run(self) -> None:
@@ -42,7 +50,11 @@ class TestDelay(Operation[OpTestDelay, None]):
             self._delay()
 
     def _delay(self) -> None:
-        if self.op.on_master and self.ctx.job.cancel_asked.wait(self.op.duration):
+        if self.op.on_master and (
+            self._interrupted()
+            if self.op.interruptible
+            else self.ctx.job.cancel_asked.wait(self.op.duration)
+        ):
             raise errors.JobCanceled("the delay was canceled while it ran")
         nodes = self._nodes()
         if nodes:
@@ -50,3 +62,20 @@ class TestDelay(Operation[OpTestDelay, None]):
                 nodes, NodeCalls.test_delay, self.op.duration
             ).values():
                 answer.get()
+
+    def _interrupted(self) -> bool:
+        """Wait until the time is over or somebody connects to a socket; whether it was canceled.
+
+        The log names the socket, in an entry of the kind ``delay-test``.
+        """
+        job, end = self.ctx.job, time.monotonic() + self.op.duration
+        with tempfile.TemporaryDirectory(prefix="ganeti-delay-") as directory:
+            path = Path(directory) / "interrupt"
+            with unix_socket.listen(path, 0o600) as listener:
+                job.log([str(path)], "delay-test")
+                while (left := end - time.monotonic()) > 0 and not job.cancel_asked.is_set():
+                    listener.settimeout(min(left, _LOOK))
+                    with contextlib.suppress(TimeoutError):
+                        listener.accept()[0].close()
+                        break
+        return job.cancel_asked.is_set()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.node import Node
-from ganeti.query.field import OFFLINE, Context, Kind, Task, failed
+from ganeti.query.field import NODATA, OFFLINE, Context, Kind, Task, failed
 from ganeti.query.live import NO_ANSWER, Need, NodeState
 from ganeti.query.tables import sort_key
 
@@ -71,6 +71,8 @@ def _export(ctx: Context) -> Column[Row]:
         if row.node.offline:
             return OFFLINE
         answer = answers.get(row.node.uuid, NO_ANSWER)
-        return (0, row.export) if answer.state is NodeState.OK else failed(answer)
+        if answer.state is not NodeState.OK:
+            return failed(answer)
+        return NODATA if row.export is None else (0, row.export)
 
     return column

@@ -51,7 +51,7 @@ def op(**script: Any) -> OpTestDummy:
     cancelable: whether it runs until it is canceled; child: script of a job to submit
     trap: name of a function to call before locks are named
     """
-    common = {k: script.pop(k) for k in ("priority", "depends") if k in script}
+    common = {k: script.pop(k) for k in ("priority", "depends", "reason") if k in script}
     return OpTestDummy(result=script, **common)
 
 

@@ -143,3 +143,31 @@ def test_more_jobs_run_once_more_are_allowed(hire):
     assert set(office.finish(*jobs)) == {"success"}
     last = office.submit(op(result=4))
     assert office.finish(last) == ["success"]
+
+
+def limited(text: str, **script):
+    return op(reason=[("gnt:user", text, 1)], **script)
+
+
+def test_the_reason_of_jobs_can_limit_how_many_of_them_run(hire):
+    office = hire(workers=8)
+    same = "rate-limit:2:nightly work"
+    jobs = [office.submit(limited(same, gate=f"g{n}")) for n in range(4)]
+    other = office.submit(limited("rate-limit:1:other work", gate="other"))
+    free = [office.submit(limited(text)) for text in ("rate-limit:0:x", "limit", "rate-limit:1")]
+    for job in [*jobs[:2], other]:
+        office.crew.wait_for_start(job)
+    for job in free:
+        assert office.finish(job) == ["success"]
+    held = office.queue.book.jobs[jobs[2]].hold
+    assert held is not None
+    assert "'rate-limit:2:nightly work' lets 2 such jobs run at a time" in held.text
+    assert held.jobs == (jobs[0], jobs[1])
+    office.queue.set_rules([rule("ACCEPT")])  # running jobs are counted again
+    assert office.queue.book.jobs[jobs[3]].hold is not None
+    for number, job in enumerate(jobs):
+        office.crew.wait_for_start(job)
+        office.crew.open(f"g{number}")
+        assert office.finish(job) == ["success"]
+    office.crew.open("other")
+    assert office.finish(other) == ["success"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from types import SimpleNamespace
@@ -321,3 +322,20 @@ def test_what_needs_no_jobs_is_answered_while_the_queue_is_read(root, monkeypatc
 def submit_one(root):
     with Client(root.luxi_socket, io_timeout=20) as client:
         return client.submit_job([delay()])
+
+
+def test_a_wait_ends_when_somebody_connects_to_its_socket(client):
+    job = client.submit_job([delay(duration=600, interruptible=True)])
+    change = client.wait_for_job_change(job, ["status"], ["queued"], 0, 20)
+    while not change.log:
+        change = client.wait_for_job_change(job, ["status"], change.values, 0, 20)
+    [entry] = change.log
+    assert entry[2] == "delay-test"
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(entry[3][0])
+        assert wait_for(client, job) == "success"
+    assert not os.path.exists(entry[3][0])
+    job = client.submit_job([delay(duration=600, interruptible=True)])
+    wait_for(client, job, "running")
+    client.cancel_job(job)
+    assert wait_for(client, job) == "canceled"

@@ -236,14 +236,14 @@ def test_exports():
     assert data(sources, "export", ["node", "export"]) == [
         [(0, "node1.example.com"), (0, "web9")],
         [(0, "node1.example.com"), (0, "web10")],
-        [(0, "node2.example.com"), (0, None)],
+        [(0, "node2.example.com"), (2, None)],
         [(0, "node3.example.com"), (4, None)],
         [(0, "node4.example.com"), (2, None)],
     ]
     assert sources.calls == [("exports", ["n1", "n2", "n4"])]
     by_node = ["|", ["==", "node", "node2"], ["==", "node", "n1"]]
     found = data(sources, "export", ["export"], by_node)
-    assert found == [[(0, None)], [(0, "web9")], [(0, "web10")]]
+    assert found == [[(2, None)], [(0, "web9")], [(0, "web10")]]
     by_both = ["&", ["=~", "export", "9$"], ["==", "node", "node1"]]
     matched = data(sources, "export", ["export"], by_both)
     assert matched == [[(0, "web9")]]
