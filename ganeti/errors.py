@@ -125,6 +125,13 @@ class DeposedError(RpcError):
     """A newer master has taken over; this one must stop and changes nothing any more."""
 
 
+class FileError(GenericError):
+    """A file cannot be read or written; the text names it, its file system and the cause."""
+
+    known_as = "OpExecError"
+    http_status = 503
+
+
 class SignatureError(GenericError):
     """A signed message does not carry a valid signature."""
 

@@ -70,8 +70,8 @@ class FileJournal:
         """Make new contents of files (UTF-8) durable; one flush.
 
         Raises:
-            ConfigurationError: the disk is full or the journal cannot be written; nothing of this
-                will ever get into the files.
+            FileError: the disk is full or the journal cannot be written; nothing of this will
+                ever get into the files.
         """
         texts = {name: data.decode("utf-8") for name, data in contents.whole.items()}
         # one record has a whole or its changes
@@ -173,7 +173,8 @@ class Settler:
             try:
                 self._settle()
             except (OSError, errors.GanetiError) as err:
-                _LOG.error("files do not follow their journal, trying again: %s", err)
+                why = files.failure(err) if isinstance(err, OSError) else err
+                _LOG.error("files do not follow their journal, trying again: %s", why)
                 with self._cond:
                     self._news += 1
                     self._cond.wait_for(lambda: self._stopping, RETRY_AFTER)

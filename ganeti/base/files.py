@@ -13,12 +13,77 @@ from functools import cache
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.base import text
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+#: Errors that are about where a file lies.
+_DEVICE = (*_FULL, errno.EROFS, errno.EIO, errno.EFBIG)
 #: Begin of the names under which :func:`write_many` writes; rests of a crash can be removed.
 NEW_PREFIX = ".new-"
 #: Files that :func:`write_many` has open at the same time.
 OPEN_AT_ONCE = 64
 _SYNC_FILE_RANGE_WRITE = 2
+
+
+class WriteError(OSError):
+    """A file could not be written; unlike other OSErrors it always names the file."""
+
+    def __init__(self, err: OSError, path: Path | str, size: int) -> None:
+        super().__init__(err.errno, err.strerror or str(err), os.fspath(path))
+        #: bytes that were to be written
+        self.size = size
+
+
+@contextlib.contextmanager
+def writing(path: Path | str, size: int) -> Iterator[None]:
+    """Name the file in what a write raises, which knows nothing but a descriptor.
+
+    Raises:
+        WriteError: the device is full, read-only or broken, or no file is named.
+    """
+    try:
+        yield
+    except OSError as err:
+        if isinstance(err, WriteError) or (err.errno not in _DEVICE and err.filename):
+            raise
+        raise WriteError(err, path, size) from err
+
+
+def failure(err: OSError) -> errors.FileError:
+    """What an error of the system means, with the path and what to do about it."""
+    told = text.os_error(err)
+    if not isinstance(err, WriteError):
+        return errors.FileError(told)
+    told = f"cannot write {told}"
+    mount = _mount_of(Path(err.filename))
+    if err.errno == errno.EROFS:
+        told += f" ({mount} is mounted read-only)"
+    elif err.errno == errno.EIO:
+        told += f" (the device below {mount} fails; the log of the kernel says more)"
+    elif err.errno in _FULL:
+        told += f" ({_room(mount)}, {_kib(err.size)} needed; make room on {mount})"
+    return errors.FileError(told)
+
+
+def _mount_of(path: Path) -> Path:
+    found = path.absolute().parent
+    while not found.is_mount() and found != found.parent:
+        found = found.parent
+    return found
+
+
+def _room(mount: Path) -> str:
+    try:
+        facts = os.statvfs(mount)
+    except OSError:
+        return "free space unknown"
+    if facts.f_files and not facts.f_favail:
+        return "no inode is free"
+    return f"{_kib(facts.f_bavail * facts.f_frsize)} free"
+
+
+def _kib(size: int) -> str:
+    return f"{-(-size // 1024)} KiB"
 
 
 def fsync_dir(path: Path) -> None:
@@ -62,11 +127,12 @@ def _write_new(contents: Iterable[tuple[str, bytes]]) -> None:
     with contextlib.ExitStack() as opened:
         descriptors = []
         for path, data in contents:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
-            opened.callback(os.close, fd)
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            with writing(path, len(data)):
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o640)
+                opened.callback(os.close, fd)
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(fd, view) :]
             descriptors.append(fd)
         if len(descriptors) > 1:
             _start_writing(descriptors)
@@ -110,12 +176,19 @@ def write_atomic(
         OSError: disk full, no permission; the old file is untouched and no rest is left.
     """
     raw = data.encode("utf-8") if isinstance(data, str) else data
+    with writing(path, len(raw)):
+        _replace(path, raw, mode, fsync, (uid, gid))
+        if fsync:
+            fsync_dir(path.parent)
+
+
+def _replace(path: Path, raw: bytes, mode: int, fsync: bool, owner: tuple[int, int]) -> None:
     fd, tmp = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         try:
             os.fchmod(fd, mode)
-            if uid != -1 or gid != -1:
-                os.fchown(fd, uid, gid)
+            if owner != (-1, -1):
+                os.fchown(fd, *owner)
             view = memoryview(raw)
             while view:
                 view = view[os.write(fd, view) :]
@@ -128,8 +201,6 @@ def write_atomic(
         with contextlib.suppress(FileNotFoundError):
             os.unlink(tmp)
         raise
-    if fsync:
-        fsync_dir(path.parent)
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:

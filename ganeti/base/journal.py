@@ -90,7 +90,7 @@ class Journal:
         """Write records and flush them to disk; on failure the file is as before.
 
         Raises:
-            ConfigurationError: the disk is full or the file cannot be written.
+            FileError: the disk is full or the file cannot be written.
         """
         self.append_lines(b"".join(encode(record) for record in records))
 
@@ -98,15 +98,16 @@ class Journal:
         """Like :meth:`append` for lines that are encoded already."""
         assert self._fd is not None
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._fd, view) :]
-            os.fsync(self._fd)
+            with files.writing(self.path, len(data)):
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(self._fd, view) :]
+                os.fsync(self._fd)
         except OSError as err:
             with contextlib.suppress(OSError):  # the torn line is found when it is read
                 self.cut(self._size)
-            raise errors.ConfigurationError(
-                f"the change was not made: cannot write {self.path}: {err.strerror}"
+            raise errors.FileError(
+                f"nothing was changed: {errors.text(files.failure(err))}"
             ) from err
         self._size += len(data)
 

@@ -84,6 +84,7 @@ _HEADS: tuple[tuple[type[errors.GanetiError], str], ...] = (
     (errors.HooksFailure, "Failure: hooks general failure: "),
     (errors.TypeEnforcementError, "Parameter Error: "),
     (errors.QueryFilterParseError, "Failure: "),
+    (errors.FileError, "Failure: "),
     (errors.ConfigurationError, "Corrupt configuration file: "),
     (errors.ProgrammerError, _UNHANDLED),
 )

@@ -127,7 +127,7 @@ class Store:
         must not touch anything but the draft. If it raises, nothing is changed.
 
         Raises:
-            ConfigurationError: the change cannot be written; nothing is changed.
+            FileError: the change cannot be written; nothing is changed.
             QuorumError: too few copies have it; nothing is changed.
             OpPrereqError: it goes beyond the quota of the author; nothing is changed.
         """
@@ -213,7 +213,7 @@ class Store:
         try:
             self.checkpoint()
         except OSError as err:
-            _LOG.error("no checkpoint, the journal has everything: %s", err)
+            _LOG.error("no checkpoint, the journal has everything: %s", files.failure(err))
 
     def checkpoint(self) -> None:
         """Write ``config.data``, keep what led to it as history, and shorten the journal.
@@ -241,5 +241,6 @@ class Store:
         try:
             self.checkpoint()
         except OSError as err:
-            _LOG.error("no checkpoint at the end, the journal has everything: %s", err)
+            why = files.failure(err)
+            _LOG.error("no checkpoint at the end, the journal has everything: %s", why)
         self._journal.close()

@@ -99,7 +99,7 @@ class JobFiles:
             self._journal.open()
         except OSError as err:
             self._lock.release()
-            raise self._cannot_write(err.strerror or str(err)) from err
+            raise self._cannot_write(err) from err
         except errors.GanetiError:
             self._lock.release()
             raise
@@ -119,7 +119,8 @@ class JobFiles:
                 f"job queue {self.directory} has format {found}, this version needs {expected}"
             )
 
-    def _cannot_write(self, why: str) -> errors.JobQueueError:
+    def _cannot_write(self, err: OSError) -> errors.JobQueueError:
+        why = errors.text(files.failure(err))
         return errors.JobQueueError(f"cannot write the job queue in {self.directory}: {why}")
 
     def close(self) -> None:
@@ -135,7 +136,7 @@ class JobFiles:
         try:
             self._journal.settle()
         except OSError as err:  # nothing is lost: it is in the journal
-            _LOG.error("%s", errors.text(self._cannot_write(err.strerror or str(err))))
+            _LOG.error("%s", errors.text(self._cannot_write(err)))
         self._journal.close()
         self._lock.release()
 
@@ -219,7 +220,7 @@ class JobFiles:
         With ``copies`` they are also on enough master candidates.
 
         Raises:
-            JobQueueError: they could not be written; the old ones are untouched.
+            FileError: they could not be written; the old ones are untouched.
             QuorumError: they are on this disk, but on too few others.
         """
         self._commit.wait(written.ticket)
@@ -267,10 +268,7 @@ class JobFiles:
         contents = Contents()
         for item in batch:
             contents.add(item.contents)
-        try:
-            self._journal.write(contents)
-        except errors.ConfigurationError as err:
-            raise errors.JobQueueError(errors.text(err)) from err
+        self._journal.write(contents)
         assert self._settler is not None
         self._settler.wrote()
         # Not before: a copy that was newer after a crash would keep this node from being the

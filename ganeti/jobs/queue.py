@@ -186,7 +186,7 @@ class JobQueue:
             JobQueueDrainError: the queue is drained.
             OpPrereqError: an opcode has no operation, a dependency makes no sense, a job has more
                 than MAX_OPCODES opcodes.
-            JobQueueError, QuorumError: the jobs cannot be kept safely; none was taken.
+            FileError, QuorumError: the jobs cannot be kept safely; none was taken.
         """
         if key is not None and not 0 < len(key) <= MAX_KEY:
             raise errors.OpPrereqError(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from ganeti import errors
+from ganeti.base import files
 from ganeti.base.log import CONTEXT
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Executor, Need
@@ -175,6 +176,8 @@ class Steps:
     # ends ----------------------------------------------------------------------------------
 
     def _fail(self, job: Job, err: Exception) -> None:
+        if isinstance(err, OSError):
+            err = files.failure(err)
         if not isinstance(err, errors.GanetiError):
             _LOG.error("operation raised a bug", exc_info=err)
         elif isinstance(err, errors.OpPrereqError):

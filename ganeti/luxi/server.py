@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ganeti import constants, errors
+from ganeti.base import files
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
 from ganeti.net.unix_socket import Credentials, FrameReader
@@ -92,6 +93,9 @@ class Reply:
             work()
         except errors.GanetiError as err:
             self.fail(err)
+        except OSError as err:
+            _LOG.error("request failed: %s", files.failure(err))
+            self.fail(files.failure(err))
         except Exception as err:  # noqa: BLE001 - reported to the client and to the log
             _LOG.exception("request failed with a bug")
             self.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))

@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _serve(where, options, background)
     except (errors.GanetiError, OSError) as err:
-        text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
+        text = errors.text(files.failure(err) if isinstance(err, OSError) else err)
         _LOG.critical("cannot start: %s", text)
         code = getattr(err, "exit_code", constants.EXIT_FAILURE)
         background.failed(f"{constants.MASTERD}: cannot start: {text}", code)

@@ -81,8 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except errors.GanetiError as err:
         _say(f"{errors.text(err)}\nNothing was changed.")
     except OSError as err:
-        where = f"{err.filename}: " if err.filename else ""
-        _say(f"{where}{err.strerror or err}\nThe configuration is as it was.")
+        _say(f"{errors.text(files.failure(err))}\nThe configuration is as it was.")
     except KeyboardInterrupt:
         _say("Interrupted. The configuration is as it was.")
     return constants.EXIT_FAILURE

@@ -17,7 +17,7 @@ from typing import Any
 from wsgiref.types import StartResponse
 
 from ganeti import errors
-from ganeti.base import jsonio, text
+from ganeti.base import files, jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.log import CONTEXT
 from ganeti.rpc.calls import NodeCalls
@@ -122,7 +122,7 @@ class RpcApp:
             log.warning("call %s failed with %s", spec.name, err.wire_name)
             return jsonio.dumps_bytes([False, errors.encode(err)])
         except OSError as err:
-            error = errors.GenericError(f"the node daemon failed: {text.os_error(err)}")
+            error = files.failure(err)
             log.error("call %s: %s", spec.name, errors.text(error))
             return jsonio.dumps_bytes([False, errors.encode(error)])
         except Exception as err:  # last frame of a call: a bug must not stop the daemon

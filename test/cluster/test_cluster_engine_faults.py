@@ -147,8 +147,15 @@ def test_a_full_disk(cluster: Cluster, small_disk: Path) -> None:
             pass
     ran = cluster.gnt("debug delay", "0.001")
     assert ran.code == 1
-    assert "No space left on device" in ran.err
+    assert ran.err.startswith("Failure: nothing was changed: cannot write")
+    assert f"{small_disk}/journal: No space left on device (0 KiB free, " in ran.err
+    assert f" KiB needed; make room on {small_disk})" in ran.err
     assert newest(cluster) == before
+    for line in ("queue drain", "queue undrain"):
+        ran = cluster.gnt(f"cluster {line}")
+        assert "Unhandled" not in ran.err
+    log = cluster.paths().log / "master-daemon.log"
+    assert "Traceback" not in log.read_text()
     filler.unlink()
     cluster.ok("debug delay", "0.001")
     assert int(newest(cluster)[0]) > int(before[0])

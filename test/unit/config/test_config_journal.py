@@ -96,7 +96,7 @@ def test_a_line_that_is_json_but_no_record_is_refused(path):
 def test_a_full_disk_leaves_the_file_as_it_was(opened, path):
     opened.append(RECORDS[:1])
     whole = path.read_bytes()
-    with full_disk(path), pytest.raises(errors.ConfigurationError, match="File too large"):
+    with full_disk(path), pytest.raises(errors.FileError, match="File too large"):
         opened.append(RECORDS[1:])
     assert path.read_bytes() == whole
     opened.append(RECORDS[2:])

@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_rest(files):
     before = tree(files.directory)
     large = job(1)
     large.change(0, result="x" * 100_000)
-    with full_disk(50_000), pytest.raises(errors.JobQueueError, match="cannot write"):
+    with full_disk(50_000), pytest.raises(errors.FileError, match="cannot write"):
         save(files, job(2), large)
     assert tree(files.directory) == before
     assert files.load()[0][0].status is JobStatus.QUEUED
@@ -121,9 +121,9 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_no_rest(files):
 def test_a_failure_reaches_every_writer_of_the_round(files):
     small = files.add({"job-1": job_files.encode(job(1))})
     with full_disk(10):
-        with pytest.raises(errors.JobQueueError):
+        with pytest.raises(errors.FileError):
             save(files, job(2))
-        with pytest.raises(errors.JobQueueError):
+        with pytest.raises(errors.FileError):
             files.wait(small)
     assert files.load() == ([], 0)
 

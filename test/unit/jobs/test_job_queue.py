@@ -140,7 +140,7 @@ def test_a_drained_queue_takes_no_jobs_but_finishes_those_it_has(office):
 
 def test_a_job_that_cannot_be_written_is_not_taken(office):
     directory = office.directory
-    with full_disk(10), pytest.raises(errors.JobQueueError, match="cannot write"):
+    with full_disk(10), pytest.raises(errors.FileError, match="cannot write"):
         office.submit(op())
     assert office.queue.get(1) is None
     assert on_disk(directory, "job-1") is None
