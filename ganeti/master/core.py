@@ -61,7 +61,11 @@ class Core:
         self.replication = Replication(self.rpc)
         self.job_files = JobFiles(paths.queue, self.replication)
         self.job_files.open()
-        self.store = Store(paths, clock, self.replication)
+        try:
+            self.store = Store(paths, clock, self.replication)
+        except BaseException:  # who hears that the daemon does not run must not find its locks
+            self.abandon()
+            raise
         self.facts = facts.Facts(paths)
         self.locks = LockManager([level.label for level in LockLevel], clock)
         self.reservations = Reservations()
@@ -79,6 +83,11 @@ class Core:
     def prepare(self) -> None:
         """Make locks for all objects: now queries of all but jobs can be answered."""
         locks.create(self.locks, self.store.current)
+
+    def abandon(self) -> None:
+        """Let go of the job queue and of the nodes, of a core that was not started."""
+        self.rpc.stop()
+        self.job_files.close()
 
     def start(self) -> None:
         """Read the queue, then let it run; blocks while the files of many jobs are read.

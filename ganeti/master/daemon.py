@@ -118,7 +118,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         try:
             _check_role(core, options)
         except errors.GanetiError:
-            core.rpc.stop()
+            core.abandon()
             raise
     except (errors.GanetiError, OSError):
         # who is told that it does not run must not find it running
