@@ -68,7 +68,7 @@ def version(paths: Paths) -> tuple[int, ...]:
     Raises:
         BlockDeviceError: the module is not loaded.
     """
-    return proc.parse(read_proc(paths)).version
+    return proc.version(read_proc(paths))
 
 
 def read_proc(paths: Paths) -> str:
@@ -90,11 +90,7 @@ def current(paths: Paths) -> Dialect:
     Raises:
         BlockDeviceError: no module, or a version that is not handled.
     """
-    found = version(paths)
-    if found[:2] == (8, 4):
-        from ganeti.storage.drbd.v84 import Version84
+    proc.check_version(version(paths))
+    from ganeti.storage.drbd.v84 import Version84
 
-        return Version84(paths)
-    raise errors.BlockDeviceError(
-        f"DRBD {'.'.join(map(str, found))} is loaded on this node; disks of template drbd need 8.4"
-    )
+    return Version84(paths)

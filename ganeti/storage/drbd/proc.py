@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ganeti import errors
 from ganeti.storage.drbd.states import Connection, DiskState, Live, Role
 
+#: The version that is handled.
+HANDLED = (8, 4)
 _VERSION = re.compile(r"^version: (\d+(?:\.\d+)+)(?:[-.\w]*) \(api:(\S+)/proto:(\S+)\)", re.M)
 _DEVICE = re.compile(r"^ *(\d+): cs:(\S+)(?: +ro:(\w+)/(\w+) +ds:(\w+)/(\w+))?", re.M)
 _OUT_OF_SYNC = re.compile(r"\boos:(\d+)")
@@ -26,17 +28,34 @@ class Proc:
     devices: dict[int, Live]
 
 
+def version(text: str) -> tuple[int, ...]:
+    """The version of the module, whichever it is; BlockDeviceError for another text."""
+    return tuple(int(part) for part in _head(text)[1].split("."))
+
+
+def check_version(found: tuple[int, ...]) -> None:
+    """Refuse a module that is not handled; BlockDeviceError names its version."""
+    if found[:2] != HANDLED:
+        raise errors.BlockDeviceError(
+            f"DRBD {'.'.join(map(str, found))} is loaded on this node; disks of template drbd need"
+            f" {'.'.join(map(str, HANDLED))}"
+        )
+
+
 def parse(text: str) -> Proc:
-    """BlockDeviceError for a text that is none of the module, or a state that is not known."""
-    head = _VERSION.search(text)
-    if head is None:
-        raise errors.BlockDeviceError("/proc/drbd does not begin with the module's version")
+    """BlockDeviceError for a text of something else or another version, or an unknown state."""
+    head = _head(text)
+    check_version(version(text))
     return Proc(
-        version=tuple(int(part) for part in head[1].split(".")),
-        api=head[2],
-        protocol=head[3],
-        devices=dict(_devices(text)),
+        version=version(text), api=head[2], protocol=head[3], devices=dict(_devices(text))
     )
+
+
+def _head(text: str) -> re.Match[str]:
+    found = _VERSION.search(text)
+    if found is None:
+        raise errors.BlockDeviceError("/proc/drbd does not begin with the module's version")
+    return found
 
 
 def _devices(text: str) -> Iterator[tuple[int, Live]]:

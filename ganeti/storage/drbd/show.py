@@ -15,23 +15,31 @@ from ganeti.storage.drbd.states import Endpoint, Setup
 #: A section: its words, its settings (name -> words after it), its sections.
 Section = tuple[list[str], dict[str, list[str]], list[Any]]
 
+#: Sections at the top before there were resources.
+_OLD = ("disk", "net", "syncer", "_this_host", "_remote_host")
+
 
 def parse(text: str) -> list[Setup]:
     """All volumes of all resources.
 
     Raises:
-        BlockDeviceError: the text is something else.
+        BlockDeviceError: the text is something else, or of a version before 8.4.
     """
     import pyparsing
 
     try:
-        sections = _grammar().parse_string(text, parse_all=True).as_list()
+        parts = _grammar().parse_string(text, parse_all=True).as_list()
     except pyparsing.ParseException as err:
         raise errors.BlockDeviceError(
             f"the answer of drbdsetup show cannot be read at line {err.lineno},"
             f" column {err.column}"
         ) from err
-    return [setup for section in map(_section, sections) for setup in _setups(section)]
+    if any(mark == ";" or words[0] in _OLD for mark, words, *_rest in parts):
+        raise errors.BlockDeviceError(
+            "drbdsetup show answers in the form of DRBD 8.0 to 8.3; disks of template drbd need"
+            " module and tools of 8.4"
+        )
+    return [setup for section in map(_section, parts) for setup in _setups(section)]
 
 
 @cache
@@ -52,7 +60,8 @@ def _grammar() -> Any:
         pp.Group(pp.OneOrMore(word)) + mark("{").suppress() + content + mark("}").suppress()
     ).set_parse_action(lambda found: [["{", *found[0]]])
     content <<= pp.ZeroOrMore(setting | section)
-    return pp.ZeroOrMore(section).ignore(pp.python_style_comment)
+    older = pp.FollowedBy(pp.Keyword("protocol")) + setting
+    return pp.ZeroOrMore(older | section).ignore(pp.python_style_comment)
 
 
 def _section(parsed: list[Any]) -> Section:

@@ -15,6 +15,8 @@ from ganeti.storage.drbd import kernel_log, proc, show, tool
 RECORDED = json.loads(
     (Path(__file__).parents[2] / "recorded" / "drbd" / "8.4.11.json").read_text()
 )
+#: Forms of versions that are not handled, written down from their documentation.
+OLDER = json.loads((Path(__file__).parents[2] / "recorded" / "drbd" / "older.json").read_text())
 
 
 @pytest.mark.parametrize("case", RECORDED["show"], ids=lambda case: case["case"])
@@ -39,6 +41,19 @@ def test_what_the_kernel_refuses_is_told_in_its_words(case: dict[str, Any]) -> N
 def test_why_a_connection_ended(case: dict[str, Any]) -> None:
     about = ("drbd resource0: ", "block drbd0: ")
     assert kernel_log.reason(iter(case["lines"]), about) == case["expected"]
+
+
+@pytest.mark.parametrize("case", OLDER["show"], ids=lambda case: case["case"])
+def test_show_of_older_tools_is_refused_by_its_version(case: dict[str, Any]) -> None:
+    with pytest.raises(errors.BlockDeviceError, match=r"in the form of DRBD 8\.0 to 8\.3.*8\.4"):
+        show.parse(case["text"])
+
+
+@pytest.mark.parametrize("case", OLDER["proc"], ids=lambda case: case["version"])
+def test_an_older_module_is_refused_by_its_version(case: dict[str, Any]) -> None:
+    assert ".".join(map(str, proc.version(case["text"]))) == case["version"]
+    with pytest.raises(errors.BlockDeviceError, match=rf"DRBD {case['version']} is loaded"):
+        proc.parse(case["text"])
 
 
 @pytest.mark.parametrize(
