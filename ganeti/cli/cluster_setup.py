@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.cli import cluster_options as c
 from ganeti.cli import jobs, notices, params, values
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
 from ganeti.cli.option import switch, switch_off, value
 from ganeti.cli.programs import CLUSTER
@@ -173,6 +173,30 @@ def accept_config(call: Call) -> None:
         raise Exit(1)
     edited.accept(where)
     notices.say("Accepted; the master daemon can be started")
+
+
+@CLUSTER.command("recover-quorum", many("node", 1), options=(o.YES_DO_IT, o.DRY_RUN))
+def recover_quorum(call: Call) -> None:
+    """Go on without dead master candidates when they were a majority.
+
+    While a majority of the master candidates does not answer, nothing can be changed: no job is
+    taken, not even one that marks nodes offline. If those servers are dead, name them here, on the
+    master node. They are marked offline and are no candidates any more; the others go on.
+
+    Refused if one of the named nodes answers. If they are not dead but cut off, they can elect
+    a master of their own: switch them off first. When they come back they are told that they are
+    no candidates any more and their copies of the configuration are removed;
+    gnt-node modify --offline=no takes them back.
+    """
+    from ganeti.bootstrap.quorum import Recovery
+
+    opts = call.opts
+
+    def confirm(danger: str) -> bool:
+        return opts.yes_do_it or notices.confirmed(danger, option="--yes-do-it")
+
+    if not Recovery(notices.say, call.args).run(dry_run=opts.dry_run, confirm=confirm):
+        raise Exit(constants.EXIT_CONFIRMATION)
 
 
 @CLUSTER.command("destroy", options=(o.YES_DO_IT,))

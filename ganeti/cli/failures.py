@@ -49,6 +49,8 @@ def lines(err: errors.GanetiError, *, debug: int = 0) -> list[str]:
             return f"{head}{text}".splitlines()
     if isinstance(err, errors.ParameterError):
         return [_parameter(text)]
+    if isinstance(err, errors.QuorumError):
+        return f"Failure: {text}".splitlines()
     if isinstance(err, errors.NoMasterError | NodeSetupError):
         return text.splitlines()
     if debug or os.environ.get("GANETI_ERRORS") == "classic":

@@ -23,6 +23,9 @@ from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
 
+#: What the term of a master that goes on without a majority is ahead of the usual next one: those
+#: who were given up may have elected a rival meanwhile, whose calls are refused then.
+LEAD = 1000
 #: Seconds between two rounds while too few nodes answer.
 PAUSE = 1.0
 
@@ -186,6 +189,8 @@ def hold(
     problem = None
     if missing is None and not failover:
         problem = other_master(config, own, answers)
+    if missing is not None and not failover:
+        missing += "; if these nodes are dead, see gnt-cluster recover-quorum"
     problem = problem or newer_data(config, own, answers, retiring=retiring) or missing
     if problem is not None:
         raise errors.NoMasterError(f"the vote on the master failed: {problem}")
@@ -193,20 +198,27 @@ def hold(
 
 
 def claim(
-    config: Config, rpc: NodeRpc, own: Own, answers: Answers, *, alone: bool = False
+    config: Config,
+    rpc: NodeRpc,
+    own: Own,
+    answers: Answers,
+    *,
+    alone: bool = False,
+    lead: int = 0,
 ) -> int:
     """Take the next term; gives its number, which ``rpc`` carries from now on.
 
     Nodes that did not answer before are not asked: they hear of the term with the next call.
     Once a majority has accepted it, the last master cannot acknowledge anything any more. What it
     acknowledged until then is in the answers, and is compared again. With ``alone`` (the word of
-    the administrator) nobody needs to accept it, and what others have does not matter.
+    the administrator) nobody needs to accept it, and what others have does not matter. ``lead`` is
+    added to the number (see :data:`LEAD`).
 
     Raises:
         NoMasterError: somebody else was quicker, or too few nodes accepted.
     """
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
-    number = max([rpc.epoch, *seen]) + 1
+    number = max([rpc.epoch, *seen]) + 1 + lead
     rpc.epoch, rpc.master = number, own.node.name
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
     accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)

@@ -21,6 +21,7 @@ from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts, settling
 from ganeti.master.distribution import Distribution
+from ganeti.master.farewell import Farewell
 from ganeti.master.replication import Replication, Snapshot, State
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
@@ -77,6 +78,7 @@ class Core:
             clock=clock,
         )
         self.distribution = Distribution(self.store, self.rpc)
+        self.farewell = Farewell(self.store, self.rpc)
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
 
@@ -103,6 +105,7 @@ class Core:
         self.store.add_listener(self._changed)
         self.queue.set_rules(config.data.filters.values())
         self.distribution.start()
+        self.farewell.start()
         self.queue.start()
         threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
         threading.Thread(target=self._settle, name="settling", daemon=True).start()
@@ -175,6 +178,7 @@ class Core:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
         done = self.queue.stop(timeout)
         self.distribution.stop()
+        self.farewell.stop()
         self.store.close()
         self.replication.stop(FAREWELL)
         self.rpc.stop()

@@ -159,15 +159,20 @@ def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
 class _Round:
     """One group of writes on its way; see :class:`~ganeti.base.copies.Round`."""
 
-    def __init__(self, candidates: int, what: str) -> None:
-        self._needed = needed_copies(candidates) - 1
-        self._left = candidates - 1
+    def __init__(self, others: Iterable[str], what: str) -> None:
+        """``others`` are the names of the candidates beside the master."""
+        #: without a copy so far
+        self._missing = set(others)
+        self._all = len(self._missing) + 1
+        self._needed = needed_copies(self._all) - 1
+        self._left = self._all - 1
         self._what = what
         self._failures: dict[str, str] = {}
         self._cond = threading.Condition()
 
-    def succeeded(self) -> None:
+    def succeeded(self, node: str) -> None:
         with self._cond:
+            self._missing.discard(node)
             self._needed -= 1
             self._left -= 1
             self._cond.notify_all()
@@ -185,12 +190,18 @@ class _Round:
             )
             if self._needed <= 0:
                 return
-            failures = "; ".join(self._failures.values()) or "no answer in time"
-            raise errors.QuorumError(
-                f"{self._what} is not on a majority of the master candidates ({failures})."
-                " Nodes that are gone for good can be marked: start the master daemon with"
-                " --no-voting, then gnt-node modify --offline=yes NODE"
-            )
+            raise errors.QuorumError(self._problem())
+
+    def _problem(self) -> str:
+        missing = sorted(self._missing)
+        why = "; ".join(f"{node}: {self._failures.get(node, 'no answer in time')}"
+                        for node in missing)  # fmt: skip
+        return (
+            f"{self._what} is on {self._all - len(missing)} of {self._all} master candidates,"
+            f" {needed_copies(self._all)} are needed. Missing: {why}. Start the node daemons of the"
+            " missing nodes; or, if these servers are dead and cannot come back by themselves, run"
+            f" on the master: gnt-cluster recover-quorum {' '.join(missing)}"
+        )
 
 
 class Channel:
@@ -299,7 +310,7 @@ class Channel:
                 self.trouble = ""
                 self._cond.notify_all()
             for round_ in batch.rounds:
-                round_.succeeded()
+                round_.succeeded(self.node.name)
 
     def _fail(self, why: str, rounds: Iterable[_Round]) -> None:
         """Tell everybody who waits; the state will be sent as a whole later."""
@@ -439,8 +450,8 @@ class Replication:
         # With the lock: in the same order for all. Of two copies one then has all of the other.
         with self._lock:
             channels = list(self._channels.values())
-            total = 1 if self.alone else len(channels) + 1
-            round_ = _Round(total, what)
+            others = [] if self.alone else [channel.node.name for channel in channels]
+            round_ = _Round(others, what)
             self._sequence += 1
             self._note_position()
             for channel in channels:

@@ -1,0 +1,86 @@
+"""Tells nodes that are offline who the master is, and that they are no master candidates.
+
+A node that was given up while it was dead still has its copy of the configuration and takes itself
+for a candidate when it comes back; several of them could elect a master with old data. So each
+offline node is called until it has answered once in the term of this master. A rival that such
+nodes have elected meanwhile hears of the newer term and stops.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import threading
+
+from ganeti import errors
+from ganeti.config import ssconf
+from ganeti.config.store import Store
+from ganeti.model import base
+from ganeti.model.node import Node
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import NodeRpc
+
+_LOG = logging.getLogger(__name__)
+
+#: Seconds between two tries.
+RETRY_AFTER = 15.0
+#: Seconds that a node gets to show that it is there.
+PATIENCE = 5.0
+
+
+class Farewell:
+    """A thread that calls those who do not know yet."""
+
+    def __init__(self, store: Store, rpc: NodeRpc) -> None:
+        self._store = store
+        self._rpc = rpc
+        self._stopping = threading.Event()
+        #: uuids of offline nodes that have answered
+        self._told: set[str] = set()
+        self._thread = threading.Thread(target=self._loop, name="farewell", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._stopping.is_set():
+            for node in self._unaware():
+                self._tell(node)
+            self._stopping.wait(RETRY_AFTER)
+
+    def _unaware(self) -> list[Node]:
+        nodes = self._store.current.nodes.values()
+        offline = [node for node in nodes if node.offline and not node.master_candidate]
+        self._told &= {node.uuid for node in offline}
+        return [node for node in offline if node.uuid not in self._told]
+
+    def _tell(self, node: Node) -> None:
+        config = self._store.current
+        reachable = base.replace(node, offline=False)
+        rpc = copy.copy(self._rpc)
+        rpc.on_deposed = lambda _text: None  # who is offline does not depose anybody
+        looker = rpc.within(PATIENCE)
+        looker.epoch = 0  # a call with a term would change what the node knows of it
+        try:
+            before = looker.one(reachable, NodeCalls.master_view)
+            rpc.one(reachable, NodeCalls.master_claim, rpc.epoch, config.master.name)
+            if before.master != config.master.name:
+                _LOG.warning(
+                    "offline node %s took %s for the master until now (term %d)",
+                    node.name, before.master, before.epoch,
+                )  # fmt: skip
+            rpc.one(reachable, NodeCalls.node_stop_master)
+            rpc.one(reachable, NodeCalls.write_ssconf_files, ssconf.values(config))
+            rpc.one(reachable, NodeCalls.node_demote_from_mc)
+        except errors.DeposedError as err:
+            _LOG.error("offline node %s follows a rival: %s", node.name, errors.text(err))
+            return
+        except errors.GanetiError as err:
+            _LOG.debug("offline node %s is not told: %s", node.name, errors.text(err))
+            return
+        self._told.add(node.uuid)
+        _LOG.info("offline node %s knows that it is not a master candidate", node.name)
