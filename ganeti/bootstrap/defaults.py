@@ -129,8 +129,15 @@ def _parameters(settings: InitSettings) -> dict[str, Any]:
         "ndparams": parameters.cluster_node({}, settings.ndparams),
         "hvparams": _hvparams(settings),
         "diskparams": parameters.cluster_disk({}, settings.diskparams),
-        "ipolicy": parameters.cluster_policy(ipolicy.defaults(), settings.ipolicy),
+        "ipolicy": _policy(settings),
     }
+
+
+def _policy(settings: InitSettings) -> Params:
+    """Allows the enabled disk templates, unless others are named."""
+    enabled = list(settings.enabled_disk_templates or DEFAULT_TEMPLATES)
+    start = {**ipolicy.defaults(), "disk-templates": enabled}
+    return parameters.cluster_policy(start, settings.ipolicy)
 
 
 def _hvparams(settings: InitSettings) -> dict[str, Params]:

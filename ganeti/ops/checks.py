@@ -10,6 +10,7 @@ from ganeti import errors
 from ganeti.config.reservations import MemoryClaim
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
+from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.net import resolve
@@ -183,6 +184,22 @@ def os_on_node(
         raise
     except errors.GanetiError as err:
         raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.INVAL) from err
+
+
+def spindles_count(config: Config, what: str, nodes: Iterable[str]) -> None:
+    """Refuse a number of spindles for a disk on nodes (uuids) without exclusive storage.
+
+    Raises:
+        OpPrereqError: (INVAL) spindles are not counted there.
+    """
+    exclusive = [
+        bool(config.ndparams(config.nodes[uuid]).get("exclusive_storage")) for uuid in nodes
+    ]
+    if not exclusive or not all(exclusive):
+        raise errors.OpPrereqError(
+            f"{what}: spindles cannot be specified where exclusive storage is not active",
+            errors.ErrorCode.INVAL,
+        )
 
 
 def resources(

@@ -62,6 +62,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     values.update(_os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
+    values.update(_newly_allowed(config, op, values))
     changed = {
         name: value for name, value in values.items() if getattr(config.cluster, name) != value
     }
@@ -85,6 +86,17 @@ def _without_effect(op: OpClusterSetParams) -> list[str]:
             " they should not are not stopped; gnt-cluster verify names them"
         )
     return notes
+
+
+def _newly_allowed(config: Config, op: OpClusterSetParams, values: Values) -> Values:
+    """The policy allows templates when they are enabled, unless its own list is given."""
+    policy: params.Params = values.get("ipolicy", config.cluster.ipolicy)
+    enabled, allowed = values.get("enabled_disk_templates", ()), policy["disk-templates"]
+    known = {*config.cluster.enabled_disk_templates, *allowed}
+    new = [str(name) for name in enabled if name not in known]
+    if not new or "disk-templates" in (op.ipolicy or {}):
+        return {}
+    return {"ipolicy": {**policy, "disk-templates": [*allowed, *new]}}
 
 
 _WHOLE = (

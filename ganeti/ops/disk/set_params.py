@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.names import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
-from ganeti.ops import locks
+from ganeti.ops import checks, locks
 from ganeti.ops.instance import power
 from ganeti.ops.operation import Needs, Operation
 
@@ -24,6 +24,7 @@ class DiskSetParams(Operation[OpDiskSetParams, list[tuple[str, Any]]]):
         if self.op.mode is not None:
             self.values["mode"] = DiskMode(self.op.mode)
         if self.op.spindles is not None:
+            checks.spindles_count(self.ctx.config, f"disk {self.disk.uuid}", self.disk.nodes)
             self.values["spindles"] = self.op.spindles
         if not self.values:
             raise errors.OpPrereqError(

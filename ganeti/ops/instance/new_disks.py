@@ -78,6 +78,8 @@ class _Planner:
             name = None if params.name == "none" else params.name
         mode = disk.mode if params.mode is None else DiskMode(params.mode)
         spindles = disk.spindles if params.spindles is None else params.spindles
+        if params.spindles is not None:
+            checks.spindles_count(self._ctx.config, f"disk {index}", disk.nodes)
         return base.replace(disk, mode=mode, name=name, spindles=spindles)
 
     def attach(self, index: int, params: DiskParams) -> Disk:

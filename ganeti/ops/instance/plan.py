@@ -18,6 +18,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode, DiskTemplate
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops import checks
 from ganeti.ops.operation import Context
 from ganeti.storage.interface import MirrorPlace, PlanRequest
 from ganeti.storage.registry import TEMPLATES
@@ -163,6 +164,8 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
         mirror=_mirror(ctx, layout),
     )
     nodes = () if traits.shared else layout.nodes
+    if item.spindles is not None:
+        checks.spindles_count(ctx.config, f"disk {index}", nodes)
     return Disk(
         uuid=str(uuid.uuid4()),
         dev_type=kind,

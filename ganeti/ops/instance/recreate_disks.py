@@ -105,6 +105,9 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
                 f" {', '.join(_KEYS)}",
                 _INVAL,
             )
+        if params.spindles is not None:
+            nodes = [node.uuid for node in self.nodes]
+            checks.spindles_count(self.ctx.config, f"disk {index}", nodes)
         if params.size:
             disk = disks.grown(disk, params.size - disk.size)
         return plan.on_nodes(

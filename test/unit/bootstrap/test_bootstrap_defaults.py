@@ -70,7 +70,8 @@ def test_builtin_values_are_complete() -> None:
     }
     assert cluster.nicparams["default"]["mode"] == "bridged"
     assert cluster.ndparams["ssh_port"] == 22
-    assert cluster.ipolicy == ipolicy.defaults()
+    allowed = list(defaults.DEFAULT_TEMPLATES)
+    assert cluster.ipolicy == {**ipolicy.defaults(), "disk-templates": allowed}
     assert cluster.mac_prefix == "aa:00:00"
     assert cluster.primary_ip_family == 2
     assert cluster.candidate_pool_size == 10
@@ -82,7 +83,7 @@ def test_builtin_values_are_never_shared_between_clusters() -> None:
     first.diskparams["drbd"]["c-max-rate"] = 1
     first.ipolicy["minmax"][0]["max"]["cpu-count"] = 1
     assert made().cluster.diskparams["drbd"]["c-max-rate"] == 61440
-    assert made().cluster.ipolicy == ipolicy.defaults()
+    assert made().cluster.ipolicy["minmax"] == ipolicy.defaults()["minmax"]
     assert params.DISK_PARAM_DEFAULTS["drbd"]["c-max-rate"] == 61440
 
 
@@ -162,3 +163,18 @@ def test_choices_that_make_no_sense_are_refused_in_words(
 ) -> None:
     with pytest.raises(errors.GanetiError, match=words):
         made(**choices)
+
+
+@pytest.mark.parametrize(
+    ("choices", "allowed"),
+    [
+        ({}, ["file", "sharedfile", "diskless"]),
+        ({"enabled_disk_templates": ["file", "diskless"]}, ["file", "diskless"]),
+        ({"enabled_disk_templates": ["file", "diskless"],
+          "ipolicy": {"disk-templates": ["file"]}}, ["file"]),
+    ],
+)  # fmt: skip
+def test_the_policy_allows_the_enabled_templates(
+    choices: dict[str, Any], allowed: list[str]
+) -> None:
+    assert made(**choices).cluster.ipolicy["disk-templates"] == allowed

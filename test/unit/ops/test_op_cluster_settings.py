@@ -139,3 +139,25 @@ def test_settings_without_effect_say_so() -> None:
     tracked, health = decide(config(), max_tracked_jobs=3, maintain_node_health=True).notes
     assert "max_tracked_jobs has no effect" in tracked
     assert "maintain_node_health has no effect" in health
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        ({"enabled_disk_templates": ["file", "sharedfile"]}, ["file", "sharedfile"]),
+        ({"enabled_disk_templates": ["file", "sharedfile"],
+          "ipolicy": {"disk-templates": ["file"]}}, ["file"]),
+        ({"enabled_disk_templates": ["file", "diskless"]}, ["file"]),
+    ],
+)  # fmt: skip
+def test_the_policy_allows_templates_from_when_they_are_enabled(
+    change: dict[str, Any], allowed: list[str]
+) -> None:
+    before = config()
+    policy = {**before.cluster.ipolicy, "disk-templates": ["file"]}
+    cluster = base.replace(
+        before.cluster, enabled_disk_templates=("file", "diskless"), ipolicy=policy,
+        shared_file_storage_dir="/srv/shared",
+    )  # fmt: skip
+    found = decide(Config(base.replace(before.data, cluster=cluster)), **change).values
+    assert found.get("ipolicy", policy)["disk-templates"] == allowed

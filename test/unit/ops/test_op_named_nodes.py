@@ -12,7 +12,8 @@ from one_process import OneProcess
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
-from ganeti.opcodes.devices import DiskParams
+from ganeti.opcodes.devices import DiskChange, DiskParams
+from ganeti.opcodes.disk import OpDiskSetParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
@@ -28,9 +29,10 @@ def cluster(tmp_path: Path) -> Iterator[OneProcess]:
     made.close()
 
 
-def create(name: str = WEB, **given: Any) -> OpInstanceCreate:
+def create(name: str = WEB, spindles: int | None = None, **given: Any) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=name, mode=InstCreateMode.CREATE, disks=[DiskParams(size=8)], nics=[],
+        instance_name=name, mode=InstCreateMode.CREATE, nics=[],
+        disks=[DiskParams(size=8, spindles=spindles)],
         os_type="noop", disk_template=DiskTemplate.FILE, start=False, **given,
     )  # fmt: skip
 
@@ -77,6 +79,23 @@ def test_half_named_nodes_are_refused(
     both = [create("a.example.com", **first), create("b.example.com", **second)]
     with pytest.raises(errors.OpPrereqError, match=text):
         cluster.run(OpInstanceMultiAlloc(instances=both, **more))
+
+
+def test_spindles_count_with_exclusive_storage_only(cluster: OneProcess) -> None:
+    cluster.run(create(pnode="node1.example.com"))
+    [disk] = cluster.instance(WEB).disks
+    before = cluster.config.disks[disk]
+    new = DiskChange.from_wire(["add", -1, {"size": 8, "spindles": 2}])
+    old = DiskChange.from_wire(["modify", 0, {"spindles": 2}])
+    for op in (
+        OpInstanceSetParams(instance_name=WEB, disks=[new]),
+        OpInstanceSetParams(instance_name=WEB, disks=[old]),
+        OpDiskSetParams(disk_name=disk, spindles=2),
+        create("a.example.com", pnode="node1.example.com", spindles=1),
+    ):
+        with pytest.raises(errors.OpPrereqError, match="exclusive storage is not active"):
+            cluster.run(op)
+    assert cluster.config.disks == {disk: before}
 
 
 def test_a_stopped_instance_whose_files_were_copied_gets_its_new_primary_node(
