@@ -125,6 +125,24 @@ def address(name: str) -> str:
     return str(best[4][0])
 
 
+def canonical(name: str) -> str:
+    """The full name of a host that has an address: what an alias or a short name stands for.
+
+    Blocks and raises as :func:`address`.
+    """
+    if paths.is_rooted() and _hosts.get(paths.current().hosts).addresses.get(name.lower()):
+        return reverse(address(name)) or name
+    try:
+        answers = socket.getaddrinfo(
+            name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
+        )
+    except socket.gaierror as err:
+        raise errors.ResolverError(name, err.errno, err.strerror) from err
+    except ValueError as err:
+        raise errors.ResolverError(name, socket.EAI_NONAME, "is no host name") from err
+    return next((answer[3] for answer in answers if answer[3]), name)
+
+
 def reverse(ip: str) -> str | None:
     """The first name of an address in the hosts file; None when the file has none."""
     packed = _packed(ip)

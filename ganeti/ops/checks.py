@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.config.reservations import MemoryClaim
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
@@ -18,6 +19,8 @@ from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage import held
 
+#: Seconds in which a host that is up takes or refuses a connection.
+_PING = 3.0
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
 
 
@@ -36,15 +39,52 @@ def host_name(name: str, what: str) -> str:
     return lowered
 
 
-def resolvable(name: str) -> None:
-    """Refuse a name without an address; OpPrereqError."""
+def new_name(name: str, *, name_check: bool, ip_check: bool) -> None:
+    """Refuse a name for an instance as its creator wishes; blocks some seconds for ``ip_check``.
+
+    ``name_check`` refuses a name without an address and one that is an alias of another host,
+    ``ip_check`` also one whose address answers.
+
+    Raises:
+        OpPrereqError: the text says which of these it is.
+    """
+    if not name_check:
+        if ip_check:
+            raise errors.OpPrereqError(
+                "the address of a name is only checked with its name; add --name-check",
+                errors.ErrorCode.INVAL,
+            )
+        return
     try:
-        resolve.address(name)
+        address, full = resolve.address(name), resolve.canonical(name).lower()
     except errors.ResolverError as err:
         raise errors.OpPrereqError(
             f"'{name}' has no address ({errors.text(err)}); leave --name-check away",
             errors.ErrorCode.RESOLVER,
         ) from err
+    if full != name and not full.startswith(f"{name}."):
+        raise errors.OpPrereqError(
+            f"'{name}' resolves to {full}, the name of another host; use that name, mend the name"
+            " service, or leave --name-check away",
+            errors.ErrorCode.INVAL,
+        )
+    if ip_check and _answers(address):
+        raise errors.OpPrereqError(
+            f"address {address} of '{name}' is in use already; leave --ip-check away if that is"
+            " meant",
+            errors.ErrorCode.NOTUNIQUE,
+        )
+
+
+def _answers(address: str) -> bool:
+    """Whether a host with this address takes or refuses a connection."""
+    try:
+        socket.create_connection((address, resolve.port(constants.NODED)), _PING).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def hypervisor_enabled(ctx: Context, name: str) -> str:

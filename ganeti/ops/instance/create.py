@@ -71,6 +71,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     def check(self) -> None:
         op, ctx = self.op, self.ctx
         self._check_mode()
+        checks.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
         tag_rules.check(op.tags)
         for node in self.nodes:
             checks.usable_node(node, "for a new instance")

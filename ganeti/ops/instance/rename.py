@@ -44,9 +44,11 @@ class InstanceRename(Operation[OpInstanceRename, str]):
             )
         locks.real(ctx.config, found)
         self.instance: Instance = found
-        if self.op.name_check:
-            checks.resolvable(self.new_name)
         self.same = self.new_name == found.name
+        if not self.same:
+            checks.new_name(
+                self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
+            )
         if not self.same and ctx.config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS

@@ -122,8 +122,7 @@ class InstanceCommit(InstanceCreate):
                 f"creation mode {op.mode} is not for reservations; only create is",
                 errors.ErrorCode.INVAL,
             )
-        if op.name_check:
-            checks.resolvable(self.name)
+        checks.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.nodes:
             checks.usable_node(node, f"for instance {self.name}")
         self._place_if_needed(self.nodes)

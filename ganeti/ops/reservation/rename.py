@@ -38,8 +38,7 @@ class ReservationRename(Operation[OpInstanceRename, str]):
         if found.interrupted:
             locks.real(config, found)
         self.instance: Instance = found
-        if self.op.name_check:
-            checks.resolvable(self.new_name)
+        checks.new_name(self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check)
         if config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS

@@ -1,0 +1,50 @@
+"""Names of instances that are checked with the name service: the hosts file of the cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ganeti import errors
+from ganeti.ops import checks
+from ganeti.paths import Paths
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``web`` is free, ``alias`` belongs to node1; 127.0.0.9 is an address of this machine."""
+    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
+    path = Paths(tmp_path).hosts
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "127.0.0.1 node1.example.com node1 alias.example.com\n"
+        "127.0.0.9 web.example.com web\n"
+    )
+    return path
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize("name", ["web", "web.example.com", "node1"])
+def test_names_that_are_their_own(name: str) -> None:
+    checks.new_name(name, name_check=True, ip_check=False)
+
+
+@pytest.mark.usefixtures("hosts")
+@pytest.mark.parametrize(
+    ("name", "name_check", "ip_check", "text"),
+    [
+        ("alias.example.com", True, False, "resolves to node1.example.com, the name of another"),
+        ("gone.invalid", True, False, "has no address .* leave --name-check away"),
+        ("web", False, True, "add --name-check"),
+        ("web", True, True, r"address 127\.0\.0\.9 of 'web' is in use already"),
+    ],
+)
+def test_names_that_are_refused(name: str, name_check: bool, ip_check: bool, text: str) -> None:
+    with pytest.raises(errors.OpPrereqError, match=text):
+        checks.new_name(name, name_check=name_check, ip_check=ip_check)
+
+
+@pytest.mark.usefixtures("hosts")
+def test_what_is_not_asked_for_is_not_checked() -> None:
+    checks.new_name("alias.example.com", name_check=False, ip_check=False)
