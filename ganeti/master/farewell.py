@@ -43,8 +43,9 @@ class Farewell:
         self._thread.start()
 
     def stop(self) -> None:
+        """End the thread; a call to a node that hangs is not waited for."""
         self._stopping.set()
-        self._thread.join()
+        self._thread.join(PATIENCE)
 
     def _loop(self) -> None:
         while not self._stopping.is_set():
