@@ -60,25 +60,33 @@ class Distribution:
     def distribute(self, *, force: bool = True) -> list[str]:
         """Send the files to all online nodes and wait; gives a text for each failure."""
         with self._round:
-            config = self._store.current
-            values = ssconf.values(config, self._config, self._last)
-            nodes = config.online_nodes()
-            changed = {key: text for key, text in values.items() if self._last.get(key) != text}
-            sent = {
-                node.uuid: (node, (values if force or node.uuid not in self._nodes else changed,))
-                for node in nodes
-                if force or changed or node.uuid not in self._nodes
-            }
-            answers = self._rpc.each(NodeCalls.write_ssconf_files, sent)
-            failed = {uuid for uuid, answer in answers.items() if not answer.ok}
-            self._nodes = frozenset(node.uuid for node in nodes) - failed
-            self._config, self._last = config, values
-            return [errors.text(a.error) for a in answers.values() if a.error is not None]
+            return self._send(force=force)
+
+    def _send(self, *, force: bool) -> list[str]:
+        config = self._store.current
+        values = ssconf.values(config, self._config, self._last)
+        nodes = config.online_nodes()
+        changed = {key: text for key, text in values.items() if self._last.get(key) != text}
+        sent = {
+            node.uuid: (node, (values if force or node.uuid not in self._nodes else changed,))
+            for node in nodes
+            if force or changed or node.uuid not in self._nodes
+        }
+        answers = self._rpc.each(NodeCalls.write_ssconf_files, sent)
+        failed = {uuid for uuid, answer in answers.items() if not answer.ok}
+        self._nodes = frozenset(node.uuid for node in nodes) - failed
+        self._config, self._last = config, values
+        return [errors.text(a.error) for a in answers.values() if a.error is not None]
 
     @contextlib.contextmanager
     def sent(self) -> Iterator[Mapping[str, str]]:
-        """What the nodes were sent last, by key; no other round begins while this is held."""
+        """What the nodes were sent last, by key; no other round begins while this is held.
+
+        What is still to be sent is sent first: nodes that did not answer last time get another
+        chance now, not only after the next wait.
+        """
         with self._round:
+            self._send(force=False)
             yield self._last
 
     def stop(self) -> None:
