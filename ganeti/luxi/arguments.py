@@ -1,13 +1,13 @@
 """The types of LUXI arguments: a small notation, and the check that it stands for.
 
 ``str``, ``int`` and so on are words; ``[T]`` is a list of T, ``T|null`` may be null. All functions
-are pure.
+are pure. Clients check what they send by it, too, so a tuple is a list.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -20,11 +20,15 @@ _LONGEST_ID = 18
 
 
 def _is_int(value: Any) -> bool:
-    return type(value) is int and -_LARGEST <= value < _LARGEST
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and -_LARGEST <= value < _LARGEST
+    )
 
 
 def _is_number(value: Any) -> bool:
-    return _is_int(value) or (type(value) is float and math.isfinite(value))
+    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_job_id(value: Any) -> bool:
@@ -41,8 +45,8 @@ _WORDS: dict[str, tuple[Check, str, str]] = {
     "uint": (lambda value: _is_int(value) and value >= 0, "a whole number from 0", "whole numbers"),
     "number": (_is_number, "a number", "numbers"),
     "job id": (_is_job_id, "a job id, which is a number", "job ids, which are numbers"),
-    "object": (lambda value: isinstance(value, dict), "an object", "objects"),
-    "opcode": (lambda value: isinstance(value, dict), "an opcode, which is an object", "opcodes"),
+    "object": (lambda value: isinstance(value, Mapping), "an object", "objects"),
+    "opcode": (lambda value: isinstance(value, Mapping), "an opcode, which is an object", "opcodes"),
     "any": (lambda _value: True, "a value", "values"),
 }
 
@@ -59,7 +63,7 @@ def _check(notation: str) -> Check:
         return lambda value: value is None or inner(value)
     if notation.startswith("["):
         item = _check(notation[1:-1])
-        return lambda value: isinstance(value, list) and all(map(item, value))
+        return lambda value: isinstance(value, list | tuple) and all(map(item, value))
     return _WORDS[notation][0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -65,6 +66,12 @@ def test_what_is_wrong_is_named(method, args, text):
         bound(method, args)
     assert text in errors.text(caught.value)
     assert len(errors.text(caught.value)) < 300
+
+
+def test_clients_may_give_tuples_and_other_mappings():
+    method = calls.find("SubmitJob")
+    ops = ({"OP_ID": "OP_TEST_DELAY"}, MappingProxyType({"OP_ID": "OP_TEST_DELAY"}))
+    assert calls.bind(method, (ops,)) == {"ops": ops}
 
 
 def test_older_clients_send_job_ids_as_texts():
