@@ -351,16 +351,20 @@ class LuxiServer:
             return
         message = connection.queue.popleft()
         reply = connection.busy = Reply(self, connection)
+        quick = self._quick_request(message)
+        if quick is not None:
+            self._handle(connection, *quick, reply)
+        if reply._open:
+            self._note_deadline(reply)
+        if quick is None:
+            self._pool.submit(self._work, connection, message, reply)
+
+    def _note_deadline(self, reply: Reply) -> None:
         deadline = time.monotonic() + self._timeout
         heapq.heappush(self._deadlines, (deadline, next(self._seq), reply))
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
             self._deadlines = [item for item in self._deadlines if item[2]._open]
             heapq.heapify(self._deadlines)
-        quick = self._quick_request(message)
-        if quick is None:
-            self._pool.submit(self._work, connection, message, reply)
-        else:
-            self._handle(connection, *quick, reply)
 
     def _quick_request(self, message: bytes) -> tuple[str, dict[str, Any]] | None:
         """A request that need not go to the pool."""
