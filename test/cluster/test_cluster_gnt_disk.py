@@ -98,14 +98,14 @@ def test_a_disk_without_an_instance(
     cluster.ok("disk grow spare 8m")
     assert value(cluster, "spare", "size") == "16"
     assert checksum(storage_cluster, "spare") == written
-    cluster.ok("disk modify --mode rw --spindles 2 spare")
+    cluster.ok("disk modify --mode rw spare")
+    refused(cluster, "disk modify --spindles 2 spare", "exclusive storage is not active")
     cluster.ok("disk rename spare other")
     cluster.ok("disk add-tags other c")
     cluster.ok("disk remove-tags other a")
     assert cluster.ok("disk list-tags other").lines == ["b", "c"]
     shown = cluster.ok("disk info other").out
     assert "Instance: none (detached)" in shown
-    assert "Spindles: 2" in shown
     assert uuid in cluster.ok("cluster search-tags ^c$").out
     cluster.ok("cluster verify")
     cluster.ok("disk remove -f other")
