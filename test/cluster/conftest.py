@@ -38,6 +38,7 @@ def storage_cluster(
         enabled = [name for name in ("drbd", "plain") if name in TEMPLATES]
         made.ok(
             "cluster modify", f"--vg-name={GROUP}", "--drbd-usermode-helper=/bin/true",
+            "--default-iallocator=",
             "--enabled-disk-templates", ",".join([*enabled, "file", "sharedfile", "diskless"]),
         )  # fmt: skip
         yield made, nodes
