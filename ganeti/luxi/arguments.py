@@ -42,11 +42,10 @@ _WORDS: dict[str, tuple[Check, str, str]] = {
     "str": (lambda value: isinstance(value, str), "a text", "texts"),
     "bool": (lambda value: isinstance(value, bool), "true or false", "booleans"),
     "int": (_is_int, "a whole number", "whole numbers"),
-    "uint": (lambda value: _is_int(value) and value >= 0, "a whole number from 0", "whole numbers"),
     "number": (_is_number, "a number", "numbers"),
     "job id": (_is_job_id, "a job id, which is a number", "job ids, which are numbers"),
     "object": (lambda value: isinstance(value, Mapping), "an object", "objects"),
-    "opcode": (lambda value: isinstance(value, Mapping), "an opcode, which is an object", "opcodes"),
+    "opcode": (lambda value: isinstance(value, Mapping), "an opcode (an object)", "opcodes"),
     "any": (lambda _value: True, "a value", "values"),
 }
 

@@ -77,7 +77,8 @@ def _change(name: str, *args: _Arg, result: str) -> Method:
 _NAMES = ("names", "[str]")
 _FIELDS = ("fields", "[str]")
 _LOCK = ("lock", "bool")
-_UUID = ("uuid", "str")
+#: rules of filters are checked whole, see ``master/job_filters.py``
+_UUID = ("uuid", "any")
 _OPS = ("ops", "[opcode]")
 _JOB = ("job", "job id")
 _WHAT = Argument("what", "str")
@@ -109,8 +110,8 @@ METHODS: Mapping[str, Method] = {
               result="[[value], [[serial, [s, us], type, message]]]"),
         _read("WaitForEvents", ("after", "str|null"), ("filter", "object|null"),
               ("tmout", "number"), result="{events: [object], last: str, lost: bool}"),
-        _change("ReplaceFilter", ("uuid", "str|null"), ("priority", "uint"),
-                ("predicates", "[any]"), ("action", "any"), ("reason", "[any]"), _USER,
+        _change("ReplaceFilter", ("uuid", "any"), ("priority", "any"),
+                ("predicates", "any"), ("action", "any"), ("reason", "any"), _USER,
                 result="str"),
         _change("DeleteFilter", _UUID, _USER, result="null"),
         _read("ExplainJob", _JOB, result="object"),

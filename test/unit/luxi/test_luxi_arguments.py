@@ -56,7 +56,6 @@ def test_what_may_be_null_may_be_missing(args):
     ("AutoArchiveJobs", [10**400, 1], "'age' must be a number, not 1000"),
     ("WaitForJobChange", [1, [], None, None, "1"], "'tmout' must be a number"),
     ("SubmitManyJobs", [[{}]], "'jobs' must be a list of lists of opcodes"),
-    ("ReplaceFilter", [None, -1, [], "ACCEPT", []], "'priority' must be a whole number from 0"),
     ("QueryTags", ["node", "\ud800"], "d800 is not a character"),
     ("QueryTags", ["node", "a\0"], "0000 is not a character"),
     ("QueryTags", ["node", {"a": "\udfff"}], "dfff is not a character"),
