@@ -164,6 +164,7 @@ class _Check:
             self._attached(value.params)
         elif isinstance(value, DiskChange) and value.action is DdmFull.DETACH:
             self._detached(value.item)
+            self._inside(value.params, where)
         elif isinstance(value, Change | DiskRecreation):
             self._inside(value.params, where)
         elif isinstance(value, DiskParams):

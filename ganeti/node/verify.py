@@ -185,24 +185,10 @@ class Verifier:
             if file_paths.root_problem(directory, paths) is not None
         ]
 
-    def _storage_bounds(
-        self, wanted: Any, _hv: dict[str, Json]
-    ) -> tuple[list[str] | None, list[tuple[str, str]]]:
-        """The node's list (null: it has none), and ``[directory, why it cannot be used]``.
-
-        The argument are directories that the cluster wants to use; those of the list are looked
-        at as well.
-        """
-        paths, env = self._context.paths, self._disks.environment()
-        listed = file_paths.load_allowed(paths)
-        own = None if listed is None else [str(directory) for directory in listed]
-        refused: list[tuple[str, str]] = []
-        for directory in dict.fromkeys([*_texts(wanted), *(own or ())]):
-            try:
-                file_paths.check_root(paths.local(directory), env)
-            except errors.FileStoragePathError as err:
-                refused.append((directory, errors.text(err)))
-        return own, refused
+    def _storage_bounds(self, _arg: Any, _hv: dict[str, Json]) -> list[str] | None:
+        """The node's list of directories for file disks; null: it has none"""
+        listed = file_paths.load_allowed(self._context.paths)
+        return None if listed is None else [str(directory) for directory in listed]
 
     def _drbd_helper(self) -> tuple[bool, str]:
         """(true, path of the helper), or false and why there is none"""

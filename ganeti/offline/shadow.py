@@ -177,6 +177,7 @@ def _add_info(program: Program, file: _File, kind: str) -> None:
     program.command(
         f"info {kind}",
         *(() if alone else (many(kind),)),
+        options=(o.INFO_FORMAT,),
         aliases=() if alone else (f"info {kind}s",),
     )(show_info)
 

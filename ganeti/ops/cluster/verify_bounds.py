@@ -1,4 +1,7 @@
-"""Verify the lists of nodes that say where the cluster may keep file disks. Pure."""
+"""Compare the lists of nodes that say where the cluster may keep file disks. Pure.
+
+What a node refuses is reported by its own checks (``verify_hosts``).
+"""
 
 from __future__ import annotations
 
@@ -12,53 +15,32 @@ from ganeti.model.node import Node
 from ganeti.ops.cluster.report import Report
 
 _CHECK = "file-storage-bounds"
-_UNUSABLE = {
-    DiskTemplate.FILE: "ENODEFILESTORAGEPATHUNUSABLE",
-    DiskTemplate.SHAREDFILE: "ENODESHAREDFILESTORAGEPATHUNUSABLE",
-}
+_FILES = frozenset({DiskTemplate.FILE, DiskTemplate.SHAREDFILE})
 
 
 def checks(config: Config) -> dict[str, Any]:
     """What to ask the nodes; nothing when the cluster keeps no disks in files."""
-    wanted = _directories(config)
-    return {_CHECK: list(wanted.values())} if wanted else {}
+    return {_CHECK: None} if _FILES & set(config.cluster.enabled_disk_templates) else {}
 
 
-def nodes(
-    report: Report, config: Config, online: Iterable[Node], found: Mapping[str, Mapping[str, Any]]
-) -> None:
-    """Report nodes that refuse a directory of the cluster, and lists that differ."""
+def nodes(report: Report, online: Iterable[Node], found: Mapping[str, Mapping[str, Any]]) -> None:
+    """Warn of nodes whose list is not that of most nodes of the group."""
     lists: dict[str, tuple[str, ...] | None] = {}
     for node in online:
-        answer = found.get(node.uuid, {}).get(_CHECK)
-        if answer is None:
-            continue
-        if not isinstance(answer, list):
-            report.error("ENODEFILESTORAGEPATHS", "node", node.name, str(answer))
-            continue
-        listed, refused = answer
-        lists[node.name] = None if listed is None else tuple(listed)
-        why: dict[str, str] = dict(refused)
-        for kind, directory in _directories(config).items():
-            if directory in why:
-                report.error(_UNUSABLE[kind], "node", node.name, why.pop(directory))
-        for text in why.values():
-            report.error("ENODEFILESTORAGEPATHS", "node", node.name, text)
-    _differing(report, lists)
-
-
-def _differing(report: Report, lists: Mapping[str, tuple[str, ...] | None]) -> None:
-    """Warn of nodes whose list is not that of most nodes of the group."""
+        answers = found.get(node.uuid, {})
+        listed = answers.get(_CHECK)
+        if _CHECK in answers and not isinstance(listed, str):
+            lists[node.name] = None if listed is None else tuple(listed)
     if not lists:
         return
     [(usual, _count)] = Counter(lists.values()).most_common(1)
-    for name, listed in lists.items():
-        if listed != usual:
+    for name, own in lists.items():
+        if own != usual:
             report.warning(
                 "ENODEFILESTORAGEPATHS",
                 "node",
                 name,
-                f"its file-storage-paths allows {_text(listed)}, that of most nodes {_text(usual)};"
+                f"its file-storage-paths allows {_text(own)}, that of most nodes {_text(usual)};"
                 " only the administrator of the node can change it",
             )
 
@@ -67,13 +49,3 @@ def _text(listed: tuple[str, ...] | None) -> str:
     if listed is None:
         return "what the cluster wants (it is missing)"
     return ", ".join(listed) or "nothing"
-
-
-def _directories(config: Config) -> dict[DiskTemplate, str]:
-    """The directories of the cluster that are in use."""
-    cluster = config.cluster
-    found = {
-        DiskTemplate.FILE: cluster.file_storage_dir,
-        DiskTemplate.SHAREDFILE: cluster.shared_file_storage_dir,
-    }
-    return {kind: path for kind, path in found.items() if kind in cluster.enabled_disk_templates}

@@ -78,7 +78,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             verify_mirrors.node(report, config, ctx.config, node, value)
             verify_hosts.node(report, config, ctx.paths, node, value)
             found[node.uuid] = value
-        verify_bounds.nodes(report, config, online, found)
+        verify_bounds.nodes(report, online, found)
         verify_os.judge(report, config, online, found)
         verify_bridges.judge(report, config, online, found)
         verify_placement.exclusion_tags(report, config, nodes)

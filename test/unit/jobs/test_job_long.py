@@ -65,11 +65,11 @@ def test_after_a_failed_write_the_next_one_has_everything(office, monkeypatch):
     office.until(lambda: office.line("web1") == [job], "the wait")
 
     def fail(_journal: FileJournal, _contents: Contents) -> None:
-        raise errors.ConfigurationError("no room")
+        raise errors.FileError("no room")
 
     with monkeypatch.context() as patch:
         patch.setattr(FileJournal, "write", fail)
-        with pytest.raises(errors.JobQueueError, match="no room"):
+        with pytest.raises(errors.FileError, match="no room"):
             office.queue.set_priority(job, 3)
     office.crew.open("g")
     office.crew.wait_for_start(job)

@@ -43,7 +43,7 @@ def test_what_may_be_null_may_be_missing(args):
     ("Query", {"what": "node", "fields": [], "name": 5}, 'no key "name"'),
     ("Query", {"what": "node", "fields": [], "qfitler": 5}, "(did you mean qfilter?)"),
     ("Query", {"what": "node", "fields": [], "filter": None, "qfilter": None}, "both set"),
-    ("Query", [{}, []], "takes 3 arguments"),
+    ("Query", [{}, []], "takes 3 to 4 arguments"),
     ("QueryNodes", {"names": [], "fields": [], "lock": False}, "'args' must be a list"),
     ("QueryNodes", ["n", [], False], "'names' must be a list of texts, not \"n\""),
     ("QueryNodes", [[], [5], False], "'fields' must be a list of texts"),

@@ -33,7 +33,8 @@ _VALUES: dict[str, tuple[Any, ...]] = {
     "t2": (2,), "until": (None,), "uuid": (None, "3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57"),
     "predicates": ([["jobid", [">", "id", 5]]], [["opcode", ["==", "OP_ID", "OP_NOOP"]]]),
     "action": ("ACCEPT", ["RATE_LIMIT", 5]), "reason": ([["a", "b", 5]],), "user": ("rapi:a",),
-    "key": (None, "once"), "kill": (False,),
+    "key": (None, "once"), "kill": (False,), "redacted": (True,),
+    "limits": (None, {"name": "token:a", "group": None, "tag": "mine", "quota": None}),
 }  # fmt: skip
 
 

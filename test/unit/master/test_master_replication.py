@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ganeti import errors
-from ganeti.master.replication import Channel, Snapshot, _Round
+from ganeti.master.replication import Channel, Snapshot, State, _Round
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 
@@ -43,15 +43,15 @@ def channel(rpc: Rpc) -> Iterator[Channel]:
         return Snapshot(serial=1, config="{}", files=files, drained=False)
 
     node = Node(uuid="u", name="node2", primary_ip="", secondary_ip="", group="")
-    made = Channel(node, rpc, snapshot, 0)  # type: ignore[arg-type]
+    made = Channel(node, rpc, State(snapshot, lambda _names: {}), 0)  # type: ignore[arg-type]
     yield made
     made.stop()
 
 
 def write(channel: Channel, name: str) -> _Round:
-    sent = _Round(3, "the job")
+    sent = _Round(("node2", "node3"), "the job")
     sent.failed("node3", "it is off")
-    channel.put(lambda pending: pending.files.update({name: b"{}"}), 1, sent)
+    channel.put(lambda pending: pending.files.add({name: b"{}"}), 1, sent)
     return sent
 
 

@@ -8,6 +8,7 @@ import pytest
 from query_cluster import StubSources, config, instance, node
 
 from ganeti.base import jsonio
+from ganeti.model.job import from_wire
 from ganeti.query import engine, redaction
 from ganeti.query.classic import classic
 from ganeti.query.live import JobView
@@ -32,7 +33,7 @@ OPS = [
 def sources() -> StubSources:
     own = {"kernel_args": SECRET, "acpi": False, "kvm_extra": ""}
     found = StubSources(config([node(1)], [instance(1, hvparams=own), instance(2)]))
-    found.queue[7] = JobView({"id": 7, "ops": OPS}, archived=False)
+    found.queue[7] = JobView(from_wire({"id": 7, "ops": OPS}), archived=False)
     return found
 
 
