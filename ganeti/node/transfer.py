@@ -126,6 +126,8 @@ class Transfer:
     def _answer(self, sock: TLSSocket, path: str, token: str, compress: str) -> None:
         try:
             answer = self._take(sock, path, token, compress)
+        except errors.BlockDeviceError as err:
+            answer = errors.text(err)
         except OSError as err:
             answer = f"{path}: {err.strerror}" if err.strerror else str(err)
         sock.sendall(answer.encode() + b"\n")

@@ -143,7 +143,6 @@ def test_a_failed_addition_leaves_nothing(cluster: Cluster) -> None:
         ("-H migration_mode=live", "parameters of the whole cluster"),
         ("-O colour=red", "colour"),
         ("-m 128m", "is not running"),
-        ("--online", "is not offline"),
         ("--new-primary node3", "has no copy of the disks"),
     ],
 )

@@ -257,7 +257,7 @@ def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
     wait_for(
-        lambda: "majority" in cluster.gnt("debug delay", "0.001").err, "a refusal"
+        lambda: "2 are needed" in cluster.gnt("debug delay", "0.001").err, "a refusal"
     )
     assert newest(cluster) == before
     for node in ("node2", "node3"):

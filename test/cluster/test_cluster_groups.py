@@ -79,7 +79,7 @@ def test_refused(cluster: Cluster, words: tuple[str, ...], text: str) -> None:
 def test_settings(cluster: Cluster) -> None:
     cluster.ok("group add", "rack1")
     ran = cluster.ok(
-        "group modify --alloc-policy unallocable --node-parameters exclusive_storage=yes"
+        "group modify --alloc-policy unallocable --node-parameters exclusive_storage=true"
         " -D plain:stripes=4 --ipolicy-vcpu-ratio 2", "rack1",
     )  # fmt: skip
     assert "alloc_policy -> unallocable" in ran.out

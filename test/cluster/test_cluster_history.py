@@ -122,11 +122,11 @@ def test_no_secret_leaves_the_master(cluster: Cluster, web: float) -> None:
 def test_bad_input_is_refused_in_a_sentence(cluster: Cluster) -> None:
     for line, text in (
         ("history nobody", "'nobody' is not known, and no change of it is recorded since"),
-        ("history --since yesterday", "'yesterday' is no time"),
-        ("history --until 2026-02-30", "'2026-02-30' is no time"),
+        ("history --since yesterday", "'yesterday' is not a time"),
+        ("history --until 2026-02-30", "'2026-02-30' is not a time"),
         ("history --job 0", "job must be a number above 0"),
         ("history --since now --until -1h", "is after"),
-        ("diff 2026-13-01 now", "'2026-13-01' is no time"),
+        ("diff 2026-13-01 now", "'2026-13-01' is not a time"),
         ("diff now -2h", "give the earlier time first"),
         ("diff 2001-01-01 now", "the history on this node begins at"),
     ):

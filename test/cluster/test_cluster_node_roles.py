@@ -139,7 +139,7 @@ def test_parameters(cluster: Cluster) -> None:
     cluster.ok("node modify --node-parameters spindle_count=default", "node2")
     assert cluster.cells("node list -o ndp/spindle_count", "node2") == [["1"]]
     for words, text in (
-        ("--node-parameters exclusive_storage=yes", "whole group"),
+        ("--node-parameters exclusive_storage=true", "whole group"),
         ("--node-parameters colour=red", "colour"),
         ("--node-powered yes", "oob_program"),
         ("-s 127.1.2.3", "secondary address"),

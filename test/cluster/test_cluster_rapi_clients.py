@@ -114,10 +114,10 @@ def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
     api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
     job = api.done(
         "POST /2/instances/later.example.com/create",
-        {"os_type": "noop", "pnode": "node2.example.com", "disk_template": "file",
-         "disks": [{"size": 4}], "beparams": {"memory": 64}},
+        {"os_type": "noop", "disk_template": "file", "disks": [{"size": 4}],
+         "beparams": {"memory": 64}},
     )  # fmt: skip
-    assert job["opresult"] == [["node2.example.com"]]
+    assert job["opresult"] == [[api.get(f"/2/instances/{uuid}")["pnode"]]]
     assert api.get(f"/2/instances/{uuid}")["status"] == "running"
     api.done("DELETE /2/instances/later.example.com")
 

@@ -182,3 +182,13 @@ def test_what_cannot_be_sent(ready: Node, paths: Paths) -> None:
         ready.disk_expect(disk(paths), ADDRESS, "lzop")
     with pytest.raises(errors.BlockDeviceError):
         ready.disk_expect(disk(paths, 7), ADDRESS, "none")
+
+
+def test_a_target_that_is_gone_is_named(
+    ready: Node, source: Node, paths: Paths, tmp_path: Path
+) -> None:
+    """Somebody removes the disk after the target began to wait for its content."""
+    port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
+    Path(disk(paths).logical_id[1]).unlink()
+    with pytest.raises(errors.BlockDeviceError, match=r"cannot measure"):
+        copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
