@@ -8,9 +8,11 @@ EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings edit
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
+# Tests of one file share what they set up. They wait more than they compute, so three suit two cores.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-crash lint types imports bench clean install dist docs test-partition test-api test-attack check-hosts
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs test-partition test-api test-attack check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,8 +35,11 @@ demo-stop: ## end the demo cluster and remove it
 
 check: lint types imports test ## everything that must hold before a change lands
 
-test: $(VENV)/dev.stamp ## all tests
-	@$(BIN)/python -m pytest
+test: $(VENV)/dev.stamp ## all tests, three files at a time; TESTS=... for some of them
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(TESTS)
+
+test-unit: $(VENV)/dev.stamp ## tests of single modules
+	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) test/unit
 
 test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it writes (a quarter of an hour)
 	@CRASH_POINTS=$(or $(CRASH_POINTS),all) $(BIN)/python -m pytest test/crash
