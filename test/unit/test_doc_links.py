@@ -1,0 +1,76 @@
+"""README.md and doc/ name only files, make targets and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ganeti.cli import programs
+from ganeti.cli.command import Program
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").glob("*.md")])
+
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+#: Paths of the project in code or as plain words, patterns among them.
+_PATH = re.compile(r"(?<![\w/.<-])(?:doc|tools|test|iallocators|daemons|\.ci)/[\w./*-]*[\w*]")
+#: A page that stands alone in backquotes is beside the page that names it.
+_PAGE = re.compile(r"`([\w-]+\.md)`")
+_MAKE = re.compile(r"(?:`|^)make ([a-z][a-z-]*)", re.MULTILINE)
+_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+#: A command with its arguments, in backquotes or as a line of a session.
+_COMMAND = re.compile(
+    r"(?:`|^(?:\$ )?)(gnt-[a-z]+) ([a-z][a-z-]+)((?:(?!, )[^`\n#])*)", re.MULTILINE
+)
+_OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z-]*")
+_HELP = {"-h", "--help"}
+
+PROGRAMS = {
+    program.name: program for program in vars(programs).values() if isinstance(program, Program)
+}
+
+
+@pytest.fixture(params=PAGES, ids=lambda page: page.name)
+def page(request: pytest.FixtureRequest) -> Path:
+    return Path(request.param)
+
+
+def test_links_lead_to_files(page: Path) -> None:
+    links = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
+    missing = [link for link in links if not (page.parent / link.partition("#")[0]).exists()]
+    assert missing == []
+
+
+def _beside(page: Path, name: str) -> str:
+    return str(page.parent.relative_to(ROOT) / name)
+
+
+def test_paths_of_the_project_exist(page: Path) -> None:
+    text = page.read_text()
+    found = {*_PATH.findall(text), *(_beside(page, name) for name in _PAGE.findall(text))}
+    assert sorted(path for path in found if not any(ROOT.glob(path))) == []
+
+
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(_TARGET.findall((ROOT / "Makefile").read_text()))
+    assert sorted(set(_MAKE.findall(page.read_text())) - targets) == []
+
+
+def test_commands_and_their_options_exist(page: Path) -> None:
+    text = page.read_text()
+    before, heading, after = text.partition("## Not built yet")
+    text = before + after.partition("\n## ")[2] if heading else text
+    unknown = []
+    for name, word, rest in _COMMAND.findall(text):
+        program = PROGRAMS[name]
+        program.load()
+        second = rest.split()[:1]
+        command = program.find(" ".join([word, *second])) or program.find(word)
+        if command is None:
+            unknown.append(f"{name} {word}")
+            continue
+        known = _HELP.union(*(option.flags for option in command.all_options))
+        unknown += [f"{name} {word} {flag}" for flag in _OPTION.findall(rest) if flag not in known]
+    assert unknown == []
