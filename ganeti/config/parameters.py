@@ -32,6 +32,8 @@ DISK_STATE_KEYS = ("disk_overhead", "disk_reserved", "disk_total")
 _POLICY_KEYS = ("minmax", "std", "disk-templates", "vcpu-ratio", "spindle-ratio")
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _MAC_PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
+#: Name of a bridge, a switch or a routing table.
+_LINK = re.compile(r"[^\s/]*")
 _VLAN = re.compile(r"\.?\d+(:\d+)*|(:\d+)+")
 
 
@@ -123,11 +125,18 @@ def nic(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
     full = params.check(NicParams, partial, "NIC", partial=False)
     if full["mode"] not in set(NicMode):
         raise refuse(f"unknown NIC mode '{full['mode']}'; known are {', '.join(NicMode)}")
+    check_link(full["link"])
     if full["mode"] in ("bridged", "openvswitch") and not full["link"]:
         raise refuse(f"NIC mode {full['mode']} needs a link: the name of a bridge or switch")
     if full["vlan"] and not _VLAN.fullmatch(full["vlan"]):
         raise refuse(f"'{full['vlan']}' is no VLAN: expected a form like 10, .10, :10:20 or .10:20")
     return full
+
+
+def check_link(link: str) -> None:
+    """Refuse what cannot be the link of a NIC, whatever its mode; OpPrereqError."""
+    if not _LINK.fullmatch(link):
+        raise refuse(f"NIC link {link!r} has blanks, line breaks or slashes")
 
 
 def node(current: Mapping[str, Any], change: Mapping[str, Any], *, single: bool = False) -> Params:

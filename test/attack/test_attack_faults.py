@@ -90,6 +90,9 @@ def test_kill_9_of_a_node_daemon_under_load(arena: Arena) -> None:
 
 def test_node_daemon_that_is_stopped(arena: Arena) -> None:
     """What does not concern the node goes on as ever."""
+    number = arena.cluster.ok("debug delay --submit", "0.001").err.split()[-1]
+    copy = arena.cluster.paths("node2").queue / f"job-{number}"
+    wait_for(copy.exists, "node2 to have replicas again")  # it was killed before
     pid = arena.cluster.pid(constants.NODED, "node3")
     assert pid
     os.kill(pid, signal.SIGSTOP)

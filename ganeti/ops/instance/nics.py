@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ganeti import constants, errors
+from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
 from ganeti.model.names import NicMode
@@ -139,6 +140,7 @@ def _check(config: Config, index: int, nic: Nic, group: str) -> None:
             errors.ErrorCode.STATE,
         )
     params = config.nicparams_for(nic.nicparams, nic.network, group)
+    parameters.check_link(params["link"])
     if params["mode"] not in set(NicMode):
         raise errors.OpPrereqError(
             f"network card {index}: unknown mode '{params['mode']}'; known are"

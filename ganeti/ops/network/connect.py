@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.base.text import join_names
+from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
@@ -43,6 +44,7 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
             )
         if op.network_vlan and mode not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
             raise errors.OpPrereqError(f"mode {mode} knows no VLAN", errors.ErrorCode.INVAL)
+        parameters.check_link(str(op.network_link))
         self.params = {
             "mode": mode, "link": str(op.network_link), "vlan": str(op.network_vlan),
         }  # fmt: skip

@@ -94,6 +94,14 @@ def test_a_mode_that_nobody_knows_is_refused(cluster: OneProcess) -> None:
     assert cluster.config.instances == {}
 
 
+@pytest.mark.parametrize("link", ["br0\n", "br 0", "../br0"])
+def test_a_link_is_a_name(cluster: OneProcess, link: str) -> None:
+    with pytest.raises(errors.OpPrereqError, match="NIC link"):
+        add(cluster, link=link)
+    with pytest.raises(errors.OpPrereqError, match="NIC link"):
+        cluster.run(OpClusterSetParams(nicparams=NicParams(link=link)))
+
+
 @pytest.mark.parametrize("mac", ["aa:00:00:11:22:33\n", " aa:00:00:11:22:33", "aa:00:00:11:22"])
 def test_a_mac_address_is_nothing_but_the_address(cluster: OneProcess, mac: str) -> None:
     bad = {"mac": mac, "mode": "routed", "ip": "192.0.2.7"}
