@@ -141,7 +141,8 @@ class _Check:
     def _hypervisor(self, op: OpCode) -> str:
         name = getattr(op, "instance_name", "") or getattr(op, "instance_uuid", None)
         found = self._config.find_instance(name) if name else None
-        if found is None or found.hypervisor is None:
+        # The answer must not tell an instance of somebody else from one that does not exist.
+        if found is None or found.hypervisor is None or not self._scope.has_instance(found):
             return str(self._config.cluster.enabled_hypervisors[0])
         return str(found.hypervisor)
 

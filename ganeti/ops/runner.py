@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ganeti import errors
 from ganeti.config import limits
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.model.names import BGL, LockLevel
@@ -53,15 +54,23 @@ class OpExecution:
 
     def advance(self) -> Need | None:
         """The next locks to get, None when all are held."""
-        return next(self._needs, None)
+        try:
+            return next(self._needs, None)
+        except errors.GanetiError:
+            # The text may name objects of others, such as one with a similar name.
+            self._check_limits()
+            raise
+
+    def _check_limits(self) -> None:
+        """Check again, as names may mean something else than when the job was submitted."""
+        limited = self._ctx.author.limits
+        if limited is not None:
+            limits.check(self._ctx.config, limited, self._op)
 
     def run(self) -> Any:
         """Check, run hooks, run; undo what was done if the operation fails."""
         operation = self._operation
-        limited = self._ctx.author.limits
-        if limited is not None:
-            # Again, as names may mean something else than when the job was handed in.
-            limits.check(self._ctx.config, limited, self._op)
+        self._check_limits()
         operation.check()
         before = operation.hooks()
         hooks.run_pre(self._ctx, self._op, before)

@@ -197,7 +197,7 @@ def test_what_cannot_be_done(storage_cluster: Both) -> None:
         (f"disk attach far {ONE}", "is on node3.example.com, but the primary node"),
         ("disk remove -f near", f"is disk 1 of instance {ONE}; detach it first"),
         ("disk detach far", "is not attached to an instance"),
-        ("disk rename far near", "is called 'near' already"),
+        ("disk rename far near", "another disk is called 'near' already; see gnt-disk list"),
         ("disk rename far 7", "cannot be the name of a disk"),
         ("disk grow --absolute far 4m", "disks cannot shrink"),
         ("disk grow far 900t", "not enough space"),

@@ -29,11 +29,9 @@ def check(config: Config, name: str | None, *, besides: str = "") -> str | None:
             " _ . + @ - are allowed, but neither a number nor a uuid",
             errors.ErrorCode.INVAL,
         )
-    for disk in config.disks.values():
-        if disk.name == name and disk.uuid != besides:
-            owner = config.owner(disk.uuid)
-            where = f" of instance {owner.name}" if owner else ""
-            raise errors.OpPrereqError(
-                f"disk {disk.uuid}{where} is called '{name}' already", errors.ErrorCode.EXISTS
-            )
+    if any(disk.name == name and disk.uuid != besides for disk in config.disks.values()):
+        # Which one is not said: it may be somebody else's.
+        raise errors.OpPrereqError(
+            f"another disk is called '{name}' already; see gnt-disk list", errors.ErrorCode.EXISTS
+        )
     return name

@@ -213,6 +213,20 @@ def test_a_safe_parameter_is_safe_for_values_of_its_type_only() -> None:
         limits.check(CONFIG, MINE, wire.from_wire(raw))
 
 
+@pytest.mark.parametrize("verb", ["STARTUP", "SET_PARAMS", "CREATE"])
+def test_an_instance_of_others_cannot_be_told_from_none(verb: str) -> None:
+    """Not even by the parameters that its hypervisor knows."""
+
+    def answer(name: str) -> str:
+        more = creation(tags=["mine"]) if verb == "CREATE" else {}
+        raw = {**more, **on(verb, name, hvparams={"boot_order": "network"})}
+        with pytest.raises(errors.AccessError) as caught:
+            limits.check(CONFIG, MINE, wire.from_wire(raw))
+        return errors.text(caught.value).replace(name, "NAME")
+
+    assert answer("web2.example.com") == answer("web8.example.com")
+
+
 # every parameter there is ---------------------------------------------------------------------
 
 

@@ -15,8 +15,11 @@ from ganeti.locking.manager import LockManager
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.instance import Instance
+from ganeti.model.job import Submitter
+from ganeti.model.limits import Limits
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRename
+from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.opcodes.test import OpTestDummy
 from ganeti.ops import locks as op_locks
 from ganeti.ops.operation import Context, Needs, Operation
@@ -206,3 +209,24 @@ def test_parts_of_a_level_can_be_given_back(ctx):
     assert not ctx.locks.holds(JOB, LockLevel.INSTANCE, "web2.example.com", shared=False)
     ctx.release(LockLevel.INSTANCE)
     assert ctx.held(LockLevel.INSTANCE) == frozenset()
+
+
+class Named(Recorded):
+    """Locks the instance that the opcode names."""
+
+    def locks(self) -> Needs:
+        yield from op_locks.instance(self.ctx, self.op.instance_name)
+
+
+@pytest.mark.parametrize("foreign", [(), ("web1-of-others.example.com",),
+                                     ("web1.a.example.com", "web1.b.example.com")])
+def test_who_is_limited_is_not_told_names_of_others(ctx, foreign):
+    """The instance was removed after the job was submitted; the hint would be somebody else's."""
+    ctx.job.submitter = Submitter(uid=0, limits=Limits(name="token:t", tag="mine"))
+    ctx.store.current = state(*(Instance(uuid=name, name=name) for name in foreign))
+    execution = OpExecution(Named, OpInstanceStartup(instance_name="web1"), ctx)
+    with pytest.raises(errors.AccessError) as caught:
+        advance(execution, ctx)
+    assert errors.text(caught.value) == (
+        "token:t is limited to tag 'mine' and may not do anything with instance 'web1'"
+    )
