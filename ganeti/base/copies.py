@@ -43,7 +43,7 @@ class Copies(Protocol):
     def remove_jobs(self, names: Iterable[str]) -> None:
         """Job files are gone; they were never acknowledged."""
 
-    def drain(self, flag: bool) -> None:
+    def drain(self, flag: bool) -> Round:
         """The drain flag of the queue was set or removed."""
 
 
@@ -68,8 +68,8 @@ class NoCopies:
     def remove_jobs(self, names: Iterable[str]) -> None:
         """Nobody has them."""
 
-    def drain(self, flag: bool) -> None:
-        """Nobody has it."""
+    def drain(self, flag: bool) -> Round:
+        return self
 
     def wait(self) -> None:
         """The only copy is the local one."""

@@ -67,6 +67,8 @@ class JobFiles:
     def __init__(self, directory: Path, copies: Copies | None = None) -> None:
         self.directory = directory
         self._copies: Copies = copies or NoCopies()
+        #: copies get the drain flag in the order in which it is written here
+        self._flag_lock = threading.Lock()
         self._lock = files.FileLock(directory / "lock")
         self._journal = FileJournal(directory)
         self._settler: Settler | None = None
@@ -298,12 +300,28 @@ class JobFiles:
         return (self.directory / "drain").exists()
 
     def set_drained(self, flag: bool) -> None:
+        """Set or remove the flag, here and on the copies; it stays as it was on failure.
+
+        Raises:
+            OSError: it cannot be written.
+            QuorumError: too few copies can be reached; a new master would not know it.
+        """
+        with self._flag_lock:
+            before = self.drained
+            sent = self._mark_drained(flag)
+            try:
+                sent.wait()
+            except errors.QuorumError:
+                self._mark_drained(before)
+                raise
+
+    def _mark_drained(self, flag: bool) -> Round:
         path = self.directory / "drain"
         if flag:
             files.write_atomic(path, b"", mode=0o644)
         elif files.remove(path):
             files.fsync_dir(self.directory)
-        self._copies.drain(flag)
+        return self._copies.drain(flag)
 
     # archive -----------------------------------------------------------------------------
 

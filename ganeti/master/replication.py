@@ -495,8 +495,8 @@ class Replication:
 
         self._put(fill)
 
-    def drain(self, flag: bool) -> None:
+    def drain(self, flag: bool) -> Round:
         def fill(pending: _Pending) -> None:
             pending.drained = flag
 
-        self._put(fill)
+        return self._put(fill, "the drain flag")

@@ -272,8 +272,8 @@ class Replica:
                 self._move(update)
         if update.drained is True:
             files.write_atomic(queue / "drain", b"", mode=0o644)
-        elif update.drained is False:
-            files.remove(queue / "drain")
+        elif update.drained is False and files.remove(queue / "drain"):
+            files.fsync_dir(queue)
 
     def _move(self, update: ReplicaUpdate) -> None:
         """Archive and remove job files."""

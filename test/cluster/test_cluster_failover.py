@@ -319,6 +319,33 @@ def test_not_without_what_others_know(fresh: Cluster) -> None:
     assert tags(fresh, "node3") == ["later"]
 
 
+def test_the_drain_flag_is_that_of_the_last_command(fresh: Cluster) -> None:
+    """Whatever a candidate missed, or kept from the time when it was the master itself."""
+
+    def flag(node: str) -> str:
+        return fresh.ok("cluster queue info", node=node).out.split()[-1]
+
+    def marked(node: str) -> bool:
+        return (fresh.paths(node).queue / "drain").exists()
+
+    kill_node(fresh, "node2")
+    fresh.ok("cluster queue drain")
+    revive(fresh, "node2")
+    wait_for(lambda: marked("node2"), "node2 to get the flag that it missed", 60)
+    kill_node(fresh, "node1")
+    assert fresh.gnt(FAILOVER, node="node2", timeout=90).code == 0
+    assert flag("node2") == "set"
+    kill_node(fresh, "node3")
+    revive(fresh, "node1")  # with the flag of its own term
+    wait_for(lambda: fresh.gnt("cluster queue undrain", node="node2", timeout=90).code == 0,
+             "node1 to be a candidate with a copy", 60)  # fmt: skip
+    wait_for(lambda: not marked("node1"), "node1 to lose the flag of its own term", 60)
+    revive(fresh, "node3")  # it missed that the flag was removed
+    wait_for(lambda: not marked("node3"), "node3 to hear that the flag was removed", 60)
+    assert fresh.gnt(FAILOVER, node="node3", timeout=90).code == 0
+    assert flag("node3") == "unset"
+
+
 def test_two_nodes(tmp_path: Path) -> None:
     pair = Cluster(tmp_path / "c", 2)
     try:

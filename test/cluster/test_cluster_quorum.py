@@ -70,6 +70,10 @@ def test_the_cluster_goes_on_and_takes_the_dead_back(fresh: Cluster) -> None:
         assert "is on 1 of 3 master candidates, 2 are needed" in stuck.err
         assert "Missing: node2.example.com: " in stuck.err
         assert f"gnt-cluster recover-quorum {' '.join(DEAD)}" in stuck.err
+    undrained = fresh.gnt("cluster queue drain", timeout=90)
+    assert undrained.code == 1
+    assert "the drain flag is on 1 of 3 master candidates, 2 are needed" in undrained.err
+    assert fresh.ok("cluster queue info").out == "The drain flag is unset\n"
     before = fresh.config()
 
     unsure = fresh.gnt(RECOVER, *DEAD)
