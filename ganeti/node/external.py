@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ganeti import errors
-from ganeti.base import process
+from ganeti.base import process, programs
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 
@@ -77,14 +77,11 @@ class External:
             CommandError: it failed or took longer than ``timeout`` seconds.
         """
         if command not in _OOB_COMMANDS:
-            raise errors.ParameterError(f"{command[:40]!r} is no out-of-band command")
+            raise errors.ParameterError(f"{command[:40]!r} is not an out-of-band command")
         if not _NAME.fullmatch(node):
-            raise errors.ParameterError(f"{node[:80]!r} is no node name")
-        if not os.path.isabs(program) or not os.access(program, os.X_OK):
-            raise errors.ParameterError(
-                f"the out-of-band program {program} must be a full path of a program on the"
-                " master node"
-            )
+            raise errors.ParameterError(f"{node[:80]!r} is not a node name")
+        if (why := programs.flaw(program)) is not None:
+            raise errors.ParameterError(f"the out-of-band program {why} (on the master node)")
         if not 0 < timeout <= OOB_LONGEST:
             raise errors.ParameterError(f"the time-out must be 1 to {OOB_LONGEST} s")
         result = process.run([program, command, node], timeout=timeout)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import clock, remote_shell, typed
+from ganeti.base import clock, programs, remote_shell, typed
 from ganeti.net import resolve
 from ganeti.node import distributed, network
 from ganeti.node.certificates import Certificates
@@ -84,7 +84,7 @@ class Verifier:
             "node-net-test": self._reach_nodes,
             "nodelist": lambda ports, _hv: _log_in(_shaped(ports, dict[str, int])),
             "nodesetup": lambda _arg, _hv: self._node_setup(),
-            "oob-paths": lambda paths, _hv: [_not_executable(path) for path in _texts(paths)],
+            "oob-paths": lambda paths, _hv: [programs.flaw(path) for path in _texts(paths)],
             "oslist": lambda _arg, _hv: guest_os.diagnose(),
             "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
             "shared-file-storage-path": self._shared_path,
@@ -171,7 +171,7 @@ class Verifier:
         """null, or why the Gluster volume cannot be mounted there"""
         directory = Path(self._context.paths.local(_shaped(path, str)))
         if not directory.is_absolute():
-            return f"{directory} is no full path"
+            return f"{directory} is not a full path"
         if directory.exists() and not directory.is_dir():
             return f"{directory} is no directory"
         return None
@@ -253,7 +253,7 @@ class Verifier:
     def _user_scripts(self, paths: Any, _hv: dict[str, Json]) -> list[str]:
         """Those programs that are not there or cannot be run"""
         local = self._context.paths.local
-        return [path for path in _texts(paths) if _not_executable(local(path)) is not None]
+        return [path for path in _texts(paths) if programs.flaw(local(path)) is not None]
 
 
 def _absent(name: str) -> str:
@@ -293,14 +293,6 @@ def _log_in(ports: Mapping[str, int]) -> dict[str, str]:
         for name, result in zip(ports, results, strict=True)
         if not result.ok
     }
-
-
-def _not_executable(path: str) -> str | None:
-    if not os.path.isabs(path):
-        return f"{path} is no full path"
-    if not os.path.isfile(path):
-        return f"{path} does not exist"
-    return None if os.access(path, os.X_OK) else f"{path} cannot be executed"
 
 
 def _nodes_to_reach(argument: Any) -> tuple[list[tuple[str, str, str]], list[str]]:

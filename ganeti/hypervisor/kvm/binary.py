@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, jsonio, process, typed
+from ganeti.base import files, jsonio, process, programs, typed
 from ganeti.base.text import nearest
 from ganeti.hypervisor.kvm.params import DEFAULT_KVM_PATH
 
@@ -82,11 +82,12 @@ def locate(kvm_path: str) -> str:
     path is taken. A path that somebody chose is never replaced.
 
     Raises:
-        HypervisorError: there is none.
+        HypervisorError: there is none, or others than root could replace it.
     """
-    if os.access(kvm_path, os.X_OK) and os.path.isfile(kvm_path):
+    why = programs.flaw(kvm_path)
+    if why is None:
         return kvm_path
-    if kvm_path == DEFAULT_KVM_PATH:
+    if kvm_path == DEFAULT_KVM_PATH and not os.path.exists(kvm_path):
         found = shutil.which(_OTHER_NAME, path=process.SAFE_PATH)
         if found:
             return found
@@ -95,7 +96,7 @@ def locate(kvm_path: str) -> str:
             " install the package qemu-system-x86 or set kvm_path"
         )
     raise errors.HypervisorError(
-        f"kvm_path {kvm_path} is no program on this node; install it or set another path"
+        f"the program of kvm_path {why}; install it on this node or set another path"
     )
 
 

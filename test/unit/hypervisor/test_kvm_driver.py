@@ -75,7 +75,7 @@ def test_masks_that_do_not_fit_stop_the_start(
 
 def test_verify_tells_what_is_missing(driver: KvmHypervisor, chosen: dict[str, Any]) -> None:
     assert driver.verify(chosen) is None
-    assert "is no program" in (driver.verify({**chosen, "kvm_path": "/no/kvm"}) or "")
+    assert "/no/kvm does not exist" in (driver.verify({**chosen, "kvm_path": "/no/kvm"}) or "")
     assert "unknown kvm parameter" in (driver.verify({"nonsense": 1}) or "")
 
 

@@ -272,3 +272,18 @@ def test_silent_hosts_cost_one_timeout_together() -> None:
                 other.close()
     assert failed
     assert all(isinstance(failure, TimeoutError) for failure in failed.values())
+
+
+def test_an_out_of_band_program_that_others_can_write_is_not_run(
+    node: Node, tmp_path: Path
+) -> None:
+    program, ran = tmp_path / "oob", tmp_path / "ran"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\necho '[]'\n")
+    for mode in (0o777, 0o775, 0o644):
+        program.chmod(mode)
+        with pytest.raises(errors.ParameterError, match=f"out-of-band program {program} "):
+            node.run_oob(str(program), "health", "node2", 10)
+    assert not ran.exists()
+    program.chmod(0o755)
+    assert node.run_oob(str(program), "health", "node2", 10) == "[]\n"
+    assert ran.exists()
