@@ -39,11 +39,12 @@ def host_name(name: str, what: str) -> str:
     return lowered
 
 
-def new_name(name: str, *, name_check: bool, ip_check: bool) -> None:
-    """Refuse a name for an instance as its creator wishes; blocks some seconds for ``ip_check``.
+def new_name(name: str, *, name_check: bool, ip_check: bool) -> str:
+    """The name that a new instance gets; blocks some seconds for ``ip_check``.
 
-    ``name_check`` refuses a name without an address and one that is an alias of another host,
-    ``ip_check`` also one whose address answers.
+    ``name_check`` takes the full name that the name service has for it; it refuses a name without
+    an address and one that is an alias of another host. ``ip_check`` also refuses one whose
+    address answers.
 
     Raises:
         OpPrereqError: the text says which of these it is.
@@ -54,7 +55,7 @@ def new_name(name: str, *, name_check: bool, ip_check: bool) -> None:
                 "the address of a name is only checked with its name; add --name-check",
                 errors.ErrorCode.INVAL,
             )
-        return
+        return name
     try:
         address, full = resolve.address(name), resolve.canonical(name).lower()
     except errors.ResolverError as err:
@@ -74,6 +75,7 @@ def new_name(name: str, *, name_check: bool, ip_check: bool) -> None:
             " meant",
             errors.ErrorCode.NOTUNIQUE,
         )
+    return host_name(full, "an instance")
 
 
 def _answers(address: str) -> bool:

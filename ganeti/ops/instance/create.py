@@ -50,7 +50,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             )
 
     def locks(self) -> Needs:
-        self.name = checks.host_name(self.op.instance_name, "an instance")
+        given = checks.host_name(self.op.instance_name, "an instance")
+        self.name = checks.new_name(
+            given, name_check=self.op.name_check, ip_check=self.op.ip_check
+        )
         config = self.ctx.config
         if config.has_instance_name(self.name):
             raise errors.OpPrereqError(
@@ -71,7 +74,6 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     def check(self) -> None:
         op, ctx = self.op, self.ctx
         self._check_mode()
-        checks.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
         tag_rules.check(op.tags)
         for node in self.nodes:
             checks.usable_node(node, "for a new instance")

@@ -29,6 +29,10 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         self.new_name = checks.host_name(self.op.new_name, "an instance")
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid = found.uuid
+        if self.new_name != found.name:
+            self.new_name = checks.new_name(
+                self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
+            )
         # one request for both names: locks of one level are taken together
         fresh = [] if self.new_name == found.name else [self.new_name]
         yield Need(LockLevel.INSTANCE, [found.handle], new=fresh)
@@ -45,10 +49,6 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         locks.real(ctx.config, found)
         self.instance: Instance = found
         self.same = self.new_name == found.name
-        if not self.same:
-            checks.new_name(
-                self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
-            )
         if not self.same and ctx.config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS

@@ -20,7 +20,10 @@ class ReservationRename(Operation[OpInstanceRename, str]):
     """Disks that will lie in a directory of their instance get one of the new name."""
 
     def locks(self) -> Needs:
-        self.new_name = checks.host_name(self.op.new_name, "an instance")
+        given = checks.host_name(self.op.new_name, "an instance")
+        self.new_name = checks.new_name(
+            given, name_check=self.op.name_check, ip_check=self.op.ip_check
+        )
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid, self.handle = found.uuid, found.handle
         # one request for both names: locks of one level are taken together
@@ -38,7 +41,6 @@ class ReservationRename(Operation[OpInstanceRename, str]):
         if found.interrupted:
             locks.real(config, found)
         self.instance: Instance = found
-        checks.new_name(self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check)
         if config.has_instance_name(self.new_name):
             raise errors.OpPrereqError(
                 f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS

@@ -5,8 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from one_process import OneProcess
 
 from ganeti import errors
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.devices import DiskParams
+from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.instance import OpInstanceRename
+from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import checks
 from ganeti.paths import Paths
 
@@ -25,9 +31,13 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("hosts")
-@pytest.mark.parametrize("name", ["web", "web.example.com", "node1"])
-def test_names_that_are_their_own(name: str) -> None:
-    checks.new_name(name, name_check=True, ip_check=False)
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [("web", "web.example.com"), ("web.example.com", "web.example.com"),
+     ("node1", "node1.example.com")],
+)  # fmt: skip
+def test_the_full_name_is_taken(name: str, full: str) -> None:
+    assert checks.new_name(name, name_check=True, ip_check=False) == full
 
 
 @pytest.mark.usefixtures("hosts")
@@ -47,4 +57,30 @@ def test_names_that_are_refused(name: str, name_check: bool, ip_check: bool, tex
 
 @pytest.mark.usefixtures("hosts")
 def test_what_is_not_asked_for_is_not_checked() -> None:
-    checks.new_name("alias.example.com", name_check=False, ip_check=False)
+    assert checks.new_name("alias.example.com", name_check=False, ip_check=False) == (
+        "alias.example.com"
+    )
+    assert checks.new_name("web", name_check=False, ip_check=False) == "web"
+
+
+@pytest.mark.usefixtures("hosts")
+def test_instances_get_the_full_name(tmp_path: Path) -> None:
+    """What the lock, the configuration and the files of disks are called."""
+    cluster = OneProcess(tmp_path / "cluster", count=2)
+    try:
+        made = cluster.run(OpInstanceCreate(
+            instance_name="web", mode=InstCreateMode.CREATE, name_check=True, os_type="noop",
+            disk_template=DiskTemplate.FILE, disks=[DiskParams(size=8)], nics=[], start=False,
+            pnode="node1.example.com",
+        ))  # fmt: skip
+        assert made
+        assert [item.name for item in cluster.config.instances.values()] == ["web.example.com"]
+        cluster.run(OpInstanceRename(instance_name="web", new_name="other"))
+        renamed = cluster.run(
+            OpInstanceRename(instance_name="other", new_name="web", name_check=True)
+        )
+        assert renamed == "web.example.com"
+        [image] = cluster.images()
+        assert image.parent.name == "web.example.com"
+    finally:
+        cluster.close()
