@@ -91,7 +91,8 @@ def test_a_broken_certificate_is_found_and_made_again(cluster: Cluster) -> None:
     found = cluster.gnt("cluster verify --error-codes")
     assert found.code == 1
     [line] = [line for line in found.lines if "ERROR" in line]
-    assert f"ERROR:ECLUSTERCERT:node:node3.example.com:{path} holds no certificate" in line
+    assert "ERROR:ECLUSTERCERT:cluster:" in line
+    assert f":node node3.example.com: {path} holds no certificate" in line
     assert "gnt-node add --readd node3.example.com" in line
     cluster.ok("node add --readd --no-ssh-key-check", "node3.example.com")
     cluster.ok("cluster verify")

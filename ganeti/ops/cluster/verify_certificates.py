@@ -40,13 +40,13 @@ def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
         tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
 
 
-def node(report: Report, item: Node, answers: Mapping[str, Any]) -> None:
-    """Report what a node found in its own files."""
+def node(report: Report, cluster: str, item: Node, answers: Mapping[str, Any]) -> None:
+    """Report what a node found in its own files; the codes are those of the cluster's trust."""
     found = answers.get(_CHECK) or []
     if not isinstance(found, list):
-        report.error("ECLUSTERCERT", "node", item.name, str(found))
+        report.error("ECLUSTERCERT", "cluster", cluster, f"node {item.name}: {found}")
         return
     for file, level, text in found:
         code = "ECLUSTERCLIENTCERT" if file == "client.pem" else "ECLUSTERCERT"
         tell = report.error if level == "error" else report.warning
-        tell(code, "node", item.name, str(text))
+        tell(code, "cluster", cluster, f"node {item.name}: {text}")

@@ -189,7 +189,8 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         for other, text in _table(value.get("node-net-test")).items():
             if other not in silent:
                 report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
-        verify_certificates.node(report, answer.node, value)
+        cluster = self.ctx.config.cluster.cluster_name
+        verify_certificates.node(report, cluster, answer.node, value)
         return value
 
     def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:

@@ -118,7 +118,7 @@ def expiring_client(cluster: OneProcess, _monkey: Monkey) -> Subject:
     master, own = cluster.paths["node1"], cluster.paths["node2"].client_cert
     authority = certs.read_authority(master.ca_key, master.ca_cert)
     certs.write(own, certs.issue_client(authority, "node2.example.com", days=1))
-    return NODE2
+    return CLUSTER
 
 
 def port_twice(cluster: OneProcess, _monkey: Monkey) -> Subject:

@@ -38,8 +38,9 @@ def test_swapped_certificates_of_a_node(cluster: OneProcess) -> None:
         (here.data / name).unlink()
         (here.data / name).write_bytes((there.data / name).read_bytes())
     server, client = findings(cluster)
-    assert server.startswith("- ERROR:ECLUSTERCERT:node:node2.example.com:")
-    assert client.startswith("- ERROR:ECLUSTERCLIENTCERT:node:node2.example.com:")
+    where = "cluster:c.example.com:node node2.example.com:"
+    assert server.startswith(f"- ERROR:ECLUSTERCERT:{where} ")
+    assert client.startswith(f"- ERROR:ECLUSTERCLIENTCERT:{where} ")
     for line in (server, client):
         assert "is that of node3.example.com: gnt-node add --readd node2.example.com" in line
 
