@@ -13,6 +13,7 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base, ipolicy, params
+from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
 from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, NodeUuid
@@ -166,6 +167,9 @@ def _disks(
         )
     if op.disks and op.disk_template is DiskTemplate.DISKLESS:
         raise errors.OpPrereqError("a diskless instance has no disks; leave --disk away", _INVAL)
+    group = None if op.group_name is None else ctx.config.group(op.group_name).uuid
+    for index, item in enumerate(op.disks):
+        check_spindles(ctx.config, index, item, [], group)
     given = None if op.disk_template is None else DiskTemplate(op.disk_template)
     return [loose(given, index, item) for index, item in enumerate(op.disks)]
 
@@ -204,6 +208,22 @@ def loose(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
         params=later or None,
         forthcoming=True,
     )
+
+
+def check_spindles(
+    config: Config, index: int, item: DiskParams, nodes: Collection[str], group: str | None = None
+) -> None:
+    """Refuse spindles that cannot be counted where the disk will be; OpPrereqError.
+
+    That is on ``nodes`` (uuids); without them on some nodes of the group, or of the cluster.
+    """
+    if item.spindles is None:
+        return
+    possible = config.nodes if group is None else [node.uuid for node in config.group_nodes(group)]
+    exclusive = [
+        uuid for uuid in possible if config.ndparams(config.nodes[uuid]).get("exclusive_storage")
+    ]
+    checks.spindles_count(config, f"disk {index}", nodes or exclusive)
 
 
 def wanted_again(disk: Disk) -> DiskParams:

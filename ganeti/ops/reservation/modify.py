@@ -181,6 +181,11 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         if not self.op.disks:
             return item
         template = self._template_of(item)
+        nodes = [node.uuid for node in self.nodes]
+
+        def change(index: int, disk: Disk, params: DiskParams) -> Disk:
+            drafting.check_spindles(self.ctx.config, index, params, nodes)
+            return _changed(index, disk, params)
 
         def add(index: int, params: DiskParams) -> Disk:
             if params.adopt:
@@ -189,10 +194,11 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
                 raise errors.OpPrereqError(
                     f"disk {index} has no size, as in --disk add:size=10G", _INVAL
                 )
+            drafting.check_spindles(self.ctx.config, index, params, nodes)
             return drafting.loose(template, index, params)
 
         result, steps = device_changes.apply(
-            "disk", item.disks, self.op.disks, Maker(add=add, modify=_changed), constants.MAX_DISKS
+            "disk", item.disks, self.op.disks, Maker(add=add, modify=change), constants.MAX_DISKS
         )
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.size}"
@@ -253,7 +259,7 @@ def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
     wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
     if wrong:
         raise errors.OpPrereqError(
-            f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it anew",
+            f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again",
             _INVAL,
         )
     if params.size:

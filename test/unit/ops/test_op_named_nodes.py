@@ -15,6 +15,7 @@ from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.disk import OpDiskSetParams
 from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.group import OpGroupSetParams
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
 from ganeti.ops.instance.multi_alloc import InstanceMultiAlloc
@@ -96,6 +97,28 @@ def test_spindles_count_with_exclusive_storage_only(cluster: OneProcess) -> None
         with pytest.raises(errors.OpPrereqError, match="exclusive storage is not active"):
             cluster.run(op)
     assert cluster.config.disks == {disk: before}
+
+
+def test_spindles_of_reservations_count_with_exclusive_storage_only(cluster: OneProcess) -> None:
+    def reserve(name: str, spindles: int | None = None, **given: Any) -> None:
+        cluster.run(create(name, spindles, forthcoming=True, **given))
+
+    reserve("placed.example.com", pnode="node1.example.com")
+    reserve("open.example.com")
+    add = DiskChange.from_wire(["add", -1, {"size": 8, "spindles": 2}])
+    modify = DiskChange.from_wire(["modify", 0, {"spindles": 2}])
+    refusal = pytest.raises(errors.OpPrereqError, match="exclusive storage is not active")
+    for name in ("placed.example.com", "open.example.com"):
+        for change in (add, modify):
+            with refusal:
+                cluster.run(OpInstanceSetParams(instance_name=name, disks=[change]))
+    for more in ({}, {"pnode": "node1.example.com"}, {"group_name": "default"}):
+        with refusal:
+            reserve("a.example.com", 1, **more)
+    assert [disk.spindles for disk in cluster.config.disks.values()] == [None, None]
+
+    cluster.run(OpGroupSetParams(group_name="default", ndparams={"exclusive_storage": True}))
+    reserve("somewhere.example.com", 1)
 
 
 def test_a_stopped_instance_whose_files_were_copied_gets_its_new_primary_node(
