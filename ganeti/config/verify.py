@@ -133,7 +133,7 @@ def _disks(config: Config) -> Iterator[str]:
             yield f"disk {disk.uuid} has no type or no logical id"
             continue
         if not _has_place(disk):
-            yield f"disk {disk.uuid} has a logical id that is no place of a {disk.dev_type} disk"
+            yield f"disk {disk.uuid} has a logical id that is not a place of a {disk.dev_type} disk"
             continue
         for node in disk.nodes:
             if node not in config.nodes:
@@ -188,7 +188,7 @@ def _networks(config: Config) -> Iterator[str]:
         node = config.nodes.get(instance.primary_node)
         own_group = None if node is None else config.groups.get(node.group)
         for index, nic in enumerate(instance.nics):
-            what = f"network card {index} of instance {instance.name or instance.uuid}"
+            what = f"NIC {index} of instance {instance.name or instance.uuid}"
             network = config.networks.get(nic.network) if nic.network else None
             if nic.network and network is None:
                 yield f"{what} is in the missing network {nic.network}"
@@ -215,7 +215,7 @@ def _pools(config: Config) -> Iterator[str]:
         for address, count in users[network.uuid].items():
             where = f"address {address} of network {network.name}"
             if count > 1:
-                yield f"{where} is used by {count} network cards"
+                yield f"{where} is used by {count} NICs"
             if not address_pool.contains(network, address):
                 yield f"{address} is used in network {network.name} ({network.network})"
             elif address not in taken:

@@ -236,7 +236,7 @@ def _load(values: HvParams) -> ChrootParams:
     path = params.init_script
     if path != os.path.normpath(path) or path == "/" or not path.isprintable():
         raise errors.HypervisorError(
-            f"init_script: {path!r} is no plain absolute path such as /ganeti-chroot"
+            f"init_script: {path!r} is not a plain absolute path such as /ganeti-chroot"
         )
     return params
 

@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 def checked_name(name: str) -> str:
     """An instance name that can be part of a file name; ParameterError otherwise."""
     if not _NAME.fullmatch(name) or len(name) > 255:
-        raise errors.ParameterError(f"{name[:80]!r} is no instance name")
+        raise errors.ParameterError(f"{name[:80]!r} is not an instance name")
     return name
 
 

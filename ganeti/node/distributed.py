@@ -67,7 +67,7 @@ def find(name: str, paths: Paths) -> Distributed:
     found = table(paths).get(name)
     if found is None:
         raise errors.FileStoragePathError(
-            f"{name[:200]!r} is none of the files that the cluster distributes"
+            f"{name[:200]!r} is not one of the files that the cluster distributes"
         )
     # Directories that a daemon with fewer rights may write to must not lead out of the tree.
     parent = found.path.parent

@@ -97,7 +97,7 @@ def _directory_name(hpath: str, phase: str) -> str:
     if phase not in PHASES:
         raise errors.ParameterError(f"hooks have the phases pre and post, not {phase[:20]!r}")
     if not _HOOKS_PATH.fullmatch(hpath):
-        raise errors.ParameterError(f"{hpath[:80]!r} is no name of a hooks directory")
+        raise errors.ParameterError(f"{hpath[:80]!r} is not a name of a hooks directory")
     return f"{hpath}-{phase}.d"
 
 

@@ -151,8 +151,8 @@ def _check(wanted: MasterNetwork) -> None:
     """Refuse what cannot be an address, a prefix length or a device; ParameterError."""
     longest = 128 if ":" in wanted.ip else 32
     if not resolve.is_address(wanted.ip):
-        raise errors.ParameterError(f"{wanted.ip[:80]!r} is no IP address")
+        raise errors.ParameterError(f"{wanted.ip[:80]!r} is not an IP address")
     if not 0 < wanted.netmask <= longest:
         raise errors.ParameterError(f"the prefix length of {wanted.ip} cannot be {wanted.netmask}")
     if not wanted.netdev or len(wanted.netdev) > 15 or "/" in wanted.netdev or " " in wanted.netdev:
-        raise errors.ParameterError(f"{wanted.netdev[:80]!r} is no network device")
+        raise errors.ParameterError(f"{wanted.netdev[:80]!r} is not a network device")

@@ -35,7 +35,7 @@ class Target:
 def has_address(address: str) -> bool:
     """Whether an IP address belongs to this host; ParameterError for something else."""
     if not resolve.is_address(address):
-        raise errors.ParameterError(f"{address[:80]!r} is no IP address")
+        raise errors.ParameterError(f"{address[:80]!r} is not an IP address")
     with socket.socket(_family(address), socket.SOCK_DGRAM) as sock:
         try:
             sock.bind((address, 0))
@@ -97,7 +97,7 @@ def _try_batch(targets: Sequence[Target], timeout: float) -> dict[Target, OSErro
 def _begin(target: Target) -> socket.socket:
     if not resolve.is_address(target.host):
         # A name would have to be looked up, which may block.
-        raise OSError(errno.EINVAL, "is no IP address")
+        raise OSError(errno.EINVAL, "is not an IP address")
     sock = socket.socket(_family(target.host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         if target.source is not None:

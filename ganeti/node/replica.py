@@ -144,7 +144,7 @@ class Replica:
         names = [*update.files, *update.parts, *update.archive, *update.remove]
         for name in names:
             if not _QUEUE_FILE.fullmatch(name):
-                raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")
+                raise errors.ParameterError(f"{name!r:.80} is not a file of the job queue")
         with self._lock:
             self._term.check(update.epoch)
             try:
@@ -312,7 +312,7 @@ class Replica:
             self._let_go()
             for name, crc in manifest.items():
                 if not _QUEUE_FILE.fullmatch(name):
-                    raise errors.ParameterError(f"{name!r:.80} is no file of the job queue")
+                    raise errors.ParameterError(f"{name!r:.80} is not a file of the job queue")
                 try:
                     same = zlib.crc32((self._paths.queue / name).read_bytes()) == crc
                 except FileNotFoundError:

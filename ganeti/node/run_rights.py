@@ -169,7 +169,7 @@ class RunRights:
 
     def _path(self, uuid: str) -> Path:
         if not _UUID.fullmatch(uuid):
-            raise errors.ParameterError(f"{uuid[:80]!r} is no uuid of an instance")
+            raise errors.ParameterError(f"{uuid[:80]!r} is not a uuid of an instance")
         return self._directory / uuid
 
     @staticmethod

@@ -138,7 +138,7 @@ class System:
             raise errors.GenericError(
                 f"the master daemon runs here (pid {pid}), so the configuration is not removed"
             )
-        log.warning("this node is no master candidate any more")
+        log.warning("this node is not a master candidate any more")
         _remove(_candidate_files(paths))
 
     def delay(self, seconds: float) -> None:

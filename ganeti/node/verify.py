@@ -173,7 +173,7 @@ class Verifier:
         if not directory.is_absolute():
             return f"{directory} is not a full path"
         if directory.exists() and not directory.is_dir():
-            return f"{directory} is no directory"
+            return f"{directory} is not a directory"
         return None
 
     def _allowed_paths(self, _arg: Any, _hv: dict[str, Json]) -> list[str]:

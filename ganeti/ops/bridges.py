@@ -66,7 +66,7 @@ def check(
     text = (
         f"{plural(len(missing), 'bridge')} that instance {instance.name} needs"
         f" {'is' if len(missing) == 1 else 'are'} missing on node {node.name}:"
-        f" {', '.join(missing)}; {remedy(missing[0])} there, or change the link of the network card"
+        f" {', '.join(missing)}; {remedy(missing[0])} there, or change the link of the NIC"
     )
     if not ignore:
         raise errors.OpPrereqError(text, errors.ErrorCode.ENVIRON)

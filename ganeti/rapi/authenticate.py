@@ -201,7 +201,7 @@ def _basic(value: str) -> tuple[str, bytes]:
     try:
         raw = base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raise errors.AuthenticationError("The Authorization header is no base64") from None
+        raise errors.AuthenticationError("The Authorization header is not base64") from None
     name, colon, password = raw.partition(b":")
     if not colon:
         raise errors.AuthenticationError("The Authorization header has no colon")

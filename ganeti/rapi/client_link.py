@@ -110,7 +110,7 @@ class Link:
         try:
             return jsonio.loads(response.body)
         except errors.ParseError as err:
-            raise GanetiApiError(f"The answer is no JSON: {errors.text(err)}") from err
+            raise GanetiApiError(f"The answer is not JSON: {errors.text(err)}") from err
 
     def lines(
         self, path: str, query: Query, headers: Mapping[str, str], silence: float

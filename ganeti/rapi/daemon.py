@@ -100,8 +100,8 @@ def _options(
     serving = tcp_daemon.serving(constants.RAPI, arguments)
     if arguments.no_ssl and not ipaddress.ip_address(serving.address).is_loopback:
         parser.error(
-            f"--no-ssl would send passwords in the clear; {serving.address} is no loopback address"
-            " (-b 127.0.0.1 behind a proxy that does TLS)"
+            f"--no-ssl would send passwords in the clear; {serving.address} is not a loopback"
+            " address (-b 127.0.0.1 behind a proxy that does TLS)"
         )
     cert = (arguments.ssl_cert or where.rapi_cert).absolute()
     identity = Identity(

@@ -37,7 +37,7 @@ def check_form(stored: str) -> None:
     if scheme == _BCRYPT:
         if len(rest) == 60 and rest.startswith("$2") and rest[4:6].isdigit():
             return
-        raise errors.ParseError("the password in {BCRYPT} form is no bcrypt hash ($2b$..)")
+        raise errors.ParseError("the password in {BCRYPT} form is not a bcrypt hash ($2b$..)")
     raise errors.ParseError("the password has an unknown scheme in braces")
 
 

@@ -42,7 +42,7 @@ def parse(words: Iterable[str]) -> frozenset[str]:
             found.add(word.removeprefix("+"))
         else:
             hint = nearest(word, (READ, WRITE, *ROLES))
-            raise errors.ParseError(f"'{word}' is no permission{hint}")
+            raise errors.ParseError(f"'{word}' is not a permission{hint}")
     return frozenset(found)
 
 

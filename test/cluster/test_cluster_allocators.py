@@ -127,7 +127,7 @@ def test_to_another_group(cluster: Cluster) -> None:
 
 
 BAD = {
-    "silent": ("pass", "it is no JSON"),
+    "silent": ("pass", "it is not JSON"),
     "poor": ("print(json.dumps({'success': True}))", "the key 'info' is missing"),
     "strange": (
         "print(json.dumps({'success': True, 'info': '', 'result': ['nosuch.example.com']}))",
@@ -159,7 +159,7 @@ def test_allocators_do_nothing_but_move(cluster: Cluster) -> None:
                                f" 'result': [[], [], {jobs!r}]}}))")  # fmt: skip
     ran = cluster.gnt("node evacuate -f -I evil node2")
     assert ran.code == 1
-    assert "'OP_INSTANCE_REMOVE' is no way to move an instance" in ran.err
+    assert "'OP_INSTANCE_REMOVE' is not a way to move an instance" in ran.err
     assert "web1" in places(cluster)
 
 

@@ -183,7 +183,7 @@ def test_settings(cluster: Cluster) -> None:
         ("add --network=192.0.2.0/24 --tags=a$b net9", "no tag"),
         ("add --network=192.0.2.0/24 net1", "already"),
         ("modify net1", "Nothing to change"),
-        ("modify --gateway=10.0.0.1 net1", "10.0.0.1 is no address"),
+        ("modify --gateway=10.0.0.1 net1", "10.0.0.1 is not an address"),
         ("remove net1", "connected to node group default"),
         ("rename nosuch net2", "nosuch"),
         ("connect -N mode=pool,link=x net1 default", "'pool'"),

@@ -143,7 +143,7 @@ def test_parameters(cluster: Cluster) -> None:
         ("--node-parameters colour=red", "colour"),
         ("--node-powered yes", "oob_program"),
         ("-s 127.1.2.3", "secondary address"),
-        ("-s nonsense", "no IP address"),
+        ("-s nonsense", "not an IP address"),
         ("-C yes -D yes", "at the same time"),
         ("", "Nothing to change"),
     ):

@@ -217,11 +217,11 @@ class Hotplug:
             return
         if params.nic_type == "ne2k_isa":
             raise errors.HotplugError(
-                "cards of nic_type ne2k_isa cannot be added to a running guest"
+                "NICs of nic_type ne2k_isa cannot be added to a running guest"
             )
         if "q35" in runtime.machine and params.nic_type != "paravirtual":
             raise errors.HotplugError(
-                "only cards of nic_type paravirtual can be added to a running guest with a machine"
+                "only NICs of nic_type paravirtual can be added to a running guest with a machine"
                 " of type q35"
             )
         opened: list[network.OpenCard] = []
@@ -260,7 +260,7 @@ class Hotplug:
     def _unplug_nic(self, change: _Change, uuid: str) -> None:
         runtime = change.runtime
         device = devices.nic_id(uuid)
-        self._remove_device(change, device, f"network card {uuid}")
+        self._remove_device(change, device, f"NIC {uuid}")
         _close_net(change.qmp, devices.device_id("net", uuid))
         cards, nics = [], []
         for index, (card, nic) in enumerate(zip(runtime.cards, runtime.instance.nics, strict=True)):
@@ -287,7 +287,7 @@ class Hotplug:
             at = next((i for i, c in enumerate(runtime.cards) if c.uuid == nic.uuid), None)
             if at is None:
                 raise errors.HotplugError(
-                    f"the running instance {name} does not have network card {nic.uuid}"
+                    f"the running instance {name} does not have NIC {nic.uuid}"
                 )
             old, card = runtime.instance.nics[at], runtime.cards[at]
             private = devices.is_private(nic) or card.tap is None

@@ -87,9 +87,9 @@ def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
     for name in NODE_DIRECTORIES:
         value = getattr(params, name)
         if value and not os.path.isdir(value):
-            yield f"{name} {value} is no directory on this node"
+            yield f"{name} {value} is not a directory on this node"
     if params.vnc_bind_address.startswith("/") and not os.path.isdir(params.vnc_bind_address):
-        yield f"vnc_bind_address {params.vnc_bind_address} is no directory on this node"
+        yield f"vnc_bind_address {params.vnc_bind_address} is not a directory on this node"
     if params.spice_use_tls:
         for path in (paths.data / "spice.pem", paths.data / "spice-ca.pem"):
             if not path.exists():

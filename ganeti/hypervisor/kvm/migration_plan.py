@@ -120,7 +120,7 @@ def destination(target: str, params: KvmParams) -> str:
         return host_port(host.strip("[]"), int(port))
     except ValueError as err:
         raise errors.HypervisorError(
-            f"'{target}' is no address that a guest could be sent to"
+            f"'{target}' is not an address that a guest could be sent to"
         ) from err
 
 

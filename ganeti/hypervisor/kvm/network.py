@@ -203,7 +203,7 @@ def detach(
 
 def _check(name: str, index: int, mode: str, link: str, scripts: Scripts) -> None:
     """Refuse early what would otherwise fail half way."""
-    what = f"network card {index} of instance {name}"
+    what = f"NIC {index} of instance {name}"
     if mode not in set(NicMode):
         raise errors.HypervisorError(f"{what} has the unknown mode '{mode}'")
     if scripts.up() is not None:
@@ -218,7 +218,7 @@ def _check(name: str, index: int, mode: str, link: str, scripts: Scripts) -> Non
         raise errors.HypervisorError(
             f"{what} needs the bridge '{link}', which is not on this node; make it"
             f" (ip link add name {link} type bridge; ip link set {link} up)"
-            " or change the link of the card"
+            " or change the link of the NIC"
         )
 
 
@@ -243,9 +243,9 @@ def _open_tap(name: str, index: int, params: KvmParams) -> tuple[str, tuple[int,
         for fd in fds:
             os.close(fd)
         raise errors.HypervisorError(
-            f"cannot make the tap for network card {index} of instance {name}: {err.strerror}"
+            f"cannot make the tap for NIC {index} of instance {name}: {err.strerror}"
             f" ({_TUN}); the node daemon must run as root on a kernel with the module tun, or set"
-            f" the card to mode ext with link {USER_NETWORK}"
+            f" the NIC to mode ext with link {USER_NETWORK}"
         ) from err
     return tap.decode("ascii"), tuple(fds)
 
@@ -288,7 +288,7 @@ def attach(
                 (_SYSCTL / path).write_text(value, encoding="ascii")
     except (errors.CommandError, OSError) as err:
         raise errors.HypervisorError(
-            f"cannot attach network card {index} of instance {instance.name} to"
+            f"cannot attach NIC {index} of instance {instance.name} to"
             f" '{card.link}' (mode {card.mode}): {err}"
         ) from err
 

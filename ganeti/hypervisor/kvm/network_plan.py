@@ -86,7 +86,7 @@ def parse_vlan(text: str) -> Vlan:
     match = _VLAN.fullmatch(text)
     if not match:
         raise errors.HypervisorError(
-            f"vlan '{text}' is none of the forms 5, .5 (untagged), :6:7 (tagged), .5:6:7 (both)"
+            f"vlan '{text}' is not one of the forms 5, .5 (untagged), :6:7 (tagged), .5:6:7 (both)"
         )
     access = match["access"]
     return Vlan(

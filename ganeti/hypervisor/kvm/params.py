@@ -172,7 +172,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         int, Meta(ge=1, le=65534, description="TCP port for incoming migrations")
     ] = 8102
     nic_type: Annotated[
-        NicType, Meta(description="Model of the network cards"), Mark.SAFE
+        NicType, Meta(description="Model of the NICs"), Mark.SAFE
     ] = "paravirtual"
     reboot_behavior: Annotated[
         Literal["reboot", "exit"], Meta(description="What a reboot by the guest does"), Mark.SAFE
@@ -243,10 +243,10 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = False
     vga: Annotated[str, Meta(description="Graphics card, empty: std with a display")] = ""
     vhost_net: Annotated[
-        bool, Meta(description="Let the kernel move packets of paravirtual cards, if it can")
+        bool, Meta(description="Let the kernel move packets of paravirtual NICs, if it can")
     ] = True
     virtio_net_queues: Annotated[
-        int, Meta(ge=1, le=32, description="Queues of a paravirtual network card"), Mark.SAFE
+        int, Meta(ge=1, le=32, description="Queues of a paravirtual NIC"), Mark.SAFE
     ] = 1
     vnc_bind_address: Annotated[
         str, Meta(description="Address or interface for VNC, or a directory for Unix sockets")
@@ -257,7 +257,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         str, Meta(description="Directory with ca-cert.pem, server-cert.pem and server-key.pem")
     ] = ""
     vnc_x509_verify: Annotated[bool, Meta(description="VNC clients need a certificate")] = False
-    vnet_hdr: Annotated[bool, Meta(description="Offload checksums of paravirtual cards")] = True
+    vnet_hdr: Annotated[bool, Meta(description="Offload checksums of paravirtual NICs")] = True
 
 
 #: Parameters of the cluster that no instance can change.

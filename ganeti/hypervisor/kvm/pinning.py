@@ -41,7 +41,7 @@ def _mask(part: str, text: str) -> Mask:
         last = int(match[2] or first) if match else -1
         if last < first:
             raise errors.HypervisorError(
-                f"cpu_mask '{text}' is none of the forms all, 0-3,6 or 0:2-3:all"
+                f"cpu_mask '{text}' is not one of the forms all, 0-3,6 or 0:2-3:all"
             )
         found.update(range(first, last + 1))
     return frozenset(found)

@@ -112,7 +112,7 @@ class Places:
                 self.taken[device] = place
                 return place
         raise errors.HypervisorError(
-            f"the instance has more disks, images and network cards than the {count} {what} of its"
+            f"the instance has more disks, images and NICs than the {count} {what} of its"
             " machine" + _HINTS[what]
         )
 

@@ -126,7 +126,7 @@ def _spice(params: KvmParams) -> Iterator[str]:
         if not _INTERFACE.fullmatch(address):
             yield f"spice_bind must be an IP address or an interface, not '{address}'"
     elif params.spice_ip_version not in (0, ipaddress.ip_address(address).version):
-        yield f"spice_bind {address} is no address of IP version {params.spice_ip_version}"
+        yield f"spice_bind {address} is not an address of IP version {params.spice_ip_version}"
 
 
 def _security(params: KvmParams) -> Iterator[str]:

@@ -49,7 +49,7 @@ def uid_of(user: str) -> int:
         return pwd.getpwnam(text).pw_uid
     except KeyError as err:
         raise errors.HypervisorError(
-            f"security_domain '{text}' is no user of this node; add it with useradd"
+            f"security_domain '{text}' is not a user of this node; add it with useradd"
         ) from err
 
 
@@ -103,7 +103,7 @@ def parse_pool(text: str) -> list[tuple[int, int]]:
     for line in text.split():
         low, _, high = line.partition("-")
         if not low.isdigit() or not (high or low).isdigit():
-            raise errors.HypervisorError(f"the pool of users has '{line}', which is no range")
+            raise errors.HypervisorError(f"the pool of users has '{line}', which is not a range")
         found.append((int(low), int(high or low)))
     return found
 

@@ -180,17 +180,17 @@ def _card(instance: NodeInstance, index: int, nic: NodeNic) -> Iterator[tuple[st
         yield from _routed(index, nic, link)
     else:
         raise errors.HypervisorError(
-            f"network card {index} has the mode {mode}; a container can have bridged, openvswitch"
+            f"NIC {index} has the mode {mode}; a container can have bridged, openvswitch"
             " and routed ones"
         )
 
 
 def _routed(index: int, nic: NodeNic, link: str) -> Iterator[tuple[str, str]]:
     if not nic.ip:
-        raise errors.HypervisorError(f"network card {index} is routed and needs an IP address")
+        raise errors.HypervisorError(f"NIC {index} is routed and needs an IP address")
     if link:
         raise errors.HypervisorError(
-            f"network card {index} is routed by the table {link}; LXC sets routes in the main"
+            f"NIC {index} is routed by the table {link}; LXC sets routes in the main"
             " table only: leave its link empty"
         )
     version = "ipv6" if ":" in nic.ip else "ipv4"

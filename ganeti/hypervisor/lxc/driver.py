@@ -146,7 +146,7 @@ class LxcHypervisor(Hypervisor):
         except OSError as err:
             self._kill(name)
             raise errors.HypervisorError(
-                f"container {name}: its routed network card cannot be set up: {err}"
+                f"container {name}: its routed NIC cannot be set up: {err}"
             ) from err
         log.info("container %s runs", name)
 

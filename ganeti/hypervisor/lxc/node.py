@@ -81,7 +81,7 @@ def check_link(index: int, nic: NodeNic) -> None:
     link = str(nic.nicparams.get("link") or "")
     if mode == NicMode.BRIDGED and not (_INTERFACES / link / "bridge").exists():
         raise errors.HypervisorError(
-            f"network card {index} is on the bridge {link}, which this node does not have; make it"
+            f"NIC {index} is on the bridge {link}, which this node does not have; make it"
             f" with: ip link add name {link} type bridge && ip link set {link} up"
         )
 

@@ -99,7 +99,7 @@ def devices(params: LxcParams) -> list[str]:
     for rule in found:
         if not _DEVICE.fullmatch(rule):
             raise errors.HypervisorError(
-                f"devices: '{rule[:60]}' is no rule such as 'c 1:3 rw' (c or b, major:minor,"
+                f"devices: '{rule[:60]}' is not a rule such as 'c 1:3 rw' (c or b, major:minor,"
                 " letters of rwm)"
             )
     return found
@@ -124,7 +124,7 @@ def extra_config(params: LxcParams) -> list[tuple[str, str]]:
         match = _EXTRA.fullmatch(line.strip())
         if match is None:
             raise errors.HypervisorError(
-                f"extra_config: '{line.strip()[:60]}' is no line such as"
+                f"extra_config: '{line.strip()[:60]}' is not a line such as"
                 " lxc.environment=TERM=linux (lxc.KEY=VALUE, separated by commas)"
             )
         found.append((match[1], match[2].strip()))
@@ -138,5 +138,5 @@ def _split(text: str) -> list[str]:
 def _words(parameter: str, words: list[str], what: str) -> list[str]:
     for word in words:
         if not _WORD.fullmatch(word):
-            raise errors.HypervisorError(f"{parameter}: '{word[:60]}' is no name of a {what}")
+            raise errors.HypervisorError(f"{parameter}: '{word[:60]}' is not a name of a {what}")
     return words

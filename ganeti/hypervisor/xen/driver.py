@@ -190,7 +190,7 @@ class XenHypervisor(Hypervisor):
         pinning.parse(known.cpu_mask)
         for name, value in self._node_files(known):
             if not value.startswith("/") or not Path(value).is_file():
-                raise errors.HypervisorError(f"{name}: {value} is no file on this node")
+                raise errors.HypervisorError(f"{name}: {value} is not a file on this node")
 
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
         return Console(
@@ -363,7 +363,7 @@ class XenHvmHypervisor(XenHypervisor):
             ipaddress.IPv4Address(address)
         except ValueError as err:
             raise errors.HypervisorError(
-                f"vnc_bind_address: '{address}' is no IPv4 address"
+                f"vnc_bind_address: '{address}' is not an IPv4 address"
             ) from err
 
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:

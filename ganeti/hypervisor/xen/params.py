@@ -33,7 +33,7 @@ _Weight = "Share of processor time beside other guests"
 _CpuId = Annotated[str, Meta(description="Changes of the CPUID that the guest sees, as for xl")]
 _Sound = Annotated[str, Meta(description="Model of a sound card")]
 _VifScript = Annotated[
-    str, Meta(description="Script that sets up network cards, empty: that of xl.conf")
+    str, Meta(description="Script that sets up NICs, empty: that of xl.conf")
 ]
 
 #: Parameters of the cluster that no instance can change.
@@ -109,7 +109,7 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     migration_port: _Port = 8002
     nic_type: Annotated[
         Literal["e1000", "ne2k_isa", "ne2k_pci", "paravirtual", "rtl8139"],
-        Meta(description="Model of the network cards"),
+        Meta(description="Model of the NICs"),
         Mark.SAFE,
     ] = "rtl8139"
     pae: Annotated[
@@ -126,7 +126,7 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     vif_script: _VifScript = ""
     vif_type: Annotated[
         Literal["ioemu", "vif"],
-        Meta(description="Whether cards are emulated (ioemu) as well"),
+        Meta(description="Whether NICs are emulated (ioemu) as well"),
         Mark.SAFE,
     ] = "ioemu"
     viridian: Annotated[

@@ -43,9 +43,9 @@ def result(name: str, text: str) -> Any:
     try:
         answer = jsonio.loads(text)
     except errors.ParseError as err:
-        raise _unusable(name, f"it is no JSON: {errors.text(err)}") from err
+        raise _unusable(name, f"it is not JSON: {errors.text(err)}") from err
     if not isinstance(answer, dict):
-        raise _unusable(name, "it is no object")
+        raise _unusable(name, "it is not an object")
     for key in ("success", "info"):
         if key not in answer:
             raise _unusable(name, f"the key '{key}' is missing")
@@ -104,7 +104,7 @@ def moves(name: str, found: Any) -> Moves:
 
 def _move(name: str, raw: dict[str, Any]) -> OpCode:
     if raw.get("OP_ID") not in MOVES:
-        raise _unusable(name, f"{raw.get('OP_ID')!r} is no way to move an instance")
+        raise _unusable(name, f"{raw.get('OP_ID')!r} is not a way to move an instance")
     try:
         return wire.from_wire(raw)
     except errors.GanetiError as err:

@@ -185,7 +185,7 @@ def _pattern(text: str) -> str:
         re.compile(text)
     except re.error as err:
         raise parameters.refuse(
-            f"reserved volume '{text}' is no regular expression: {err}"
+            f"reserved volume '{text}' is not a regular expression: {err}"
         ) from err
     return text
 
@@ -275,7 +275,7 @@ def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
     for name in ("ip", "mac", "name", "network"):
         if getattr(given, name) is not None:
             raise parameters.refuse(
-                f"'{name}' belongs to a single network card, not to the cluster"
+                f"'{name}' belongs to a single NIC, not to the cluster"
             )
     current = config.cluster.nicparams.get("default", {})
     full = parameters.nic(current, given.own_params())
@@ -290,8 +290,8 @@ def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
         ]
         if bad:
             raise parameters.refuse(
-                "NIC mode routed needs an address on every network card, but instances"
-                f" {join_names(bad)} have cards without one"
+                "NIC mode routed needs an address on every NIC, but instances"
+                f" {join_names(bad)} have NICs without one"
             )
     return full
 

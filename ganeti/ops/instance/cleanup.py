@@ -88,7 +88,7 @@ class Cleanup:
                     continue
                 other = by_name.get(right.peer)
                 if other is None:
-                    self._ctx.warn(f"node {right.peer} is no node of the cluster any more")
+                    self._ctx.warn(f"node {right.peer} is not a node of the cluster any more")
                     continue
                 leaving = state is RightState.LEAVING
                 return (item.node, other) if leaving else (other, item.node)

@@ -46,7 +46,7 @@ def check(
         modify=partial(_modify, ctx, group, check_conflicts),
     )
     result, steps = device_changes.apply(
-        "network card", instance.nics, changes, maker, constants.MAX_NICS
+        "NIC", instance.nics, changes, maker, constants.MAX_NICS
     )
     if steps:
         nics.refuse_twice(result)

@@ -44,7 +44,7 @@ def all_new(
     """
     if len(wanted) > constants.MAX_NICS:
         raise errors.OpPrereqError(
-            f"an instance has at most {constants.MAX_NICS} network cards, not {len(wanted)}",
+            f"an instance has at most {constants.MAX_NICS} NICs, not {len(wanted)}",
             errors.ErrorCode.INVAL,
         )
     found = [
@@ -65,7 +65,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
     for what, count in seen.items():
         if count > 1:
             raise errors.OpPrereqError(
-                f"{what} is given to {count} network cards",
+                f"{what} is given to {count} NICs",
                 errors.ErrorCode.NOTUNIQUE,
             )
 
@@ -135,7 +135,7 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
 def _check(config: Config, index: int, nic: Nic, group: str) -> None:
     if nic.network and nic.network not in config.groups[group].networks:
         raise errors.OpPrereqError(
-            f"network card {index}: network {config.networks[nic.network].name} is not connected"
+            f"NIC {index}: network {config.networks[nic.network].name} is not connected"
             f" to node group {config.groups[group].name}; see gnt-network connect",
             errors.ErrorCode.STATE,
         )
@@ -143,17 +143,17 @@ def _check(config: Config, index: int, nic: Nic, group: str) -> None:
     parameters.check_link(params["link"])
     if params["mode"] not in set(NicMode):
         raise errors.OpPrereqError(
-            f"network card {index}: unknown mode '{params['mode']}'; known are"
+            f"NIC {index}: unknown mode '{params['mode']}'; known are"
             f" {', '.join(NicMode)}",
             errors.ErrorCode.INVAL,
         )
     if params["mode"] == NicMode.ROUTED and nic.ip is None:
         raise errors.OpPrereqError(
-            f"network card {index}: mode routed needs an IP address", errors.ErrorCode.INVAL
+            f"NIC {index}: mode routed needs an IP address", errors.ErrorCode.INVAL
         )
     if params["vlan"] and params["mode"] not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
         raise errors.OpPrereqError(
-            f"network card {index}: mode {params['mode']} knows no VLAN", errors.ErrorCode.INVAL
+            f"NIC {index}: mode {params['mode']} knows no VLAN", errors.ErrorCode.INVAL
         )
 
 
@@ -165,7 +165,7 @@ def _mac(
         return wanted
     if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.fullmatch(wanted):
         raise errors.OpPrereqError(
-            f"network card {index}: '{item.mac}' is no MAC address", errors.ErrorCode.INVAL
+            f"NIC {index}: '{item.mac}' is not a MAC address", errors.ErrorCode.INVAL
         )
     config = ctx.config
     prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
@@ -187,7 +187,7 @@ def _address(
         return _of_network(ctx, index, nic.ip, network, check_conflicts)
     if nic.ip == VALUE_POOL:
         raise errors.OpPrereqError(
-            f"network card {index}: ip=pool takes an address from a network; name it with"
+            f"NIC {index}: ip=pool takes an address from a network; name it with"
             " network=NAME",
             errors.ErrorCode.INVAL,
         )
@@ -195,7 +195,7 @@ def _address(
         ipaddress.ip_address(nic.ip)
     except ValueError as err:
         raise errors.OpPrereqError(
-            f"network card {index}: '{nic.ip}' is no IP address", errors.ErrorCode.INVAL
+            f"NIC {index}: '{nic.ip}' is not an IP address", errors.ErrorCode.INVAL
         ) from err
     if check_conflicts:
         _refuse_conflict(ctx.config, index, nic.ip, group)
@@ -207,7 +207,7 @@ def _of_network(
 ) -> str:
     if wanted != VALUE_POOL and not address_pool.contains(network, wanted):
         raise errors.OpPrereqError(
-            f"network card {index}: {wanted} is no address of network {network.name}"
+            f"NIC {index}: {wanted} is not an address of network {network.name}"
             f" ({network.network}); give one of it, or ip=pool",
             errors.ErrorCode.INVAL,
         )
@@ -221,7 +221,7 @@ def _of_network(
         )
     except errors.AddressPoolError as err:
         raise errors.OpPrereqError(
-            f"network card {index}: {errors.text(err)}", errors.ErrorCode.NORES
+            f"NIC {index}: {errors.text(err)}", errors.ErrorCode.NORES
         ) from err
 
 
@@ -231,7 +231,7 @@ def _refuse_conflict(config: Config, index: int, address: str, group: str) -> No
         network = config.networks.get(uuid_)
         if network is not None and address_pool.contains(network, address):
             raise errors.OpPrereqError(
-                f"network card {index}: {address} belongs to network {network.name}, the card does"
+                f"NIC {index}: {address} belongs to network {network.name}, the NIC does"
                 f" not; add network={network.name}, or use --no-conflicts-check",
                 errors.ErrorCode.STATE,
             )

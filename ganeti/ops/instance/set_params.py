@@ -100,7 +100,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         )  # fmt: skip
         if not any(wants) and op.offline is None and op.instance_communication is None:
             raise errors.OpPrereqError(
-                "nothing to change: give at least one setting, disk or network card",
+                "nothing to change: give at least one setting, disk or NIC",
                 errors.ErrorCode.INVAL,
             )
 
@@ -234,7 +234,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             new_nics.plug(self.ctx, instance, self.nics)
         except errors.GanetiError as err:
             self.ctx.warn(
-                f"the network cards of the running guest change at its next start:"
+                f"the NICs of the running guest change at its next start:"
                 f" {errors.text(err)}"
             )
 

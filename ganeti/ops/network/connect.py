@@ -38,7 +38,7 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
         mode = str(op.network_mode)
         if mode not in set(NicMode):
             raise errors.OpPrereqError(
-                f"network cards cannot reach a network by mode '{mode}'; known are"
+                f"NICs cannot reach a network by mode '{mode}'; known are"
                 f" {', '.join(NicMode)}",
                 errors.ErrorCode.INVAL,
             )
@@ -75,7 +75,7 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
             raise errors.OpPrereqError(
                 f"instances of node group '{self.group.name}' have addresses of network"
                 f" '{self.network.name}' without belonging to it: {join_names(found)}"
-                " (instance/network card); change them, or use --no-conflicts-check",
+                " (instance/NIC); change them, or use --no-conflicts-check",
                 errors.ErrorCode.STATE,
             )
 

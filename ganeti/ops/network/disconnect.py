@@ -35,7 +35,7 @@ class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
         if users:
             raise errors.OpPrereqError(
                 f"network '{self.network.name}' is used in node group '{self.group.name}' by"
-                f" {join_names(users)}; take their network cards out of it first"
+                f" {join_names(users)}; take their NICs out of it first"
                 " (gnt-instance modify --net N:network=none,ip=none)",
                 errors.ErrorCode.STATE,
             )

@@ -163,7 +163,7 @@ def _inside(network: Network, addresses: Iterable[str]) -> list[str]:
     for address in found:
         if not address_pool.contains(network, address):
             raise errors.OpPrereqError(
-                f"{address} is no address of network {network.name} ({network.network})", _INVAL
+                f"{address} is not an address of network {network.name} ({network.network})", _INVAL
             )
     return found
 

@@ -44,7 +44,7 @@ def decide(
     notes: list[str] = []
     if flags["master_candidate"] and not capable:
         flags["master_candidate"] = False
-        notes.append(f"Node {node.name} may not become master, so it is no candidate any more")
+        notes.append(f"Node {node.name} may not become master, so it is not a candidate any more")
     if _promotes_itself(config, node, op, flags, capable=capable):
         flags["master_candidate"] = True
         notes.append(f"Node {node.name} becomes a master candidate, as there are too few")

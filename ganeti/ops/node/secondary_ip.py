@@ -27,7 +27,7 @@ def mirrored(config: Config, node: Node) -> list[Instance]:
 def refusal(config: Config, node: Node, address: str, *, force: bool) -> str | None:
     """Why the configuration does not allow the address, None if it does. Pure."""
     if not resolve.is_address(address):
-        return f"'{address}' is no IP address"
+        return f"'{address}' is not an IP address"
     for other in config.nodes.values():
         if other is not node and address in (other.primary_ip, other.secondary_ip):
             return f"address {address} belongs to node {other.name}"

@@ -84,14 +84,14 @@ def _cards(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
     """Network cards may be said again, as old scripts do; OpPrereqError when they differ."""
     if not op.nics:
         return
-    known.value("number of network cards", len(reserved.nics), len(op.nics))
+    known.value("number of NICs", len(reserved.nics), len(op.nics))
     for index, (nic, item) in enumerate(zip(reserved.nics, op.nics)):
         for key in ("mac", "ip"):
             value = getattr(item, key)
             if value not in (None, *_CHOSEN):
-                known.value(f"{key} of network card {index}", getattr(nic, key), value)
+                known.value(f"{key} of NIC {index}", getattr(nic, key), value)
         for key, value in without_defaults(item.own_params()).items():
-            known.value(f"{key} of network card {index}", nic.nicparams.get(key), value)
+            known.value(f"{key} of NIC {index}", nic.nicparams.get(key), value)
 
 
 def check_place(config: Config, reserved: Instance, op: OpInstanceCreate) -> None:

@@ -83,7 +83,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         )  # fmt: skip
         if not any(wants):
             raise errors.OpPrereqError(
-                "nothing to change: give at least one setting, disk or network card", _INVAL
+                "nothing to change: give at least one setting, disk or NIC", _INVAL
             )
 
     def _settings(self, old: Instance) -> Instance:
@@ -146,7 +146,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
 
         result, steps = device_changes.apply(
-            "network card", instance.nics, op.nics, Maker(add=add, modify=modify),
+            "NIC", instance.nics, op.nics, Maker(add=add, modify=modify),
             constants.MAX_NICS,
         )  # fmt: skip
         for step in steps:

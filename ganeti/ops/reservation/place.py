@@ -171,7 +171,7 @@ def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
     for index, nic in enumerate(instance.nics):
         if nic.network and nic.network not in config.groups[group].networks:
             raise errors.OpPrereqError(
-                f"network card {index}: network {config.networks[nic.network].name} is not"
+                f"NIC {index}: network {config.networks[nic.network].name} is not"
                 f" connected to node group {config.groups[group].name}; see gnt-network connect",
                 errors.ErrorCode.STATE,
             )

@@ -18,7 +18,7 @@ class TagsSearch(Operation[OpTagsSearch, list[tuple[str, str]]]):
             self.pattern = re.compile(self.op.pattern)
         except re.error as err:
             raise errors.OpPrereqError(
-                f"'{self.op.pattern}' is no regular expression: {err}", errors.ErrorCode.INVAL
+                f"'{self.op.pattern}' is not a regular expression: {err}", errors.ErrorCode.INVAL
             ) from err
 
     def run(self) -> list[tuple[str, str]]:

@@ -57,6 +57,6 @@ def check(tags: Iterable[str]) -> None:
     for tag in tags:
         if not tag or len(tag) > constants.MAX_TAG_LEN or not _TAG.fullmatch(tag):
             raise errors.TagError(
-                f"'{tag[:140]}' is no tag: up to {constants.MAX_TAG_LEN} letters, digits and"
+                f"'{tag[:140]}' is not a tag: up to {constants.MAX_TAG_LEN} letters, digits and"
                 " any of _ . + * / : @ -"
             )

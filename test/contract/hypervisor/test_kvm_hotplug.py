@@ -183,7 +183,7 @@ def test_card_with_another_address_keeps_its_place(kvm: Any) -> None:
         path=f"/machine/peripheral/{devices.nic_id(card.uuid)}", property="mac",
     )
     assert mac == "aa:00:00:55:55:55"
-    with pytest.raises(errors.HotplugError, match="does not have network card"):
+    with pytest.raises(errors.HotplugError, match="does not have NIC"):
         kvm.driver.change_nic(instance, 0, nic())
 
 

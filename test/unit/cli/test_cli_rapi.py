@@ -61,7 +61,7 @@ def test_a_user_from_first_to_last(gnt_rapi, directory):
     ("line", "stdin", "text"),
     [
         ("user add anna", "", "must not be empty"),
-        ("user add --permissions wriet anna", "pw\n", "'wriet' is no permission"),
+        ("user add --permissions wriet anna", "pw\n", "'wriet' is not a permission"),
         ("user add --permissions instance.fly anna", "pw\n", "Unknown permission instance.fly"),
         ("user add a:b", "pw\n", "cannot be a user name"),
         ("token add --permissions instance.fly ci", "", "Unknown permission"),

@@ -82,7 +82,7 @@ def test_no_password_file_is_mentioned() -> None:
 @pytest.mark.parametrize(
     ("case", "text"),
     [
-        ({"guest": {"drives": drives(21)}}, "more disks, images and network cards"),
+        ({"guest": {"drives": drives(21)}}, "more disks, images and NICs"),
         ({"params": {"kvm_pci_reservations": 32}}, "lower kvm_pci_reservations"),
         ({"params": {"kvm_pci_reservations": 30, "machine_version": "q35"}}, "set it to 12"),
         ({"params": {"disk_type": "ide"}, "guest": {"drives": drives(5)}}, "the 4 ide channels"),

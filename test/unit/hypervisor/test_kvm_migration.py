@@ -93,7 +93,7 @@ def test_destinations(target: str, where: str) -> None:
 
 @pytest.mark.parametrize("target", ["", "node2.example.com", "1.2.3:5", "exec:reboot", ":8102"])
 def test_what_is_no_destination(target: str) -> None:
-    with pytest.raises(errors.HypervisorError, match="no address"):
+    with pytest.raises(errors.HypervisorError, match="not an address"):
         migration_plan.destination(target, load({}))
 
 

@@ -203,7 +203,7 @@ def test_parameter_has_its_effect(name: str) -> None:
         ({"spice_use_tls": True}, "spice_use_tls is set, so spice_bind"),
         ({"spice_image_compression": "lz"}, "spice_image_compression is set"),
         ({"spice_bind": "a b"}, "spice_bind must be"),
-        ({"spice_bind": "::1", "spice_ip_version": 4}, "no address of IP version 4"),
+        ({"spice_bind": "::1", "spice_ip_version": 4}, "not an address of IP version 4"),
         ({"security_model": "user"}, "security_domain must name"),
         ({"security_domain": "kvm1"}, "only used with security_model user"),
         ({"firmware": "uefi-secure"}, "must be a machine of type q35"),

@@ -67,12 +67,12 @@ def test_no_pool_and_a_damaged_one(paths: Paths) -> None:
     with pytest.raises(errors.HypervisorError, match="gnt-cluster modify --uid-pool"):
         user(paths, security_model="pool")
     paths.ssconf("uid_pool").write_text("10-x\n")
-    with pytest.raises(errors.HypervisorError, match="'10-x', which is no range"):
+    with pytest.raises(errors.HypervisorError, match="'10-x', which is not a range"):
         user(paths, security_model="pool")
 
 
 def test_numbers_of_users() -> None:
     assert uids.uid_of("987000:65534") == 987000
     assert uids.uid_of("root") == 0
-    with pytest.raises(errors.HypervisorError, match="no user of this node"):
+    with pytest.raises(errors.HypervisorError, match="not a user of this node"):
         uids.uid_of("no-such-user")

@@ -166,7 +166,7 @@ def test_a_missing_disk_cannot_be_assembled(node: Node, paths: Paths) -> None:
 def test_an_instance_name_cannot_move_the_link(node: Node, paths: Paths) -> None:
     item = disk(paths)
     make(node, item)
-    with pytest.raises(errors.ParameterError, match="is no instance name"):
+    with pytest.raises(errors.ParameterError, match="is not an instance name"):
         node.blockdev_assemble(item, instance(item, name="../../x"), True, 0)
 
 

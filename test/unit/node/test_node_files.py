@@ -81,7 +81,7 @@ def test_files_that_bound_the_master_are_not_its_to_replace(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("of the administrator\n")
     before = everything(paths.root)
-    with pytest.raises(errors.FileStoragePathError, match="none of the files"):
+    with pytest.raises(errors.FileStoragePathError, match="not one of the files"):
         upload(node, name)
     assert everything(paths.root) == before
 
@@ -138,7 +138,7 @@ def test_dangerous_modes_are_refused(node: Node, paths: Paths, mode: int) -> Non
 )
 def test_all_other_names_are_refused(node: Node, paths: Paths, name: str) -> None:
     before = everything(paths.root)
-    with pytest.raises(errors.FileStoragePathError, match="none of the files"):
+    with pytest.raises(errors.FileStoragePathError, match="not one of the files"):
         upload(node, name)
     assert everything(paths.root) == before
 

@@ -177,7 +177,7 @@ def test_names_that_would_leave_their_directory_are_refused(
         lambda: node.instance_reboot(bad, "hard", 0, REASON),
         lambda: node.instance_info(name, "fake", {}),
     ):
-        with pytest.raises(errors.ParameterError, match="is no instance name"):
+        with pytest.raises(errors.ParameterError, match="is not an instance name"):
             attempt()
     assert not paths.instance_reason.exists()
 

@@ -125,7 +125,7 @@ def test_a_damaged_record_refuses_and_says_what_to_do(node: Node, paths: Paths) 
 
 @pytest.mark.parametrize("uuid", ["../epoch", "", ".x", "a/b", "a\0b"])
 def test_names_that_leave_the_directory_are_refused(node: Node, uuid: str) -> None:
-    with pytest.raises(errors.ParameterError, match="no uuid"):
+    with pytest.raises(errors.ParameterError, match="not a uuid"):
         node.instance_start(instance(uuid=uuid), False, [])
 
 

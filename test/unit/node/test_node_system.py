@@ -66,7 +66,7 @@ def test_own_and_foreign_addresses(node: Node) -> None:
 
 @pytest.mark.parametrize("text", ["", "localhost", "1.2.3", "::1::", "127.0.0.1; true"])
 def test_what_is_no_address_is_refused(node: Node, text: str) -> None:
-    with pytest.raises(errors.ParameterError, match="no IP address"):
+    with pytest.raises(errors.ParameterError, match="not an IP address"):
         node.node_has_ip_address(text)
 
 

@@ -96,7 +96,7 @@ def test_checksums_of_distributed_files_only(node: Node, paths: Paths) -> None:
     names = ["/var/lib/ganeti/known_hosts", "/var/lib/ganeti/ca.pem"]
     assert check(node, "filelist", names) == {names[0]: hashlib.sha1(b"abc").hexdigest()}
     refused = check(node, "filelist", ["/etc/shadow"])
-    assert "none of the files" in refused
+    assert "not one of the files" in refused
 
 
 # hypervisors

@@ -68,7 +68,7 @@ def refused(cluster: OneProcess, op: OpCode, node: str) -> None:
     assert text == (
         f"1 bridge that instance {WEB} needs is missing on node {node}: {BRIDGE}; make it with: ip"
         f" link add name {BRIDGE} type bridge && ip link set {BRIDGE} up there, or change the link"
-        " of the network card"
+        " of the NIC"
     )
 
 

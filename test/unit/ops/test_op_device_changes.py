@@ -89,5 +89,5 @@ def test_what_cannot_be_attached():
     maker: Maker[Thing, DiskParams] = Maker(add, modify)
     for action in (DdmFull.ATTACH, DdmFull.DETACH):
         change = DiskChange(action, -1, DiskParams())
-        with pytest.raises(errors.OpPrereqError, match="network card cannot be"):
-            device_changes.apply("network card", ABC, [change], maker, 8)
+        with pytest.raises(errors.OpPrereqError, match="NIC cannot be"):
+            device_changes.apply("NIC", ABC, [change], maker, 8)

@@ -59,12 +59,12 @@ def test_addresses_of_nodes_and_cluster(check, expected):
     [
         ({"network": "192.0.0.0/8"}, "from 16"),
         ({"network": "192.0.2.0/31"}, "to 30"),
-        ({"gateway": "192.0.3.1"}, "192.0.3.1 is no address"),
+        ({"gateway": "192.0.3.1"}, "192.0.3.1 is not an address"),
         ({"gateway": "198.51.100.0"}, "cannot be the gateway"),
         ({"gateway": "198.51.100.15"}, "cannot be the gateway"),
         ({"gateway6": "2001:db8::1"}, "needs an IPv6 network"),
         ({"gateway6": "2001:db9::1", "network6": "2001:db8::/64"}, "is not in 2001:db8::/64"),
-        ({"add_reserved_ips": ["10.0.0.1"]}, "10.0.0.1 is no address"),
+        ({"add_reserved_ips": ["10.0.0.1"]}, "10.0.0.1 is not an address"),
         ({"mac_prefix": "01:00:00"}, "multicast"),
         ({"mac_prefix": "aa:00"}, "three bytes"),
     ],
@@ -97,7 +97,7 @@ def test_what_is_not_given_stays():
     [
         ({"remove_reserved_ips": ["198.51.100.1"]}, "must stay reserved"),
         ({"remove_reserved_ips": ["198.51.100.15"]}, "must stay reserved"),
-        ({"remove_reserved_ips": ["10.0.0.1"]}, "is no address"),
+        ({"remove_reserved_ips": ["10.0.0.1"]}, "is not an address"),
         ({"gateway": "198.51.100.9"}, "an instance uses it"),
         ({"network6": "none"}, "needs an IPv6 network"),
     ],

@@ -105,11 +105,11 @@ def test_a_link_is_a_name(cluster: OneProcess, link: str) -> None:
 @pytest.mark.parametrize("mac", ["aa:00:00:11:22:33\n", " aa:00:00:11:22:33", "aa:00:00:11:22"])
 def test_a_mac_address_is_nothing_but_the_address(cluster: OneProcess, mac: str) -> None:
     bad = {"mac": mac, "mode": "routed", "ip": "192.0.2.7"}
-    with pytest.raises(errors.OpPrereqError, match="is no MAC address"):
+    with pytest.raises(errors.OpPrereqError, match="is not a MAC address"):
         add(cluster, **bad)
     add(cluster)
     before = cluster.instance(WEB).nics
     change = NicChange.from_wire(["add", -1, bad])
-    with pytest.raises(errors.OpPrereqError, match="is no MAC address"):
+    with pytest.raises(errors.OpPrereqError, match="is not a MAC address"):
         cluster.run(OpInstanceSetParams(instance_name=WEB, nics=[change]))
     assert cluster.instance(WEB).nics == before

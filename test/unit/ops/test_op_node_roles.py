@@ -125,7 +125,7 @@ class TestSecondaryAddress:
 
     def test_in_a_cluster_with_one_network(self) -> None:
         of = config(node(2))
-        assert "no IP address" in self.refusal(of, 2, "nonsense")
+        assert "not an IP address" in self.refusal(of, 2, "nonsense")
         assert "node1" in self.refusal(of, 2, "192.0.2.1")
         assert "cluster" in self.refusal(of, 2, "192.0.2.254")
         assert "begin with the master" in self.refusal(of, 2, "198.51.100.2", force=True)

@@ -136,7 +136,7 @@ def test_wrong_times_are_refused(cluster: OneProcess, given: dict[str, Any], tex
         ({"disks": [DiskParams(size=9)]}, "list of disk sizes .* is 8, not 9"),
         ({"pnode": "node2.example.com"}, "node1.example.com, not node2.example.com"),
         ({"disk_template": DiskTemplate.SHAREDFILE}, "disk template .* file, not sharedfile"),
-        ({"nics": [NicParams()]}, "number of network cards .* is 0, not 1"),
+        ({"nics": [NicParams()]}, "number of NICs .* is 0, not 1"),
     ],
 )
 def test_a_commit_cannot_change_what_is_reserved(

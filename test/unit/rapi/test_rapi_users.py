@@ -45,10 +45,10 @@ def test_the_forms_of_passwords_and_permissions():
     [
         ("a {NTLM}x read", "unknown scheme"),
         ("a {HA1}zz read", "32 hexadecimal digits"),
-        ("a {BCRYPT}$2b$nonsense read", "no bcrypt hash"),
-        ("a pw raed", "'raed' is no permission.*read"),
-        ("a pw ++write", "no permission"),
-        ("a pw -write", "no permission"),
+        ("a {BCRYPT}$2b$nonsense read", "not a bcrypt hash"),
+        ("a pw raed", "'raed' is not a permission.*read"),
+        ("a pw ++write", "not a permission"),
+        ("a pw -write", "not a permission"),
     ],
 )
 def test_a_broken_line_is_told_with_its_number_but_never_its_password(line, text):
