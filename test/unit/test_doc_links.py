@@ -19,6 +19,10 @@ _PATH = re.compile(r"(?<![\w/.<-])(?:doc|tools|test|iallocators|daemons|\.ci)/[\
 #: A page that stands alone in backquotes is beside the page that names it.
 _PAGE = re.compile(r"`([\w-]+\.md)`")
 _MAKE = re.compile(r"(?:`|^)make ([a-z][a-z-]*)", re.MULTILINE)
+#: A module, from the root or from ganeti/.
+_MODULE = re.compile(r"`((?:[a-z_]+/)+[a-z_]+\.py)[:`]")
+#: The module that doc/adding.md writes.
+_EXAMPLE = "ops/test/greet.py"
 _TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 #: A command with its arguments, in backquotes or as a line of a session.
 _COMMAND = re.compile(
@@ -51,6 +55,12 @@ def test_paths_of_the_project_exist(page: Path) -> None:
     text = page.read_text()
     found = {*_PATH.findall(text), *(_beside(page, name) for name in _PAGE.findall(text))}
     assert sorted(path for path in found if not any(ROOT.glob(path))) == []
+
+
+def test_modules_exist(page: Path) -> None:
+    found = set(_MODULE.findall(page.read_text())) - {_EXAMPLE}
+    folders = (ROOT, ROOT / "ganeti")
+    assert [name for name in found if not any((top / name).exists() for top in folders)] == []
 
 
 def test_make_targets_exist(page: Path) -> None:
