@@ -94,8 +94,8 @@ def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
         for path in (paths.data / "spice.pem", paths.data / "spice-ca.pem"):
             if not path.exists():
                 yield (
-                    f"spice_use_tls is on but {path} does not exist on this node; make one by"
-                    " gnt-cluster renew-crypto --new-spice-certificate"
+                    f"spice_use_tls is on but {path} is missing on this node; put a certificate"
+                    " there on every node where the instance may run"
                 )
 
 
