@@ -85,7 +85,7 @@ def test_refused_cards(cluster: Cluster) -> None:
     cluster.ok(f"{ADD} --no-nics web3.example.com")
     before = cluster.config()
     for number, (net, text) in enumerate((
-        ("network=net1,ip=192.0.2.7", "no address of network net1 (198.51.100.0/28)"),
+        ("network=net1,ip=192.0.2.7", "is not an address of network net1 (198.51.100.0/28)"),
         ("network=net1,ip=198.51.100.5", "reserved for something outside"),
         ("network=net1,ip=198.51.100.2", "used by instance web1.example.com"),
         ("network=net1,ip=pool,link=br0", "link is set by network net1"),
@@ -180,7 +180,7 @@ def test_settings(cluster: Cluster) -> None:
     [
         ("add net9", "--network="),
         ("add --network=192.0.2.0 net9", "192.0.2.0/24"),
-        ("add --network=192.0.2.0/24 --tags=a$b net9", "no tag"),
+        ("add --network=192.0.2.0/24 --tags=a$b net9", "is not a tag"),
         ("add --network=192.0.2.0/24 net1", "already"),
         ("modify net1", "Nothing to change"),
         ("modify --gateway=10.0.0.1 net1", "10.0.0.1 is not an address"),
