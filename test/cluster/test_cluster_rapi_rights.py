@@ -141,7 +141,7 @@ def test_a_broken_file_changes_nothing_and_no_request_is_lost(rapi: RapiDaemon) 
     good = path.read_text()
     with rapi.client(username="writer", password="pw") as client:
         path.write_text(good.replace("reader pw read", "reader pw raed") + "late pw read\n")
-        wait_for(lambda: "'raed' is no permission" in rapi.log(), "the error is told")
+        wait_for(lambda: "'raed' is not a permission" in rapi.log(), "the error is told")
         assert "line 3: user 'reader'" in rapi.log()
         assert client.GetInfo()["name"] == "cluster.example.com"
         assert rapi.ask("GET", "/2/info", ("late", "pw"), source=rapi.fresh_address()).status == 401
