@@ -8,8 +8,8 @@ EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings edit
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
-# Tests of one file share what they set up. They wait more than they compute, so three suit two cores.
-SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
+# Tests of one file share what they set up, so files are what runs side by side.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs test-partition test-api test-attack check-hosts
@@ -35,7 +35,7 @@ demo-stop: ## end the demo cluster and remove it
 
 check: lint types imports test ## everything that must hold before a change lands
 
-test: $(VENV)/dev.stamp ## all tests, three files at a time; TESTS=... for some of them
+test: $(VENV)/dev.stamp ## all tests, two files at a time; TESTS=... for some of them
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## tests of single modules

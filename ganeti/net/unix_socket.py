@@ -270,7 +270,7 @@ def _connect_once(path: Path, timeout: float) -> socket.socket:
         # a non-blocking one would fail with EAGAIN at once.
         limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        with _short_name(path) as name:
+        with short_name(path) as name:
             sock.connect(name)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
     except BaseException:  # an interrupt too: the socket is closed, then it goes on
@@ -296,8 +296,12 @@ def _connect_error(path: Path, timeout: float, err: OSError) -> errors.LuxiError
 
 
 @contextlib.contextmanager
-def _short_name(path: Path) -> Iterator[str]:
-    """A name of the path that fits into a socket address, valid inside the block."""
+def short_name(path: Path) -> Iterator[str]:
+    """A name of the path that fits into a socket address, valid inside the block.
+
+    Raises:
+        OSError: the path is too long and its directory cannot be opened.
+    """
     name = os.fspath(path)
     if len(os.fsencode(name)) <= MAX_ADDRESS:
         yield name
@@ -324,7 +328,7 @@ def listen(path: Path, mode: int, gid: int | None = None, backlog: int = 128) ->
         _refuse_taken(path)
         with contextlib.suppress(FileNotFoundError):
             new.unlink()
-        with _short_name(new) as name:
+        with short_name(new) as name:
             sock.bind(name)
         try:
             os.chmod(new, mode)

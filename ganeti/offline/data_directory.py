@@ -11,6 +11,7 @@ from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, jsonio
+from ganeti.net import unix_socket
 from ganeti.paths import Paths
 
 #: Daemons that write the configuration, of ours and of other versions.
@@ -142,7 +143,8 @@ def _daemon_pid(name: str, path: Path) -> int | None:
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         try:
-            sock.connect(str(path))
+            with unix_socket.short_name(path) as name:
+                sock.connect(name)
         except OSError:
             return False
     return True

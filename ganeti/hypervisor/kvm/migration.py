@@ -43,6 +43,8 @@ _STATUS_WAIT = 2.0
 #: Seconds for the source to stop sending, and for the target to load what it has received.
 _CANCEL_TIMEOUT = 30.0
 _ARRIVAL_TIMEOUT = 60.0
+#: Seconds for QEMU to end a migration that failed.
+_FINALIZE = 10.0
 _MIGRATING = frozenset({"setup", "active", "device", "pre-switchover", "wait-unplug", "cancelling"})
 
 
@@ -176,8 +178,8 @@ class Migration:
                     f"instance {name} runs at its target with a part of its memory still here, so"
                     " it cannot go on here"
                 )
-            if not found.runtime.paused and not qmp.command("query-status")["running"]:
-                qmp.command("cont")
+            if not found.runtime.paused:
+                _resume(qmp, name)
         self._note(found.runtime, move="none")
         self._drop_key(found.runtime)
 
@@ -294,8 +296,7 @@ class Migration:
     def _release(self, name: str) -> None:
         """Let a guest that has arrived run, if it stands still."""
         with self._store.control(name) as qmp:
-            if not qmp.command("query-status")["running"]:
-                qmp.command("cont")
+            _resume(qmp, name)
 
     def _discard(self, name: str) -> None:
         """End a QEMU that waits, unless the guest runs in it.
@@ -432,3 +433,24 @@ def _standing_still(pid: int | None, pid_file: Path) -> Any:
     finally:
         if stopped and pid is not None:
             qemu_process.send(pid, pid_file, signal.SIGCONT)
+
+
+def _resume(qmp: Qmp, name: str) -> None:
+    """Let a guest run, unless it does.
+
+    QEMU takes a moment to end a migration that failed in its last phase, and refuses to go on
+    meanwhile; no event tells when it has done so.
+    """
+
+    def resumed() -> bool | None:
+        status = qmp.command("query-status")
+        if status["status"] == "finish-migrate":
+            return None
+        if not status["running"]:
+            qmp.command("cont")
+        return True
+
+    if retry.until(resumed, timeout=_FINALIZE) is None:
+        raise errors.HypervisorError(
+            f"QEMU of instance {name} has not ended its migration within {_FINALIZE:.0f} s"
+        )

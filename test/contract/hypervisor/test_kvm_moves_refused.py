@@ -56,7 +56,7 @@ def test_what_cannot_be_received(pair: Pair) -> None:
     with pytest.raises(errors.HypervisorError, match="taken over"):
         pair.source.driver.accept(made, disks, info, "127.0.0.1")
     assert pair.target.left() == []
-    with pytest.raises(errors.HypervisorError, match="no address"):
+    with pytest.raises(errors.HypervisorError, match="not an address"):
         pair.source.driver.migrate(made, "no such host", live=True)
     pair.check(made, "source")
 
