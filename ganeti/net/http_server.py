@@ -21,13 +21,12 @@ the answer comes later, from another thread (see :class:`Detached`).
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from types import TracebackType
 from typing import Any
@@ -40,6 +39,7 @@ from cheroot.ssl import Adapter
 from cheroot.workers import threadpool
 
 from ganeti import errors
+from ganeti.net.http_body import Body
 from ganeti.net.http_detached import Detached, Keeper
 from ganeti.net.http_head import MAX_HEAD, RequestHead
 from ganeti.net.tls import Peer, ReloadableContext, TLSError, TLSSocket
@@ -129,39 +129,6 @@ class _Request(HTTPRequest):
             super().ensure_headers_sent()
 
 
-class _Body:
-    """A request body of known length; its early end is an error instead of a short body."""
-
-    def __init__(self, body: KnownLengthRFile) -> None:
-        self._body = body
-
-    def _checked(self, data: bytes, *, complete: bool) -> bytes:
-        if not complete:
-            raise ConnectionResetError(
-                errno.ECONNRESET,
-                f"the connection ended {self._body.remaining} bytes before the request did",
-            )
-        return data
-
-    def read(self, size: int | None = None) -> bytes:
-        left = self._body.remaining
-        wanted = left if size is None or size < 0 else min(size, left)
-        data = self._body.read(wanted)
-        return self._checked(data, complete=len(data) == wanted)
-
-    def readline(self, size: int | None = None) -> bytes:
-        left = self._body.remaining
-        wanted = left if size is None or size < 0 else min(size, left)
-        line = self._body.readline(wanted)
-        return self._checked(line, complete=len(line) == wanted or line.endswith(b"\n"))
-
-    def readlines(self, _hint: int | None = None) -> list[bytes]:
-        return list(self)
-
-    def __iter__(self) -> Iterator[bytes]:
-        return iter(self.readline, b"")
-
-
 class _Gateway(wsgi.Gateway_10):
     """Tells the application who is calling: ``ganeti.peer_digest`` and ``ganeti.peer_cn``."""
 
@@ -171,7 +138,7 @@ class _Gateway(wsgi.Gateway_10):
         environ["ganeti.peer_digest"] = peer.digest if peer else None
         environ["ganeti.peer_cn"] = peer.common_name if peer else None
         if isinstance(self.req.rfile, KnownLengthRFile):
-            environ["wsgi.input"] = _Body(self.req.rfile)
+            environ["wsgi.input"] = Body(self.req.rfile)
         environ["ganeti.take_over"] = self._take_over
         return environ
 

@@ -70,7 +70,7 @@ class _Copy:
         except errors.GanetiError as err:
             log.warning("%s", errors.text(err))
             self._error = err
-        except Exception as err:
+        except Exception as err:  # a defect, too, is reported to the master that asks
             log.exception("a copy of a disk ended by a defect")
             self._error = errors.BlockDeviceError(f"copying failed: internal error: {err!r}")
 
