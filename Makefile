@@ -56,8 +56,8 @@ test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAP
 test-attack: $(VENV)/dev.stamp ## attacks on a cluster on loopback, a line for each (a quarter of an hour)
 	@ATTACK=1 $(BIN)/python -m pytest $(or $(ATTACKS),test/attack)
 
-lint: $(VENV)/dev.stamp ## style (ruff)
-	@$(BIN)/ruff check .
+lint: $(VENV)/dev.stamp ## style and format (ruff)
+	@$(BIN)/ruff check . && $(BIN)/ruff format --quiet --diff .
 
 types: $(VENV)/dev.stamp ## types (mypy --strict)
 	@$(BIN)/mypy

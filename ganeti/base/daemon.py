@@ -64,9 +64,7 @@ class PidFile:
 
     def _refuse(self) -> None:
         pid = read_pid(self.path)
-        raise errors.PidFileLockError(
-            f"already running (pid {pid or 'unknown'}, lock {self.path})"
-        )
+        raise errors.PidFileLockError(f"already running (pid {pid or 'unknown'}, lock {self.path})")
 
     def release(self) -> None:
         """Free the lock and empty the file. Idempotent."""

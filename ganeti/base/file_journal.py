@@ -126,10 +126,12 @@ class FileJournal:
         """The files as they are after some records."""
         newest = Contents()
         for record in records:
-            newest.add({
-                name: content.encode("utf-8") if isinstance(content, str) else content
-                for name, content in record.items()
-            })  # fmt: skip
+            newest.add(
+                {
+                    name: content.encode("utf-8") if isinstance(content, str) else content
+                    for name, content in record.items()
+                }
+            )
         found = dict(newest.whole)
         for name, parts in newest.parts.items():
             try:
@@ -185,9 +187,7 @@ class Settler:
             self._cond.wait_for(lambda: self._news or self._stopping)
             for _ in range(int(LONGEST_DELAY / DELAY)):
                 seen = self._news
-                full = self._cond.wait_for(
-                    lambda: self._stopping or self._size() > LIMIT, DELAY
-                )
+                full = self._cond.wait_for(lambda: self._stopping or self._size() > LIMIT, DELAY)
                 if full or seen == self._news:
                     break
             self._news = 0

@@ -18,10 +18,7 @@ with warnings.catch_warnings():
 from ganeti import errors
 
 _MASK = (
-    pyinotify.IN_CLOSE_WRITE
-    | pyinotify.IN_MOVED_TO
-    | pyinotify.IN_DELETE
-    | pyinotify.IN_MOVED_FROM
+    pyinotify.IN_CLOSE_WRITE | pyinotify.IN_MOVED_TO | pyinotify.IN_DELETE | pyinotify.IN_MOVED_FROM
 )
 #: Events were lost or will not come any more.
 _BLIND = pyinotify.IN_Q_OVERFLOW | pyinotify.IN_IGNORED

@@ -96,9 +96,7 @@ def run_everywhere(
 
     def one(node: str) -> process.Result:
         try:
-            return run(
-                node, command, timeout=timeout, input=input, port=known.get(node, 22)
-            )
+            return run(node, command, timeout=timeout, input=input, port=known.get(node, 22))
         except errors.CommandError as err:
             return process.Result((node,), SSH_FAILED, "", errors.text(err))
 

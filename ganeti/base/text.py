@@ -19,8 +19,11 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
 
     Different names have different keys: ``a07`` comes before ``a7`` whatever came first.
     """
-    parts = [_number(part) if index % 2 else (1, 0, part)
-             for index, part in enumerate(_DIGITS.split(name)) if part]
+    parts = [
+        _number(part) if index % 2 else (1, 0, part)
+        for index, part in enumerate(_DIGITS.split(name))
+        if part
+    ]
     return (*parts, (-1, 0, name))
 
 

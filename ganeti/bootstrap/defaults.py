@@ -84,8 +84,7 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
         "volume_group_name": settings.vg_name or None,
         "drbd_usermode_helper": settings.drbd_helper or _default_helper(settings),
         "file_storage_dir": settings.file_storage_dir or FILE_STORAGE_DIR,
-        "shared_file_storage_dir": settings.shared_file_storage_dir
-        or SHARED_FILE_STORAGE_DIR,
+        "shared_file_storage_dir": settings.shared_file_storage_dir or SHARED_FILE_STORAGE_DIR,
         "gluster_storage_dir": settings.gluster_storage_dir or GLUSTER_STORAGE_DIR,
         "mac_prefix": parameters.mac_prefix(settings.mac_prefix or DEFAULT_MAC_PREFIX),
         "candidate_pool_size": _pool_size(settings.candidate_pool_size),

@@ -177,8 +177,10 @@ class Failover:
             lines.append(
                 f"The old master {self.old.name} does not answer: nodes will refuse its calls"
             )
-        lines.append(f"{self.node.name} becomes the master; queued jobs go on here, running ones"
-                     " become errors")  # fmt: skip
+        lines.append(
+            f"{self.node.name} becomes the master; queued jobs go on here, running ones"
+            " become errors"
+        )
         return lines
 
     def _stop_old(self, answers: dict[str, Answer[MasterView]]) -> None:
@@ -209,9 +211,7 @@ class Failover:
         self.config = read_config(self.where)
 
     def _claim(self, answers: dict[str, Answer[MasterView]]) -> None:
-        number = vote.claim(
-            self.config, self.rpc, self._own(), answers, alone=self.no_voting
-        )
+        number = vote.claim(self.config, self.rpc, self._own(), answers, alone=self.no_voting)
         self.say(f"Term {number} begins; calls of older masters are refused")
 
     def _record(self) -> None:

@@ -62,9 +62,7 @@ def init_cluster(settings: InitSettings) -> list[str]:
             where.local(cluster.shared_file_storage_dir),
             cluster.enabled_disk_templates,
         )
-        file_paths.write_default(
-            where, (cluster.file_storage_dir, cluster.shared_file_storage_dir)
-        )
+        file_paths.write_default(where, (cluster.file_storage_dir, cluster.shared_file_storage_dir))
         _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
         write_checkpoint(Config(data), where)
@@ -138,9 +136,7 @@ def make_directories(where: Paths) -> None:
         files.ensure_dir(directory, mode)
 
 
-def _certificates(
-    where: Paths, host: str, cluster_name: str, address: str, master_ip: str
-) -> str:
+def _certificates(where: Paths, host: str, cluster_name: str, address: str, master_ip: str) -> str:
     """Make the authority, this node's certificates and the secrets; digest of the client one."""
     authority = certs.create_ca(cluster_name)
     certs.write_authority(authority, where.ca_key, where.ca_cert)
@@ -166,8 +162,7 @@ def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:
         ) from err
     if name not in found:
         raise errors.OpPrereqError(
-            f"there is no volume group '{name}' on this node; it has"
-            f" {join_names(found) or 'none'}",
+            f"there is no volume group '{name}' on this node; it has {join_names(found) or 'none'}",
             errors.ErrorCode.ENVIRON,
         )
 

@@ -34,9 +34,7 @@ def record_failure(program: str, story: str) -> Path | None:
 
 def _harmless(command: Command, words: Sequence[str]) -> list[str]:
     """The words without values of options that must not be logged."""
-    flags = [
-        flag for option in command.all_options if option.hidden_value for flag in option.flags
-    ]
+    flags = [flag for option in command.all_options if option.hidden_value for flag in option.flags]
     result: list[str] = []
     hide_next = False
     for word in words:

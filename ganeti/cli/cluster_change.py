@@ -16,17 +16,23 @@ from ganeti.cli.programs import CLUSTER
 _INVAL = errors.ErrorCode.INVAL
 
 _MAX_RUNNING = value(
-    "--max-running-jobs", dest="max_running_jobs", kind="int",
+    "--max-running-jobs",
+    dest="max_running_jobs",
+    kind="int",
     help="How many operations may run at the same time; holds at once",
-)  # fmt: skip
+)
 _MAX_TRACKED = value(
-    "--max-tracked-jobs", dest="max_tracked_jobs", kind="int",
+    "--max-tracked-jobs",
+    dest="max_tracked_jobs",
+    kind="int",
     help="Kept for other tools, without effect: all running jobs are watched",
-)  # fmt: skip
+)
 _COMMUNICATION_NETWORK = value(
-    "--instance-communication-network", dest="instance_communication_network",
-    metavar="<network>", help="Network between guests and their nodes; empty for none",
-)  # fmt: skip
+    "--instance-communication-network",
+    dest="instance_communication_network",
+    metavar="<network>",
+    help="Network between guests and their nodes; empty for none",
+)
 _ADD_UIDS = value(
     "--add-uids", dest="add_uids", metavar="<first>-<last>,...", help="User ids to add"
 )
@@ -34,45 +40,102 @@ _REMOVE_UIDS = value(
     "--remove-uids", dest="remove_uids", metavar="<first>-<last>,...", help="User IDs to remove"
 )
 _RESERVED_LVS = value(
-    "--reserved-lvs", dest="reserved_lvs", metavar="<pattern>,...",
+    "--reserved-lvs",
+    dest="reserved_lvs",
+    metavar="<pattern>,...",
     help="Logical volumes that are not to be touched",
-)  # fmt: skip
+)
 _ETC_HOSTS = value(
-    "--modify-etc-hosts", dest="modify_etc_hosts", kind="bool",
+    "--modify-etc-hosts",
+    dest="modify_etc_hosts",
+    kind="bool",
     help="Whether nodes are listed in their hosts files",
-)  # fmt: skip
+)
 _COLLECTORS = value(
-    "--enabled-data-collectors", dest="enabled_data_collectors", kind="keyval", default={},
-    metavar="<collector>=yes|no,...", help="Which data collectors run",
-)  # fmt: skip
+    "--enabled-data-collectors",
+    dest="enabled_data_collectors",
+    kind="keyval",
+    default={},
+    metavar="<collector>=yes|no,...",
+    help="Which data collectors run",
+)
 _INTERVALS = value(
-    "--data-collector-interval", dest="data_collector_interval", kind="keyval", default={},
-    metavar="<collector>=<seconds>,...", help="Time between two runs of a data collector",
-)  # fmt: skip
+    "--data-collector-interval",
+    dest="data_collector_interval",
+    kind="keyval",
+    default={},
+    metavar="<collector>=<seconds>,...",
+    help="Time between two runs of a data collector",
+)
 
 #: Options whose value goes into the opcode parameter of the same name as it is.
 _PLAIN = (
-    "candidate_pool_size", "max_running_jobs", "max_tracked_jobs", "install_image",
-    "instance_communication_network", "mac_prefix", "master_netdev", "master_netmask", "vg_name",
-    "maintain_node_health", "drbd_helper", "default_iallocator", "prealloc_wipe_disks",
-    "use_external_mip_script", "modify_etc_hosts", "enabled_user_shutdown", "file_storage_dir",
-    "shared_file_storage_dir", "zeroing_image",
-)  # fmt: skip
+    "candidate_pool_size",
+    "max_running_jobs",
+    "max_tracked_jobs",
+    "install_image",
+    "instance_communication_network",
+    "mac_prefix",
+    "master_netdev",
+    "master_netmask",
+    "vg_name",
+    "maintain_node_health",
+    "drbd_helper",
+    "default_iallocator",
+    "prealloc_wipe_disks",
+    "use_external_mip_script",
+    "modify_etc_hosts",
+    "enabled_user_shutdown",
+    "file_storage_dir",
+    "shared_file_storage_dir",
+    "zeroing_image",
+)
 
 
 @CLUSTER.command(
     "modify",
     options=(
-        o.FORCE, o.BACKEND, c.CANDIDATE_POOL_SIZE, _MAX_RUNNING, _MAX_TRACKED, c.INSTALL_IMAGE,
-        _COMMUNICATION_NETWORK, c.ENABLED_HYPERVISORS, o.HV_LIST, c.MAC_PREFIX, c.MASTER_NETDEV,
-        c.MASTER_NETMASK, c.NIC_PARAMS, c.VG_NAME, c.MAINTAIN_NODE_HEALTH, c.UID_POOL, _ADD_UIDS,
-        _REMOVE_UIDS, c.DRBD_HELPER, c.DEFAULT_IALLOCATOR, c.DEFAULT_IALLOCATOR_PARAMS,
-        _RESERVED_LVS, c.WIPE_DISKS, o.NODE_PARAMS, c.EXTERNAL_MIP_SCRIPT, c.DISK_PARAMS,
-        o.HV_STATE, o.DISK_STATE, c.ENABLED_DISK_TEMPLATES, *c.POLICY_OPTIONS, _ETC_HOSTS,
-        c.USER_SHUTDOWN, c.FILE_DIR, c.SHARED_FILE_DIR, c.ZEROING_IMAGE, c.COMPRESSION_TOOLS,
-        _COLLECTORS, _INTERVALS, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.BACKEND,
+        c.CANDIDATE_POOL_SIZE,
+        _MAX_RUNNING,
+        _MAX_TRACKED,
+        c.INSTALL_IMAGE,
+        _COMMUNICATION_NETWORK,
+        c.ENABLED_HYPERVISORS,
+        o.HV_LIST,
+        c.MAC_PREFIX,
+        c.MASTER_NETDEV,
+        c.MASTER_NETMASK,
+        c.NIC_PARAMS,
+        c.VG_NAME,
+        c.MAINTAIN_NODE_HEALTH,
+        c.UID_POOL,
+        _ADD_UIDS,
+        _REMOVE_UIDS,
+        c.DRBD_HELPER,
+        c.DEFAULT_IALLOCATOR,
+        c.DEFAULT_IALLOCATOR_PARAMS,
+        _RESERVED_LVS,
+        c.WIPE_DISKS,
+        o.NODE_PARAMS,
+        c.EXTERNAL_MIP_SCRIPT,
+        c.DISK_PARAMS,
+        o.HV_STATE,
+        o.DISK_STATE,
+        c.ENABLED_DISK_TEMPLATES,
+        *c.POLICY_OPTIONS,
+        _ETC_HOSTS,
+        c.USER_SHUTDOWN,
+        c.FILE_DIR,
+        c.SHARED_FILE_DIR,
+        c.ZEROING_IMAGE,
+        c.COMPRESSION_TOOLS,
+        _COLLECTORS,
+        _INTERVALS,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def modify(call: Call) -> int:
     """Change settings of the cluster; what is not named stays."""
     changes = _changes(call)

@@ -20,23 +20,34 @@ _USUAL = 1000
 _SHORT = 120
 
 _FORMAT = value(
-    "--format", dest="format", choices=("json", "text"), default="text", group="Output",
+    "--format",
+    dest="format",
+    choices=("json", "text"),
+    default="text",
+    group="Output",
     help="Form of the answer",
-)  # fmt: skip
+)
 _SINCE = value(
     "--since", dest="since", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"
 )
 _UNTIL = value("--until", dest="until", metavar="<time>", help="Only what is older")
 _JOB = value("--job", dest="job", kind="int", metavar="<job-id>", help="Only changes by this job")
 _KIND = value(
-    "--kind", dest="kind", metavar="<kind>",
+    "--kind",
+    dest="kind",
+    metavar="<kind>",
     choices=("cluster", "node", "group", "instance", "network", "disk", "filter"),
     help="Only objects of this kind",
-)  # fmt: skip
+)
 _LIMIT = value(
-    "--limit", dest="limit", kind="int", default=_USUAL, metavar="<number>", group="Output",
+    "--limit",
+    dest="limit",
+    kind="int",
+    default=_USUAL,
+    metavar="<number>",
+    group="Output",
     help=f"How many changes are shown, the newest ones ({_USUAL})",
-)  # fmt: skip
+)
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -95,9 +106,7 @@ def _gap(gap: Sequence[int]) -> str:
     return f"({which} not known on this node: another one was the master)"
 
 
-@CLUSTER.command(
-    "diff", Args("time", 2, 2), usage="<time> <time>", options=(_FORMAT, o.VERBOSE)
-)
+@CLUSTER.command("diff", Args("time", 2, 2), usage="<time> <time>", options=(_FORMAT, o.VERBOSE))
 def show_diff(call: Call) -> None:
     """Show what differs between the configurations of two times.
 

@@ -14,113 +14,172 @@ from ganeti.cli.values import KeyVals
 _INVAL = errors.ErrorCode.INVAL
 
 CANDIDATE_POOL_SIZE = value(
-    "-C", "--candidate-pool-size", dest="candidate_pool_size", kind="int",
+    "-C",
+    "--candidate-pool-size",
+    dest="candidate_pool_size",
+    kind="int",
     help="How many nodes keep a copy of the configuration",
-)  # fmt: skip
-ENABLED_HYPERVISORS = value(
-    "--enabled-hypervisors", dest="enabled_hypervisors", metavar="<hypervisor>,...",
-    help="Hypervisors that instances may use; the first one is the default",
-)  # fmt: skip
-MAC_PREFIX = value(
-    "-m", "--mac-prefix", dest="mac_prefix", metavar="<aa:00:00>",
-    help="First three bytes of generated MAC addresses",
-)  # fmt: skip
-MASTER_NETDEV = value(
-    "--master-netdev", dest="master_netdev", metavar="<device>",
-    help="Network device that carries the address of the cluster",
-)  # fmt: skip
-MASTER_NETMASK = value(
-    "--master-netmask", dest="master_netmask", kind="int", metavar="<bits>",
-    help="Prefix length of the address of the cluster",
-)  # fmt: skip
-NIC_PARAMS = value(
-    "-N", "--nic-parameters", dest="nicparams", kind="keyval", default={},
-    help="Default parameters of NICs, as in mode=bridged,link=br0",
-)  # fmt: skip
-VG_NAME = value(
-    "--vg-name", dest="vg_name", metavar="<group>", help="LVM volume group for disks"
 )
+ENABLED_HYPERVISORS = value(
+    "--enabled-hypervisors",
+    dest="enabled_hypervisors",
+    metavar="<hypervisor>,...",
+    help="Hypervisors that instances may use; the first one is the default",
+)
+MAC_PREFIX = value(
+    "-m",
+    "--mac-prefix",
+    dest="mac_prefix",
+    metavar="<aa:00:00>",
+    help="First three bytes of generated MAC addresses",
+)
+MASTER_NETDEV = value(
+    "--master-netdev",
+    dest="master_netdev",
+    metavar="<device>",
+    help="Network device that carries the address of the cluster",
+)
+MASTER_NETMASK = value(
+    "--master-netmask",
+    dest="master_netmask",
+    kind="int",
+    metavar="<bits>",
+    help="Prefix length of the address of the cluster",
+)
+NIC_PARAMS = value(
+    "-N",
+    "--nic-parameters",
+    dest="nicparams",
+    kind="keyval",
+    default={},
+    help="Default parameters of NICs, as in mode=bridged,link=br0",
+)
+VG_NAME = value("--vg-name", dest="vg_name", metavar="<group>", help="LVM volume group for disks")
 MAINTAIN_NODE_HEALTH = value(
-    "--maintain-node-health", dest="maintain_node_health", kind="bool",
+    "--maintain-node-health",
+    dest="maintain_node_health",
+    kind="bool",
     help="Whether guests that run where they should not are stopped; without effect so far",
-)  # fmt: skip
+)
 UID_POOL = value(
-    "--uid-pool", dest="uid_pool", metavar="<first>-<last>,...",
+    "--uid-pool",
+    dest="uid_pool",
+    metavar="<first>-<last>,...",
     help="User ids under which guests run",
-)  # fmt: skip
+)
 DRBD_HELPER = value(
-    "--drbd-usermode-helper", dest="drbd_helper", metavar="<path>",
+    "--drbd-usermode-helper",
+    dest="drbd_helper",
+    metavar="<path>",
     help="User-mode helper of DRBD",
-)  # fmt: skip
+)
 DEFAULT_IALLOCATOR = value(
-    "-I", "--default-iallocator", dest="default_iallocator", metavar="<name>",
+    "-I",
+    "--default-iallocator",
+    dest="default_iallocator",
+    metavar="<name>",
     help="Allocator that chooses nodes when none is named; empty for none",
-)  # fmt: skip
+)
 DEFAULT_IALLOCATOR_PARAMS = value(
-    "--default-iallocator-params", dest="default_iallocator_params", kind="keyval",
+    "--default-iallocator-params",
+    dest="default_iallocator_params",
+    kind="keyval",
     help="Parameters of that allocator",
-)  # fmt: skip
+)
 WIPE_DISKS = value(
-    "--prealloc-wipe-disks", dest="prealloc_wipe_disks", kind="bool",
+    "--prealloc-wipe-disks",
+    dest="prealloc_wipe_disks",
+    kind="bool",
     help="Whether new disks are overwritten before use",
-)  # fmt: skip
+)
 EXTERNAL_MIP_SCRIPT = value(
-    "--use-external-mip-script", dest="use_external_mip_script", kind="bool",
+    "--use-external-mip-script",
+    dest="use_external_mip_script",
+    kind="bool",
     help="Whether a script of the administrator sets the address of the cluster",
-)  # fmt: skip
+)
 DISK_PARAMS = values_of(
-    "-D", "--disk-parameters", dest="diskparams", kind="identkeyval",
-    metavar="<template>:<key>=<value>,...", help="Parameters of a disk template",
-)  # fmt: skip
+    "-D",
+    "--disk-parameters",
+    dest="diskparams",
+    kind="identkeyval",
+    metavar="<template>:<key>=<value>,...",
+    help="Parameters of a disk template",
+)
 ENABLED_DISK_TEMPLATES = value(
-    "--enabled-disk-templates", dest="enabled_disk_templates", metavar="<template>,...",
+    "--enabled-disk-templates",
+    dest="enabled_disk_templates",
+    metavar="<template>,...",
     help="Disk templates that instances may use; the first one is the default",
-)  # fmt: skip
+)
 FILE_DIR = value(
-    "--file-storage-dir", dest="file_storage_dir", metavar="<directory>",
+    "--file-storage-dir",
+    dest="file_storage_dir",
+    metavar="<directory>",
     help="Directory for disks that are files",
-)  # fmt: skip
+)
 SHARED_FILE_DIR = value(
-    "--shared-file-storage-dir", dest="shared_file_storage_dir", metavar="<directory>",
+    "--shared-file-storage-dir",
+    dest="shared_file_storage_dir",
+    metavar="<directory>",
     help="Directory for disks that are files on shared storage",
-)  # fmt: skip
+)
 INSTALL_IMAGE = value(
-    "--install-image", dest="install_image", metavar="<path>|<url>",
+    "--install-image",
+    dest="install_image",
+    metavar="<path>|<url>",
     help="Image of the helper guest that installs",
-)  # fmt: skip
+)
 ZEROING_IMAGE = value(
-    "--zeroing-image", dest="zeroing_image", metavar="<path>|<url>",
+    "--zeroing-image",
+    dest="zeroing_image",
+    metavar="<path>|<url>",
     help="Image of the helper guest that zeroes disks",
-)  # fmt: skip
+)
 COMPRESSION_TOOLS = value(
-    "--compression-tools", dest="compression_tools", metavar="<program>,...",
+    "--compression-tools",
+    dest="compression_tools",
+    metavar="<program>,...",
     help="Programs that may compress transfers",
-)  # fmt: skip
+)
 USER_SHUTDOWN = value(
-    "--user-shutdown", dest="enabled_user_shutdown", kind="bool",
+    "--user-shutdown",
+    dest="enabled_user_shutdown",
+    kind="bool",
     help="Whether a guest that stops itself stays stopped",
-)  # fmt: skip
+)
 
 STD_SPECS = value(
-    "--ipolicy-std-specs", dest="ipolicy_std_specs", kind="keyval",
+    "--ipolicy-std-specs",
+    dest="ipolicy_std_specs",
+    kind="keyval",
     help="Standard size of instances",
-)  # fmt: skip
+)
 BOUNDS_SPECS = value(
-    "--ipolicy-bounds-specs", dest="ipolicy_bounds_specs", kind="multilistidentkeyval",
+    "--ipolicy-bounds-specs",
+    dest="ipolicy_bounds_specs",
+    kind="multilistidentkeyval",
     help="Smallest and largest instances; several pairs are separated by //",
-)  # fmt: skip
+)
 POLICY_TEMPLATES = value(
-    "--ipolicy-disk-templates", dest="ipolicy_disk_templates", kind="list",
-    metavar="<template>,...", help="Disk templates that the instance policy allows",
-)  # fmt: skip
+    "--ipolicy-disk-templates",
+    dest="ipolicy_disk_templates",
+    kind="list",
+    metavar="<template>,...",
+    help="Disk templates that the instance policy allows",
+)
 VCPU_RATIO = value(
-    "--ipolicy-vcpu-ratio", dest="ipolicy_vcpu_ratio", kind="maybefloat",
+    "--ipolicy-vcpu-ratio",
+    dest="ipolicy_vcpu_ratio",
+    kind="maybefloat",
     help="Most virtual processors for each real one",
-)  # fmt: skip
+)
 SPINDLE_RATIO = value(
-    "--ipolicy-spindle-ratio", dest="ipolicy_spindle_ratio", kind="maybefloat",
+    "--ipolicy-spindle-ratio",
+    dest="ipolicy_spindle_ratio",
+    kind="maybefloat",
     help="Most instances for each spindle",
-)  # fmt: skip
+)
 POLICY_OPTIONS = (STD_SPECS, BOUNDS_SPECS, POLICY_TEMPLATES, VCPU_RATIO, SPINDLE_RATIO)
 
 #: Key of a size in the policy -> destination of the option that sets its three limits at once.
@@ -133,12 +192,15 @@ _SPLIT = {
 }
 SPLIT_SPECS = tuple(
     value(
-        f"--{dest.removeprefix('i').replace('_', '-')}", dest=dest, kind="keyval", default={},
+        f"--{dest.removeprefix('i').replace('_', '-')}",
+        dest=dest,
+        kind="keyval",
+        default={},
         metavar="min=<size>,std=<size>,max=<size>",
         help=f"Limits of {key}; not together with the options for all sizes",
     )
     for key, dest in _SPLIT.items()
-)  # fmt: skip
+)
 _IN_MIB = ("disk-size", "memory-size")
 
 

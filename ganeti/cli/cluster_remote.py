@@ -26,9 +26,10 @@ _FAILURE_ONLY = switch(
     "--failure-only", dest="failure_only", help="Show only nodes where the command failed"
 )
 _REPLICATION_NET = switch(
-    "--use-replication-network", dest="use_replication_network",
+    "--use-replication-network",
+    dest="use_replication_network",
     help="Send over the network for the replication of disks",
-)  # fmt: skip
+)
 
 
 @CLUSTER.command(
@@ -81,9 +82,7 @@ def copyfile(call: Call) -> None:
     opts = call.opts
     path = Path(call.args[0]).absolute()
     data, mode = _read(path)
-    names = params.online_nodes(
-        call.client, opts.nodes, opts.nodegroup, without=ssconf.master()
-    )
+    names = params.online_nodes(call.client, opts.nodes, opts.nodegroup, without=ssconf.master())
     targets = names
     if opts.use_replication_network:
         address = ssconf.mapping("node_secondary_ips")

@@ -18,24 +18,32 @@ _NO_SSH_INIT = switch_off(
     "--no-ssh-init", dest="modify_ssh_setup", help="Do not touch the SSH settings of the nodes"
 )
 _IP_VERSION = value(
-    "--primary-ip-version", dest="primary_ip_version", kind="int", default=4, metavar="4|6",
+    "--primary-ip-version",
+    dest="primary_ip_version",
+    kind="int",
+    default=4,
+    metavar="4|6",
     help="Version of the addresses of the nodes",
-)  # fmt: skip
-_GLUSTER_DIR = value(
-    "--gluster-storage-dir", dest="gluster_storage_dir", metavar="<directory>",
-    help="Directory where Gluster is mounted",
-)  # fmt: skip
-_SSH_KEY_TYPE = value(
-    "--ssh-key-type", dest="ssh_key_type", choices=("dsa", "ecdsa", "rsa"),
-    help="Kind of the SSH keys of the nodes",
-)  # fmt: skip
-_NO_VOTING = switch(
-    "--no-voting", dest="no_voting", help="Do not ask the other nodes; see above"
 )
+_GLUSTER_DIR = value(
+    "--gluster-storage-dir",
+    dest="gluster_storage_dir",
+    metavar="<directory>",
+    help="Directory where Gluster is mounted",
+)
+_SSH_KEY_TYPE = value(
+    "--ssh-key-type",
+    dest="ssh_key_type",
+    choices=("dsa", "ecdsa", "rsa"),
+    help="Kind of the SSH keys of the nodes",
+)
+_NO_VOTING = switch("--no-voting", dest="no_voting", help="Do not ask the other nodes; see above")
 _IGNORE_OFFLINE = value(
-    "--ignore-offline-nodes", dest="ignore_offline_nodes", metavar="yes|no",
+    "--ignore-offline-nodes",
+    dest="ignore_offline_nodes",
+    metavar="yes|no",
     help="Ignored: offline nodes never vote",
-)  # fmt: skip
+)
 _SSH_KEY_BITS = value(
     "--ssh-key-bits", dest="ssh_key_bits", kind="int", help="Length of these keys"
 )
@@ -45,16 +53,44 @@ _SSH_KEY_BITS = value(
     "init",
     one("host"),
     options=(
-        o.BACKEND, c.CANDIDATE_POOL_SIZE, c.ENABLED_HYPERVISORS, c.FILE_DIR, o.HV_LIST,
-        c.MAC_PREFIX, c.MASTER_NETDEV, c.MASTER_NETMASK, c.NIC_PARAMS, _NO_ETC_HOSTS,
-        _NO_SSH_INIT, o.SECONDARY_IP, c.VG_NAME, c.MAINTAIN_NODE_HEALTH, c.UID_POOL,
-        c.DRBD_HELPER, c.DEFAULT_IALLOCATOR, c.DEFAULT_IALLOCATOR_PARAMS, _IP_VERSION,
-        c.WIPE_DISKS, o.NODE_PARAMS, c.SHARED_FILE_DIR, c.EXTERNAL_MIP_SCRIPT, c.DISK_PARAMS,
-        o.HV_STATE, o.DISK_STATE, c.ENABLED_DISK_TEMPLATES, _GLUSTER_DIR, c.INSTALL_IMAGE,
-        c.ZEROING_IMAGE, c.COMPRESSION_TOOLS, c.USER_SHUTDOWN, _SSH_KEY_BITS, _SSH_KEY_TYPE,
-        *c.POLICY_OPTIONS, *c.SPLIT_SPECS,
+        o.BACKEND,
+        c.CANDIDATE_POOL_SIZE,
+        c.ENABLED_HYPERVISORS,
+        c.FILE_DIR,
+        o.HV_LIST,
+        c.MAC_PREFIX,
+        c.MASTER_NETDEV,
+        c.MASTER_NETMASK,
+        c.NIC_PARAMS,
+        _NO_ETC_HOSTS,
+        _NO_SSH_INIT,
+        o.SECONDARY_IP,
+        c.VG_NAME,
+        c.MAINTAIN_NODE_HEALTH,
+        c.UID_POOL,
+        c.DRBD_HELPER,
+        c.DEFAULT_IALLOCATOR,
+        c.DEFAULT_IALLOCATOR_PARAMS,
+        _IP_VERSION,
+        c.WIPE_DISKS,
+        o.NODE_PARAMS,
+        c.SHARED_FILE_DIR,
+        c.EXTERNAL_MIP_SCRIPT,
+        c.DISK_PARAMS,
+        o.HV_STATE,
+        o.DISK_STATE,
+        c.ENABLED_DISK_TEMPLATES,
+        _GLUSTER_DIR,
+        c.INSTALL_IMAGE,
+        c.ZEROING_IMAGE,
+        c.COMPRESSION_TOOLS,
+        c.USER_SHUTDOWN,
+        _SSH_KEY_BITS,
+        _SSH_KEY_TYPE,
+        *c.POLICY_OPTIONS,
+        *c.SPLIT_SPECS,
     ),
-)  # fmt: skip
+)
 def init(call: Call) -> None:
     """Create a cluster with this server as its first node and master.
 

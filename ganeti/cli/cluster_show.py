@@ -196,9 +196,7 @@ def _parameters(found: dict[str, Any]) -> list[info.Pair]:
 
 
 def _uid_pool(ranges: list[list[int]]) -> str:
-    return ", ".join(
-        str(low) if low == high else f"{low}-{high}" for low, high in ranges
-    )
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)
 
 
 def _collectors(found: dict[str, Any]) -> dict[str, Any]:

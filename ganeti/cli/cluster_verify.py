@@ -20,17 +20,20 @@ _ERROR_CODES = switch(
     "--error-codes", dest="error_codes", group="Output", help="Report in a form for programs"
 )
 _NO_NPLUS1 = switch(
-    "--no-nplus1-mem", dest="skip_nplusone_mem",
+    "--no-nplus1-mem",
+    dest="skip_nplusone_mem",
     help="Do not check whether memory suffices when a node fails",
-)  # fmt: skip
+)
 _NO_HV_ASSESSMENT = switch(
-    "--no-hv-param-assessment", dest="skip_hvparam_assessment",
+    "--no-hv-param-assessment",
+    dest="skip_hvparam_assessment",
     help="Ignored; hypervisor parameters are checked when they are set",
-)  # fmt: skip
+)
 _CLUTTER = switch(
-    "--verify-ssh-clutter", dest="verify_clutter",
+    "--verify-ssh-clutter",
+    dest="verify_clutter",
     help="Ignored; the cluster keeps no SSH keys of nodes",
-)  # fmt: skip
+)
 _NO_STRICT = switch(
     "--no-strict", dest="no_strict", help="Do not report unreachable nodes as errors"
 )
@@ -38,21 +41,57 @@ _NO_STRICT = switch(
 
 #: Kinds of findings that may be ignored.
 CODES = (
-    "ECLUSTERCERT", "ECLUSTERCFG", "ECLUSTERCLIENTCERT", "ECLUSTERDANGLINGINST",
-    "ECLUSTERDANGLINGNODES", "ECLUSTERFILECHECK", "EEXTAGS", "EGROUPDIFFERENTPVSIZE",
-    "EINSTANCEBADNODE", "EINSTANCEDOWN", "EINSTANCEFAULTYDISK", "EINSTANCELAYOUT",
-    "EINSTANCEMISSINGCFGPARAMETER", "EINSTANCEMISSINGDISK", "EINSTANCEPOLICY",
-    "EINSTANCESPLITGROUPS", "EINSTANCEUNSUITABLENODE", "EINSTANCEWRONGNODE", "ENODEDRBD",
-    "ENODEDRBDHELPER", "ENODEDRBDVERSION", "ENODEFILECHECK", "ENODEFILESTORAGEPATHS",
-    "ENODEFILESTORAGEPATHUNUSABLE", "ENODEGLUSTERSTORAGEPATHUNUSABLE", "ENODEHOOKS", "ENODEHV",
-    "ENODELVM", "ENODEN1", "ENODENET", "ENODEOOBPATH", "ENODEORPHANFILE", "ENODEORPHANINSTANCE",
-    "ENODEORPHANLV", "ENODEOS", "ENODERPC", "ENODESETUP", "ENODESHAREDFILESTORAGEPATHUNUSABLE",
-    "ENODESSH", "ENODETIME", "ENODEUSERSCRIPTS", "ENODEVERSION",
-)  # fmt: skip
+    "ECLUSTERCERT",
+    "ECLUSTERCFG",
+    "ECLUSTERCLIENTCERT",
+    "ECLUSTERDANGLINGINST",
+    "ECLUSTERDANGLINGNODES",
+    "ECLUSTERFILECHECK",
+    "EEXTAGS",
+    "EGROUPDIFFERENTPVSIZE",
+    "EINSTANCEBADNODE",
+    "EINSTANCEDOWN",
+    "EINSTANCEFAULTYDISK",
+    "EINSTANCELAYOUT",
+    "EINSTANCEMISSINGCFGPARAMETER",
+    "EINSTANCEMISSINGDISK",
+    "EINSTANCEPOLICY",
+    "EINSTANCESPLITGROUPS",
+    "EINSTANCEUNSUITABLENODE",
+    "EINSTANCEWRONGNODE",
+    "ENODEDRBD",
+    "ENODEDRBDHELPER",
+    "ENODEDRBDVERSION",
+    "ENODEFILECHECK",
+    "ENODEFILESTORAGEPATHS",
+    "ENODEFILESTORAGEPATHUNUSABLE",
+    "ENODEGLUSTERSTORAGEPATHUNUSABLE",
+    "ENODEHOOKS",
+    "ENODEHV",
+    "ENODELVM",
+    "ENODEN1",
+    "ENODENET",
+    "ENODEOOBPATH",
+    "ENODEORPHANFILE",
+    "ENODEORPHANINSTANCE",
+    "ENODEORPHANLV",
+    "ENODEOS",
+    "ENODERPC",
+    "ENODESETUP",
+    "ENODESHAREDFILESTORAGEPATHUNUSABLE",
+    "ENODESSH",
+    "ENODETIME",
+    "ENODEUSERSCRIPTS",
+    "ENODEVERSION",
+)
 _IGNORE_ERRORS = values_of(
-    "-I", "--ignore-errors", dest="ignore_errors", metavar="<code>", choices=CODES,
+    "-I",
+    "--ignore-errors",
+    dest="ignore_errors",
+    metavar="<code>",
+    choices=CODES,
     help="Report errors of this kind as warnings",
-)  # fmt: skip
+)
 
 
 class Findings:
@@ -87,10 +126,17 @@ class Findings:
 @CLUSTER.command(
     "verify",
     options=(
-        o.VERBOSE, _SIMULATE, _ERROR_CODES, _NO_NPLUS1, _NO_HV_ASSESSMENT, *o.PLAN_OPTIONS,
-        o.NODE_GROUP, _IGNORE_ERRORS, _CLUTTER,
+        o.VERBOSE,
+        _SIMULATE,
+        _ERROR_CODES,
+        _NO_NPLUS1,
+        _NO_HV_ASSESSMENT,
+        *o.PLAN_OPTIONS,
+        o.NODE_GROUP,
+        _IGNORE_ERRORS,
+        _CLUTTER,
     ),
-)  # fmt: skip
+)
 def verify(call: Call) -> int:
     """Check configuration, nodes and instances; fails when something is wrong.
 

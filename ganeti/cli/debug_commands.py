@@ -18,9 +18,7 @@ from ganeti.luxi.client import QueryResult
 
 _ON_NODES = values_of("-n", dest="on_nodes", metavar="<node>", help="Node that waits too")
 _NO_MASTER = switch_off("--no-master", dest="on_master", help="The master does not wait")
-_REPEAT = value(
-    "-r", "--repeat", dest="repeat", kind="int", default=0, help="How often to wait"
-)
+_REPEAT = value("-r", "--repeat", dest="repeat", kind="int", default=0, help="How often to wait")
 _INTERRUPTIBLE = switch(
     "-i", "--interruptible", dest="interruptible", help="The wait can be ended over a socket"
 )
@@ -106,12 +104,8 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
             f"Cannot read opcodes from '{name}': {err}", errors.ErrorCode.INVAL
         ) from err
     if not (isinstance(data, list) and all(isinstance(item, dict) for item in data)):
-        raise errors.OpPrereqError(
-            f"'{name}' holds no list of opcodes", errors.ErrorCode.INVAL
-        )
-    return [
-        jobs.build(call, str(item.get("OP_ID")), **_without(item, "OP_ID")) for item in data
-    ]
+        raise errors.OpPrereqError(f"'{name}' holds no list of opcodes", errors.ErrorCode.INVAL)
+    return [jobs.build(call, str(item.get("OP_ID")), **_without(item, "OP_ID")) for item in data]
 
 
 def _without(item: dict[str, Any], key: str) -> dict[str, Any]:
@@ -177,31 +171,69 @@ def _pending(pending: Any) -> str:
 
 
 _ALLOCATOR_OPTIONS = (
-    value("--dir", dest="direction", choices=("in", "out"), default="in",
-          help="Show the request (in) or run the allocator and show its answer (out)"),
+    value(
+        "--dir",
+        dest="direction",
+        choices=("in", "out"),
+        default="in",
+        help="Show the request (in) or run the allocator and show its answer (out)",
+    ),
     o.IALLOCATOR,
-    value("-m", "--mode", dest="mode", default="relocate", metavar="<mode>",
-          choices=("allocate", "allocate-secondary", "change-group", "multi-allocate",
-                   "node-evacuate", "relocate"),
-          help="What to ask for: allocate, relocate, multi-allocate, node-evacuate, ..."),
+    value(
+        "-m",
+        "--mode",
+        dest="mode",
+        default="relocate",
+        metavar="<mode>",
+        choices=(
+            "allocate",
+            "allocate-secondary",
+            "change-group",
+            "multi-allocate",
+            "node-evacuate",
+            "relocate",
+        ),
+        help="What to ask for: allocate, relocate, multi-allocate, node-evacuate, ...",
+    ),
     value("--memory", dest="memory", kind="unit", default=128, help="Memory of the instance"),
-    value("--disks", dest="disks", default="4096,4096", metavar="<size>,...",
-          help="Sizes of its disks"),
+    value(
+        "--disks",
+        dest="disks",
+        default="4096,4096",
+        metavar="<size>,...",
+        help="Sizes of its disks",
+    ),
     o.DISK_TEMPLATE,
-    value("--nics", dest="nics", default="00:11:22:33:44:55", metavar="<mac>[/<ip>],...",
-          help="Its NICs"),
+    value(
+        "--nics",
+        dest="nics",
+        default="00:11:22:33:44:55",
+        metavar="<mac>[/<ip>],...",
+        help="Its NICs",
+    ),
     o.OS,
     value("-p", "--vcpus", dest="vcpus", kind="int", default=1, help="Its processors"),
     value("--tags", dest="tags", metavar="<tag>,...", help="Its tags"),
-    value("--evac-mode", dest="evac_mode", default="all",
-          choices=("all", "primary-only", "secondary-only"), help="Which instances leave"),
-    values_of("--target-groups", dest="target_groups", metavar="<group>",
-              help="Node group to go to"),
-    value("--spindle-use", dest="spindle_use", kind="int", default=1,
-          help="Share of a spindle it uses"),
+    value(
+        "--evac-mode",
+        dest="evac_mode",
+        default="all",
+        choices=("all", "primary-only", "secondary-only"),
+        help="Which instances leave",
+    ),
+    values_of(
+        "--target-groups", dest="target_groups", metavar="<group>", help="Node group to go to"
+    ),
+    value(
+        "--spindle-use",
+        dest="spindle_use",
+        kind="int",
+        default=1,
+        help="Share of a spindle it uses",
+    ),
     value("--count", dest="count", kind="int", default=2, help="How many instances"),
     *o.PLAN_OPTIONS,
-)  # fmt: skip
+)
 
 
 @DEBUG.command(
@@ -221,8 +253,9 @@ def iallocator(call: Call) -> None:
             instances=call.args,
             iallocator=opts.iallocator,
             memory=opts.memory,
-            disks=[{"size": units.parse_size(size), "mode": "rw"}
-                   for size in opts.disks.split(",")] if placing else None,
+            disks=[{"size": units.parse_size(size), "mode": "rw"} for size in opts.disks.split(",")]
+            if placing
+            else None,
             disk_template=opts.disk_template,
             nics=[_nic(text) for text in opts.nics.split(",")] if placing else None,
             os=opts.os,
@@ -233,7 +266,7 @@ def iallocator(call: Call) -> None:
             spindle_use=opts.spindle_use,
             count=opts.count,
         )
-    )  # fmt: skip
+    )
 
 
 def _nic(text: str) -> dict[str, str]:

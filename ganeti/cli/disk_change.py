@@ -15,19 +15,29 @@ _SIZE = value("-s", "--size", dest="size", metavar="<size>", help="Size, as in 1
 _NAME = value("--name", dest="name", metavar="<name>", help="Name that no other disk has")
 _MODE = value("--mode", dest="mode", choices=("ro", "rw"), help="Whether a guest may write")
 _SPINDLES = value(
-    "--spindles", dest="spindles", kind="int", metavar="<number>",
+    "--spindles",
+    dest="spindles",
+    kind="int",
+    metavar="<number>",
     help="Number of physical disks that it counts as",
-)  # fmt: skip
+)
 _KEYS = value(
-    "-e", "--ext-params", dest="ext_params", kind="keyval", default={},
+    "-e",
+    "--ext-params",
+    dest="ext_params",
+    kind="keyval",
+    default={},
     metavar="<key>=<value>,...",
     help="What the template knows: vg, metavg, access, provider and keys of the provider",
-)  # fmt: skip
+)
 _TAGS = value("--tags", dest="tags", metavar="<tag>,...", help="Tags, with commas between")
 _INDEX = value(
-    "--index", dest="index", kind="int", metavar="<index>",
+    "--index",
+    dest="index",
+    kind="int",
+    metavar="<index>",
     help="Place among the disks of the instance; the end without it",
-)  # fmt: skip
+)
 _NO_HOTPLUG = switch_off(
     "--no-hotplug", dest="hotplug", help="Leave the running guest alone until its next start"
 )
@@ -35,19 +45,30 @@ _ABSOLUTE = switch(
     "--absolute", dest="absolute", help="The size is the new one, not what is to be added"
 )
 _IGNORE_FAILURES = switch(
-    "--ignore-failures", dest="ignore_failures",
+    "--ignore-failures",
+    dest="ignore_failures",
     help="Forget the disk although what is on a node cannot be removed",
-)  # fmt: skip
+)
 
 
 @DISK.command(
     "add",
     options=(
-        o.DISK_TEMPLATE, _SIZE, o.PLACEMENT.but(help="Nodes that hold the disk"), o.IALLOCATOR,
-        _NAME, _MODE, _SPINDLES, _KEYS, o.FILE_DRIVER, o.FILE_STORAGE_DIR, _TAGS, *o.JOB_OPTIONS,
+        o.DISK_TEMPLATE,
+        _SIZE,
+        o.PLACEMENT.but(help="Nodes that hold the disk"),
+        o.IALLOCATOR,
+        _NAME,
+        _MODE,
+        _SPINDLES,
+        _KEYS,
+        o.FILE_DRIVER,
+        o.FILE_STORAGE_DIR,
+        _TAGS,
+        *o.JOB_OPTIONS,
     ),
     usage="-t <template> -s <size> {-n <node>[:<node>]|-I <name>}",
-)  # fmt: skip
+)
 def add(call: Call) -> None:
     """Create a disk that belongs to no instance, and print its uuid."""
     opts = call.opts
@@ -77,9 +98,7 @@ def add(call: Call) -> None:
         print(result)
 
 
-@DISK.command(
-    "remove", many("disk", 1), options=(o.FORCE, _IGNORE_FAILURES, *o.JOB_OPTIONS)
-)
+@DISK.command("remove", many("disk", 1), options=(o.FORCE, _IGNORE_FAILURES, *o.JOB_OPTIONS))
 def remove(call: Call) -> int:
     """Destroy detached disks; their data is lost. Asks first."""
     opts = call.opts

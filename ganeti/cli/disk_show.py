@@ -13,10 +13,26 @@ from ganeti.filters.glob import GLOB_CHARS
 
 _LIST_FIELDS = ("uuid", "name", "size", "template", "nodes", "instance", "index", "mode")
 _INFO_FIELDS = (
-    "uuid", "name", "size", "template", "mode", "spindles", "instance", "index", "nodes",
-    "path", "volumes", "minors", "logical_id", "params", "forthcoming", "tags", "serial_no",
-    "ctime", "mtime",
-)  # fmt: skip
+    "uuid",
+    "name",
+    "size",
+    "template",
+    "mode",
+    "spindles",
+    "instance",
+    "index",
+    "nodes",
+    "path",
+    "volumes",
+    "minors",
+    "logical_id",
+    "params",
+    "forthcoming",
+    "tags",
+    "serial_no",
+    "ctime",
+    "mtime",
+)
 
 tags.add_commands(DISK, "disk", "disk")
 

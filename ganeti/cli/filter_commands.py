@@ -22,19 +22,28 @@ _RATE_LIMIT = "RATE_LIMIT"
 _COMPARING_KINDS = ("jobid", "reason")
 
 _PRIORITY = value(
-    "--priority", dest="priority", kind="int", default=0,
+    "--priority",
+    dest="priority",
+    kind="int",
+    default=0,
     help="Rules with low numbers are tried first; 0 is the lowest",
-)  # fmt: skip
+)
 _PREDICATES = value(
-    "--predicates", dest="predicates", default="[]", metavar="<json>",
+    "--predicates",
+    dest="predicates",
+    default="[]",
+    metavar="<json>",
     help="Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with"
     " the kinds jobid, opcode and reason. Without one, the rule fits every job",
-)  # fmt: skip
+)
 _ACTION = value(
-    "--action", dest="action", default="CONTINUE", metavar="<action>",
+    "--action",
+    dest="action",
+    default="CONTINUE",
+    metavar="<action>",
     help="What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
     " at a time), or CONTINUE (the rule has no effect)",
-)  # fmt: skip
+)
 _RULE_OPTIONS = (_PRIORITY, _PREDICATES, _ACTION)
 
 
@@ -144,9 +153,7 @@ def list_filters(call: Call) -> int:
     return listing.show_list(call, "filter", _FIELDS, name_field="uuid")
 
 
-@FILTER.command(
-    "list-fields", many("field"), usage="[<fields>...]", options=o.LIST_FIELDS_OPTIONS
-)
+@FILTER.command("list-fields", many("field"), usage="[<fields>...]", options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-filter list can show."""
     return listing.show_fields(call, "filter")

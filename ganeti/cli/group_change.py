@@ -13,23 +13,29 @@ from ganeti.cli.option import switch, value, values_of
 from ganeti.cli.programs import GROUP
 
 _ALLOC_POLICY = value(
-    "--alloc-policy", dest="alloc_policy", metavar="<policy>",
+    "--alloc-policy",
+    dest="alloc_policy",
+    metavar="<policy>",
     choices=("preferred", "last_resort", "unallocable"),
     help="Allocation policy of the group",
-)  # fmt: skip
+)
 #: A group has no standard size of its own, so it lacks that option.
 _POLICY = (c.BOUNDS_SPECS, c.POLICY_TEMPLATES, c.VCPU_RATIO, c.SPINDLE_RATIO)
 _SETTINGS = (
-    _ALLOC_POLICY, o.NODE_PARAMS, c.DISK_PARAMS, o.HV_STATE, o.DISK_STATE, *_POLICY,
-)  # fmt: skip
-_TO = values_of("--to", dest="to", metavar="<group>", help="Node group to move the instances to")
-_SEQUENTIAL = switch(
-    "--sequential", dest="sequential", help="Move one instance after the other"
+    _ALLOC_POLICY,
+    o.NODE_PARAMS,
+    c.DISK_PARAMS,
+    o.HV_STATE,
+    o.DISK_STATE,
+    *_POLICY,
 )
+_TO = values_of("--to", dest="to", metavar="<group>", help="Node group to move the instances to")
+_SEQUENTIAL = switch("--sequential", dest="sequential", help="Move one instance after the other")
 _FORCE_FAILOVER = switch(
-    "--force-failover", dest="force_failover",
+    "--force-failover",
+    dest="force_failover",
     help="Stop and start the instances instead of migrating them",
-)  # fmt: skip
+)
 
 
 def _settings(call: Call) -> dict[str, Any]:
@@ -87,28 +93,29 @@ def remove(call: Call) -> None:
     jobs.run_op(call, "OP_GROUP_REMOVE", group_name=call.args[0])
 
 
-@GROUP.command(
-    "assign-nodes", one("group"), many("node"), options=(o.FORCE, *o.JOB_OPTIONS)
-)
+@GROUP.command("assign-nodes", one("group"), many("node"), options=(o.FORCE, *o.JOB_OPTIONS))
 def assign_nodes(call: Call) -> None:
     """Move nodes into a node group.
 
     Refused when the nodes of an instance would be in different groups, unless --force is given.
     """
     group, *nodes = call.args
-    jobs.run_op(
-        call, "OP_GROUP_ASSIGN_NODES", group_name=group, nodes=nodes, force=call.opts.force
-    )
+    jobs.run_op(call, "OP_GROUP_ASSIGN_NODES", group_name=group, nodes=nodes, force=call.opts.force)
 
 
 @GROUP.command(
     "evacuate",
     one("group"),
     options=(
-        _TO, o.IALLOCATOR, o.EARLY_RELEASE, _SEQUENTIAL, _FORCE_FAILOVER, *o.SUBMIT_OPTIONS,
+        _TO,
+        o.IALLOCATOR,
+        o.EARLY_RELEASE,
+        _SEQUENTIAL,
+        _FORCE_FAILOVER,
+        *o.SUBMIT_OPTIONS,
     ),
     usage="[-I <allocator>] [--to <group>] <group>",
-)  # fmt: skip
+)
 def evacuate(call: Call) -> int:
     """Move all instances of a node group to other groups."""
     opts = call.opts

@@ -14,9 +14,10 @@ from ganeti.cli.programs import GROUP
 
 _LIST_FIELDS = ("name", "node_cnt", "pinst_cnt", "alloc_policy", "ndparams")
 _INCLUDE_DEFAULTS = switch(
-    "--include-defaults", dest="include_defaults",
+    "--include-defaults",
+    dest="include_defaults",
     help="Also print what the group has from the cluster",
-)  # fmt: skip
+)
 
 tags.add_commands(GROUP, "nodegroup", "group")
 
@@ -65,9 +66,14 @@ def _rows(call: Call, fields: tuple[str, ...]) -> list[dict[str, Any]]:
 def show_info(call: Call) -> None:
     """Show parameters and policies of node groups (all without arguments)."""
     fields = (
-        "name", "ndparams", "custom_ndparams", "diskparams", "custom_diskparams", "ipolicy",
+        "name",
+        "ndparams",
+        "custom_ndparams",
+        "diskparams",
+        "custom_diskparams",
+        "ipolicy",
         "custom_ipolicy",
-    )  # fmt: skip
+    )
     found = _rows(call, fields)
     info.show(call, [_group_info(group) for group in found])
 

@@ -33,12 +33,20 @@ _COMMIT = switch("--commit", dest="commit", help="Make an instance that was rese
     "add",
     Args("host", least=0),
     options=(
-        o.OS, o.FORCE_VARIANT, *instance_creation.CREATION_OPTIONS, _NO_START, _NO_INSTALL,
-        o.COMMUNICATION, _FORTHCOMING, _COMMIT, instance_reserve.OWNER, instance_reserve.EXPIRES,
+        o.OS,
+        o.FORCE_VARIANT,
+        *instance_creation.CREATION_OPTIONS,
+        _NO_START,
+        _NO_INSTALL,
+        o.COMMUNICATION,
+        _FORTHCOMING,
+        _COMMIT,
+        instance_reserve.OWNER,
+        instance_reserve.EXPIRES,
         *o.JOB_OPTIONS,
     ),
     usage="[<host>]",
-)  # fmt: skip
+)
 def add(call: Call) -> None:
     """Create an instance and start it.
 

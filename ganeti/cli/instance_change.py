@@ -15,9 +15,10 @@ from ganeti.cli.os_commands import names_with_variants
 from ganeti.cli.programs import INSTANCE
 
 _IGNORE_FAILURES = switch(
-    "--ignore-failures", dest="ignore_failures",
+    "--ignore-failures",
+    dest="ignore_failures",
     help="Forget the instance although parts of it may be left on nodes",
-)  # fmt: skip
+)
 _SELECT_OS = switch("--select-os", dest="select_os", help="Choose the OS from a list")
 
 
@@ -66,10 +67,18 @@ def rename(call: Call) -> None:
     "reinstall",
     many("instance"),
     options=(
-        o.FORCE, o.OS, o.FORCE_VARIANT, _SELECT_OS, o.OS_PARAMS, o.OS_PARAMS_PRIVATE,
-        o.OS_PARAMS_SECRET, o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.OS,
+        o.FORCE_VARIANT,
+        _SELECT_OS,
+        o.OS_PARAMS,
+        o.OS_PARAMS_PRIVATE,
+        o.OS_PARAMS_SECRET,
+        o.FORCE_MULTIPLE,
+        *o.SELECTION_OPTIONS,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def reinstall(call: Call) -> int:
     """Install an OS on the disks of stopped instances again; what was there is lost.
 
@@ -116,9 +125,11 @@ def _chosen_os(call: Call) -> str:
     op.pop("dry_run", None)
     rows = jobs.wait(call.client, call.client.submit_job([op]), quiet=True)[0]
     known = [
-        text for name, variants, valid in rows if valid
+        text
+        for name, variants, valid in rows
+        if valid
         for text in names_with_variants(name, variants)
-    ]  # fmt: skip
+    ]
     if not known:
         raise errors.OpPrereqError(
             "No OS can be installed on all nodes; see gnt-os diagnose", errors.ErrorCode.ENVIRON

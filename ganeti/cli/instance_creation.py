@@ -11,40 +11,70 @@ from ganeti.cli.option import ignored, switch, value
 from ganeti.cli.values import KeyVals, no_resets
 
 _HYPERVISOR = value(
-    "-H", "--hypervisor-parameters", dest="hypervisor", kind="identkeyval",
+    "-H",
+    "--hypervisor-parameters",
+    dest="hypervisor",
+    kind="identkeyval",
     metavar="<hypervisor>:<key>=<value>,...",
     help="Hypervisor with its parameters, as in kvm:acpi=true",
-)  # fmt: skip
+)
 _SIZE = value(
     "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
 )
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
 _OPPORTUNISTIC = switch(
-    "--opportunistic-locking", dest="opportunistic_locking",
+    "--opportunistic-locking",
+    dest="opportunistic_locking",
     help="Let an allocator choose only among nodes that are not busy",
-)  # fmt: skip
+)
 _TAGS = value(
     "--tags", dest="tags", metavar="<tag>,...", help="Tags of the instance, with commas between"
 )
 _HELPER_STARTUP = value(
-    "--helper-startup-timeout", dest="helper_startup_timeout", kind="int", metavar="<seconds>",
+    "--helper-startup-timeout",
+    dest="helper_startup_timeout",
+    kind="int",
+    metavar="<seconds>",
     help="Time the guest that helps to install gets to start",
-)  # fmt: skip
+)
 _HELPER_SHUTDOWN = value(
-    "--helper-shutdown-timeout", dest="helper_shutdown_timeout", kind="int", metavar="<seconds>",
+    "--helper-shutdown-timeout",
+    dest="helper_shutdown_timeout",
+    kind="int",
+    metavar="<seconds>",
     help="Time the guest that helps to install gets to work and stop",
-)  # fmt: skip
+)
 _OLD = "Ignored (now the default)"
 
 #: Options that every way to create an instance has.
 CREATION_OPTIONS = (
-    o.DISK_TEMPLATE, o.DISK, _SIZE, o.NET, _NO_NICS, o.BACKEND, _HYPERVISOR, o.PLACEMENT,
-    o.NODE_GROUP.but(help="Node group to choose nodes from"), o.IALLOCATOR, _OPPORTUNISTIC,
-    o.FILE_STORAGE_DIR, o.FILE_DRIVER, o.IP_CHECK, ignored("--no-ip-check", help=_OLD),
-    o.NAME_CHECK, ignored("--no-name-check", help=_OLD), o.NO_CONFLICTS_CHECK,
-    o.NO_WAIT_FOR_SYNC, o.OS_PARAMS, o.OS_PARAMS_PRIVATE, o.OS_PARAMS_SECRET, _TAGS,
-    o.IGNORE_IPOLICY, _HELPER_STARTUP, _HELPER_SHUTDOWN,
-)  # fmt: skip
+    o.DISK_TEMPLATE,
+    o.DISK,
+    _SIZE,
+    o.NET,
+    _NO_NICS,
+    o.BACKEND,
+    _HYPERVISOR,
+    o.PLACEMENT,
+    o.NODE_GROUP.but(help="Node group to choose nodes from"),
+    o.IALLOCATOR,
+    _OPPORTUNISTIC,
+    o.FILE_STORAGE_DIR,
+    o.FILE_DRIVER,
+    o.IP_CHECK,
+    ignored("--no-ip-check", help=_OLD),
+    o.NAME_CHECK,
+    ignored("--no-name-check", help=_OLD),
+    o.NO_CONFLICTS_CHECK,
+    o.NO_WAIT_FOR_SYNC,
+    o.OS_PARAMS,
+    o.OS_PARAMS_PRIVATE,
+    o.OS_PARAMS_SECRET,
+    _TAGS,
+    o.IGNORE_IPOLICY,
+    _HELPER_STARTUP,
+    _HELPER_SHUTDOWN,
+)
 
 
 def fields(

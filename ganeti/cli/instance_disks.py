@@ -14,9 +14,10 @@ from ganeti.cli.programs import INSTANCE
 _INVAL = errors.ErrorCode.INVAL
 
 _IGNORE_SIZE = switch(
-    "--ignore-size", dest="ignore_size",
+    "--ignore-size",
+    dest="ignore_size",
     help="Go on although a disk has another size than recorded",
-)  # fmt: skip
+)
 _WAIT_FOR_SYNC = switch(
     "--wait-for-sync", dest="wait_for_sync", help="Wait until the disks are in sync"
 )
@@ -28,9 +29,7 @@ _ON_PRIMARY = switch("-p", "--on-primary", dest="on_primary", help="Replace the 
 _ON_SECONDARY = switch(
     "-s", "--on-secondary", dest="on_secondary", help="Replace the secondary's disks"
 )
-_DISKS = value(
-    "--disks", dest="disks", metavar="<index>,...", help="Only these disks, as in 0,2"
-)
+_DISKS = value("--disks", dest="disks", metavar="<index>,...", help="Only these disks, as in 0,2")
 
 
 @INSTANCE.command(
@@ -104,9 +103,10 @@ def grow_disk(call: Call) -> None:
             help="Only this disk, with another size or number of spindles if given",
         ),
         o.PLACEMENT.but(help="Nodes to put the disks on; where they were if none is given"),
-        o.IALLOCATOR, *o.JOB_OPTIONS,
+        o.IALLOCATOR,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def recreate_disks(call: Call) -> None:
     """Recreate lost disks of a stopped instance, empty."""
     opts = call.opts
@@ -125,11 +125,18 @@ def recreate_disks(call: Call) -> None:
     "replace-disks",
     one("instance"),
     options=(
-        _ON_PRIMARY, _ON_SECONDARY, _AUTO, o.NEW_SECONDARY, o.IALLOCATOR, _DISKS,
-        o.EARLY_RELEASE, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
+        _ON_PRIMARY,
+        _ON_SECONDARY,
+        _AUTO,
+        o.NEW_SECONDARY,
+        o.IALLOCATOR,
+        _DISKS,
+        o.EARLY_RELEASE,
+        o.IGNORE_IPOLICY,
+        *o.JOB_OPTIONS,
     ),
     usage="{-p|-s|-a|-n <node>|-I <name>} <instance>",
-)  # fmt: skip
+)
 def replace_disks(call: Call) -> None:
     """Replace mirrored disks: those of one side, broken ones, or all by a new secondary node."""
     opts = call.opts

@@ -16,13 +16,18 @@ from ganeti.cli.values import resets_as_default
 _OFFLINE = switch("--offline", dest="offline_inst", help="Take a stopped instance out of use")
 _ONLINE = switch("--online", dest="online_inst", help="Take it into use again, stopped")
 _RUNTIME_MEMORY = value(
-    "-m", "--runtime-memory", dest="runtime_mem", kind="unit",
+    "-m",
+    "--runtime-memory",
+    dest="runtime_mem",
+    kind="unit",
     help="Memory of the running guest from now on, between minmem and maxmem",
-)  # fmt: skip
+)
 _NEW_PRIMARY = value(
-    "--new-primary", dest="new_primary_node", metavar="<node>",
+    "--new-primary",
+    dest="new_primary_node",
+    metavar="<node>",
     help="Record another primary node; its disks must be there already",
-)  # fmt: skip
+)
 _NO_HOTPLUG = switch_off(
     "--no-hotplug", dest="hotplug", help="Apply device changes at the next start"
 )
@@ -30,9 +35,13 @@ _OLD_HOTPLUG = ignored(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
 _EXT_PARAMS = value(
-    "-e", "--ext-params", dest="ext_params", kind="keyval", default={},
+    "-e",
+    "--ext-params",
+    dest="ext_params",
+    kind="keyval",
+    default={},
     help="Parameters for the provider of external storage the disks are converted to",
-)  # fmt: skip
+)
 _DISK = o.DISK.but(
     metavar="<change>",
     help="add:size=10G, attach:name=..., remove, detach, or <index>: with add,..., attach,uuid=...,"
@@ -48,14 +57,34 @@ _NET = o.NET.but(
     "modify",
     one("instance"),
     options=(
-        o.FORCE, o.BACKEND, o.HV_PARAMS, _DISK, _NET, o.OS, o.FORCE_VARIANT, o.OS_PARAMS,
-        o.OS_PARAMS_PRIVATE, o.DISK_TEMPLATE.but(help="Convert the disks to this template"),
-        o.NODE.but(help="Secondary node for disks that get one"), o.IALLOCATOR,
-        o.NO_WAIT_FOR_SYNC, _EXT_PARAMS, o.FILE_DRIVER, o.FILE_STORAGE_DIR, _OFFLINE, _ONLINE,
-        _RUNTIME_MEMORY, _NEW_PRIMARY, _NO_HOTPLUG, _OLD_HOTPLUG, o.COMMUNICATION,
-        o.NO_CONFLICTS_CHECK, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.BACKEND,
+        o.HV_PARAMS,
+        _DISK,
+        _NET,
+        o.OS,
+        o.FORCE_VARIANT,
+        o.OS_PARAMS,
+        o.OS_PARAMS_PRIVATE,
+        o.DISK_TEMPLATE.but(help="Convert the disks to this template"),
+        o.NODE.but(help="Secondary node for disks that get one"),
+        o.IALLOCATOR,
+        o.NO_WAIT_FOR_SYNC,
+        _EXT_PARAMS,
+        o.FILE_DRIVER,
+        o.FILE_STORAGE_DIR,
+        _OFFLINE,
+        _ONLINE,
+        _RUNTIME_MEMORY,
+        _NEW_PRIMARY,
+        _NO_HOTPLUG,
+        _OLD_HOTPLUG,
+        o.COMMUNICATION,
+        o.NO_CONFLICTS_CHECK,
+        o.IGNORE_IPOLICY,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def modify(call: Call) -> None:
     """Change settings, disks or NICs of an instance.
 

@@ -13,17 +13,22 @@ from ganeti.cli.programs import INSTANCE
 _INVAL = errors.ErrorCode.INVAL
 
 _ALLOW_FAILOVER = switch(
-    "--allow-failover", dest="allow_failover",
+    "--allow-failover",
+    dest="allow_failover",
     help="Fail it over instead when it cannot be migrated",
-)  # fmt: skip
+)
 _IGNORE_HVVERSIONS = switch(
-    "--ignore-hvversions", dest="ignore_hvversions",
+    "--ignore-hvversions",
+    dest="ignore_hvversions",
     help="Go on although the nodes have different versions of the hypervisor",
-)  # fmt: skip
+)
 _COMPRESS = value(
-    "--compress", dest="compress", default="none", metavar="<program>",
+    "--compress",
+    dest="compress",
+    default="none",
+    metavar="<program>",
     help="Program that compresses the data on its way",
-)  # fmt: skip
+)
 _TO_GROUP = values_of(
     "--to", dest="to", metavar="<group>", help="Node group to go to; any other one if none is given"
 )
@@ -39,11 +44,16 @@ def _one_way_to_a_node(call: Call) -> None:
     "failover",
     one("instance"),
     options=(
-        o.FORCE, o.TARGET_NODE.but(help="Node to go to; mirrored disks are copied to it first"),
-        o.IALLOCATOR, o.IGNORE_CONSISTENCY, o.SHUTDOWN_TIMEOUT,
-        o.CLEANUP, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.TARGET_NODE.but(help="Node to go to; mirrored disks are copied to it first"),
+        o.IALLOCATOR,
+        o.IGNORE_CONSISTENCY,
+        o.SHUTDOWN_TIMEOUT,
+        o.CLEANUP,
+        o.IGNORE_IPOLICY,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def failover(call: Call) -> None:
     """Stop an instance and start it on its other node; asks first.
 
@@ -53,9 +63,7 @@ def failover(call: Call) -> None:
     """
     name, opts = call.args[0], call.opts
     _one_way_to_a_node(call)
-    instance_params.ask_first(
-        call, name, f"Stop instance {name} and start it on another node?"
-    )
+    instance_params.ask_first(call, name, f"Stop instance {name} and start it on another node?")
     jobs.run_op(
         call,
         "OP_INSTANCE_FAILOVER",
@@ -73,18 +81,24 @@ def failover(call: Call) -> None:
     "migrate",
     one("instance"),
     options=(
-        o.FORCE, o.TARGET_NODE, o.IALLOCATOR, o.NON_LIVE, o.MIGRATION_MODE, o.CLEANUP,
-        _ALLOW_FAILOVER, o.NO_RUNTIME_CHANGES, o.IGNORE_IPOLICY, _IGNORE_HVVERSIONS,
+        o.FORCE,
+        o.TARGET_NODE,
+        o.IALLOCATOR,
+        o.NON_LIVE,
+        o.MIGRATION_MODE,
+        o.CLEANUP,
+        _ALLOW_FAILOVER,
+        o.NO_RUNTIME_CHANGES,
+        o.IGNORE_IPOLICY,
+        _IGNORE_HVVERSIONS,
         *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def migrate(call: Call) -> None:
     """Live-migrate an instance to its secondary node; asks first."""
     name, opts = call.args[0], call.opts
     _one_way_to_a_node(call)
-    instance_params.only_one(
-        non_live=not opts.live, migration_mode=opts.migration_mode is not None
-    )
+    instance_params.only_one(non_live=not opts.live, migration_mode=opts.migration_mode is not None)
     question = f"Migrate instance {name} to another node?"
     if opts.cleanup:
         question = f"Clean up after an interrupted migration of instance {name}?"
@@ -108,17 +122,20 @@ def migrate(call: Call) -> None:
     "move",
     one("instance"),
     options=(
-        o.FORCE, o.NODE.but(help="Node to go to"), _COMPRESS, o.SHUTDOWN_TIMEOUT,
-        o.IGNORE_CONSISTENCY, o.IGNORE_IPOLICY, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.NODE.but(help="Node to go to"),
+        _COMPRESS,
+        o.SHUTDOWN_TIMEOUT,
+        o.IGNORE_CONSISTENCY,
+        o.IGNORE_IPOLICY,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def move(call: Call) -> None:
     """Copy the disks of an instance to another node and start it there; asks first."""
     name, opts = call.args[0], call.opts
     if not opts.node:
-        raise errors.OpPrereqError(
-            f"Say with --node where instance {name} is to be moved", _INVAL
-        )
+        raise errors.OpPrereqError(f"Say with --node where instance {name} is to be moved", _INVAL)
     instance_params.ask_first(
         call,
         name,

@@ -13,13 +13,18 @@ _PAUSED = switch(
 )
 _TIMEOUT = o.SHUTDOWN_TIMEOUT.but(flags=("--timeout",), dest="timeout")
 _REBOOT_TYPE = value(
-    "-t", "--type", dest="reboot_type", choices=("full", "hard", "soft"), default="hard",
+    "-t",
+    "--type",
+    dest="reboot_type",
+    choices=("full", "hard", "soft"),
+    default="hard",
     help="By the guest (soft), by the hypervisor (hard), or with its disks (full)",
-)  # fmt: skip
+)
 _IGNORE_SECONDARIES = switch(
-    "--ignore-secondaries", dest="ignore_secondaries",
+    "--ignore-secondaries",
+    dest="ignore_secondaries",
     help="Start it although a secondary node does not answer",
-)  # fmt: skip
+)
 _SELECTION = (o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS)
 
 
@@ -28,10 +33,16 @@ _SELECTION = (o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS)
     many("instance"),
     aliases=("start",),
     options=(
-        o.FORCE, o.HV_PARAMS, o.BACKEND, _PAUSED, o.IGNORE_OFFLINE, o.NO_REMEMBER,
-        *_SELECTION, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.HV_PARAMS,
+        o.BACKEND,
+        _PAUSED,
+        o.IGNORE_OFFLINE,
+        o.NO_REMEMBER,
+        *_SELECTION,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def startup(call: Call) -> int:
     """Start instances.
 
@@ -64,9 +75,14 @@ def startup(call: Call) -> int:
     many("instance"),
     aliases=("stop",),
     options=(
-        o.FORCE, _TIMEOUT, o.IGNORE_OFFLINE, o.NO_REMEMBER, *_SELECTION, *o.JOB_OPTIONS,
+        o.FORCE,
+        _TIMEOUT,
+        o.IGNORE_OFFLINE,
+        o.NO_REMEMBER,
+        *_SELECTION,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def shutdown(call: Call) -> int:
     """Stop instances: ask the guest, and end it when its time is over."""
     opts = call.opts
@@ -90,9 +106,13 @@ def shutdown(call: Call) -> int:
     "reboot",
     many("instance"),
     options=(
-        _REBOOT_TYPE, _IGNORE_SECONDARIES, o.SHUTDOWN_TIMEOUT, *_SELECTION, *o.JOB_OPTIONS,
+        _REBOOT_TYPE,
+        _IGNORE_SECONDARIES,
+        o.SHUTDOWN_TIMEOUT,
+        *_SELECTION,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def reboot(call: Call) -> int:
     """Restart instances."""
     opts = call.opts

@@ -21,9 +21,11 @@ _DURATION = re.compile(r"[0-9]+[smhdw]")
 
 OWNER = value("--owner", dest="owner", metavar="<who>", help="For whom the capacity is reserved")
 EXPIRES = value(
-    "--expires", dest="expires", metavar="<duration or time>",
+    "--expires",
+    dest="expires",
+    metavar="<duration or time>",
     help="When the reservation expires, as in 7d, 12h or 2026-12-24",
-)  # fmt: skip
+)
 _COUNT = value(
     "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
 )
@@ -44,9 +46,14 @@ def moment(text: str | None) -> float | None:
     "reserve",
     many("name"),
     options=(
-        _COUNT, OWNER, EXPIRES, o.OS, *instance_creation.CREATION_OPTIONS, *o.JOB_OPTIONS,
+        _COUNT,
+        OWNER,
+        EXPIRES,
+        o.OS,
+        *instance_creation.CREATION_OPTIONS,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def reserve(call: Call) -> None:
     """Reserve places for several instances of one shape: all of them, or none.
 

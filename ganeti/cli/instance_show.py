@@ -18,12 +18,19 @@ from ganeti.luxi.client import FieldDef, QueryResult
 _LIST_FIELDS = ("name", "hypervisor", "os", "pnode", "status", "oper_ram")
 #: Fields whose lists are shown with commas; all others keep their brackets.
 _LISTS = (
-    "tags", "disk.sizes", "nic.macs", "nic.ips", "nic.modes", "nic.links", "nic.bridges",
-    "nic.networks", "snodes", "snodes.group", "snodes.group.uuid",
-)  # fmt: skip
-_STATIC = switch(
-    "-s", "--static", dest="static", help="Ask no node: show only what is configured"
+    "tags",
+    "disk.sizes",
+    "nic.macs",
+    "nic.ips",
+    "nic.modes",
+    "nic.links",
+    "nic.bridges",
+    "nic.networks",
+    "snodes",
+    "snodes.group",
+    "snodes.group.uuid",
 )
+_STATIC = switch("-s", "--static", dest="static", help="Ask no node: show only what is configured")
 
 tags.add_commands(INSTANCE, "instance", "instance")
 
@@ -80,9 +87,7 @@ def show_info(call: Call) -> None:
         raise errors.OpPrereqError(
             "Name the instances to show, or use --all for all of them", errors.ErrorCode.INVAL
         )
-    found = jobs.run_op(
-        call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static
-    )
+    found = jobs.run_op(call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static)
     order = list(found) if names else natural_sorted(found)
     info.show(call, [_instance(found[name]) for name in order])
 
@@ -195,9 +200,7 @@ def _nic(index: int, nic: Sequence[Any]) -> list[info.Pair]:
 def _disk(disk: Mapping[str, Any], otherwise: str, *, child: bool = False) -> list[info.Pair]:
     size = disk["size"]
     shown = units.format_size(size, "h") if isinstance(size, int) else size
-    result: list[info.Pair] = [
-        (disk["iv_name"] or otherwise, f"{disk['dev_type']}, size {shown}")
-    ]
+    result: list[info.Pair] = [(disk["iv_name"] or otherwise, f"{disk['dev_type']}, size {shown}")]
     if not child:
         if disk["spindles"] is not None:
             result.append(("spindles", disk["spindles"]))

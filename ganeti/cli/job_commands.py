@@ -21,9 +21,13 @@ from ganeti.cli.programs import JOB
 _AUTO_ARCHIVE_SECONDS = 60
 
 _FORMAT = value(
-    "--format", dest="format", choices=("json", "text"), default="text", group="Output",
+    "--format",
+    dest="format",
+    choices=("json", "text"),
+    default="text",
+    group="Output",
     help="Form of the answer",
-)  # fmt: skip
+)
 _KILL = switch("--kill", dest="kill", help="End a job that is running; needs --yes-do-it")
 
 
@@ -90,9 +94,7 @@ def cancel(call: Call) -> int:
             "--kill can leave work half done; add --yes-do-it if this is really wanted",
             errors.ErrorCode.INVAL,
         )
-    return _change_jobs(
-        call, "Cancel", lambda number: call.client.cancel_job(number, kill=kill)
-    )
+    return _change_jobs(call, "Cancel", lambda number: call.client.cancel_job(number, kill=kill))
 
 
 @JOB.command(
@@ -170,5 +172,3 @@ def autoarchive(call: Call) -> None:
     age = -1 if word == "all" else units.parse_timespec(word)
     archived, left = call.client.auto_archive_jobs(age, _AUTO_ARCHIVE_SECONDS)
     print(f"Archived {plural(archived, 'job')}, {left} left to look at")
-
-

@@ -33,9 +33,13 @@ _FINISHED = select(
 )
 _ARCHIVED = switch("--archived", dest="archived", help="Archived jobs too")
 _LIMIT = value(
-    "--limit", dest="limit", kind="int", metavar="<number>", group="Selection",
+    "--limit",
+    dest="limit",
+    kind="int",
+    metavar="<number>",
+    group="Selection",
     help="Only the newest jobs; 0 is all of them",
-)  # fmt: skip
+)
 
 
 def job_id(text: str) -> int:
@@ -55,10 +59,20 @@ def job_id(text: str) -> int:
     "list",
     many("job-id"),
     options=(
-        o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT, _LIMIT,
-        o.PENDING, _RUNNING, _ERROR, _FINISHED, _ARCHIVED,
+        o.NO_HEADERS,
+        o.SEPARATOR,
+        o.FIELDS,
+        o.VERBOSE,
+        o.FILTER,
+        o.FORMAT,
+        _LIMIT,
+        o.PENDING,
+        _RUNNING,
+        _ERROR,
+        _FINISHED,
+        _ARCHIVED,
     ),
-)  # fmt: skip
+)
 def list_jobs(call: Call) -> int:
     """List jobs, the newest last.
 
@@ -156,9 +170,20 @@ def list_fields(call: Call) -> int:
 def show_info(call: Call) -> None:
     """Show everything about jobs: times, opcodes with parameters, results and logs."""
     fields = [
-        "id", "status", "ops", "opresult", "opstatus", "oplog",
-        "opstart", "opexec", "opend", "received_ts", "start_ts", "end_ts", "archived",
-    ]  # fmt: skip
+        "id",
+        "status",
+        "ops",
+        "opresult",
+        "opstatus",
+        "oplog",
+        "opstart",
+        "opexec",
+        "opend",
+        "received_ts",
+        "start_ts",
+        "end_ts",
+        "archived",
+    ]
     known = []
     for row in call.client.query_jobs([job_id(arg) for arg in call.args], fields):
         if row[1] is None:
@@ -173,9 +198,15 @@ def _job_info(job: dict[str, Any]) -> list[info.Pair]:
     received, started, ended = job["received_ts"], job["start_ts"], job["end_ts"]
     total = f"{_seconds(ended) - _seconds(received):.6f} seconds" if ended and received else "N/A"
     opcodes = zip(
-        job["ops"], job["opstatus"], job["opresult"], job["oplog"],
-        job["opstart"], job["opexec"], job["opend"], strict=True,
-    )  # fmt: skip
+        job["ops"],
+        job["opstatus"],
+        job["opresult"],
+        job["oplog"],
+        job["opstart"],
+        job["opexec"],
+        job["opend"],
+        strict=True,
+    )
     return [
         ("Job ID", job["id"]),
         ("Status", f"{job['status']} (archived)" if job["archived"] else job["status"]),
@@ -199,9 +230,14 @@ def _seconds(stamp: list[int]) -> float:
 
 
 def _opcode_info(
-    op: dict[str, Any], status: str, result: Any, log: Iterable[LogEntry],
-    start: Any, execution: Any, end: Any,
-) -> list[info.Pair]:  # fmt: skip
+    op: dict[str, Any],
+    status: str,
+    result: Any,
+    log: Iterable[LogEntry],
+    start: Any,
+    execution: Any,
+    end: Any,
+) -> list[info.Pair]:
     inputs = {key: value for key, value in op.items() if key != "OP_ID"}
     return [
         (

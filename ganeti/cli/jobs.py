@@ -85,9 +85,7 @@ def run_for_result(call: Call, op_id: str, **params: Any) -> Any:
     return run_ops(call, [build(call, op_id, **params)], feedback=tell_entry)[0]
 
 
-def run_ops(
-    call: Call, ops: Sequence[WireOp], *, feedback: Feedback | None = None
-) -> list[Any]:
+def run_ops(call: Call, ops: Sequence[WireOp], *, feedback: Feedback | None = None) -> list[Any]:
     """Like :func:`run_op` for one job of several opcodes; the result of each."""
     job_id = call.client.submit_job(ops)
     if getattr(call.opts, "print_jobid", False):
@@ -197,8 +195,9 @@ def _results(client: Client, job_id: int) -> list[Any]:
         return list(opresult)
     if status == "canceled":
         reasons = [errors.decode(result) for result in opresult]
-        raise next((err for err in reasons if err is not None),
-                   errors.JobCanceled("Job was canceled"))  # fmt: skip
+        raise next(
+            (err for err in reasons if err is not None), errors.JobCanceled("Job was canceled")
+        )
     done = 0
     for index, (state, result) in enumerate(zip(opstatus, opresult, strict=True)):
         if state == "success":
@@ -246,8 +245,7 @@ def run_many(call: Call, work: Sequence[tuple[str, WireOp]], *, announce: bool) 
     """
     submitted = call.client.submit_many_jobs([[op] for _, op in work])
     tasks = [
-        Task(name, item.job_id, item.error)
-        for (name, _), item in zip(work, submitted, strict=True)
+        Task(name, item.job_id, item.error) for (name, _), item in zip(work, submitted, strict=True)
     ]
     if getattr(call.opts, "print_jobid", False):
         for task in tasks:
@@ -326,9 +324,7 @@ def _wait_one(
             notices.say(f"The other jobs go on as well: {', '.join(others)}")
         raise
     except errors.JobLost:
-        notices.say(
-            f"Job {job_id}{task.for_name} has been archived, its result cannot be checked"
-        )
+        notices.say(f"Job {job_id}{task.for_name} has been archived, its result cannot be checked")
         return Outcome(task.name, False, "archived")
     except errors.LuxiError:
         raise

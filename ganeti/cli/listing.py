@@ -135,9 +135,7 @@ def show_fields(call: Call, kind: str) -> int:
         records = [{key: getattr(item, key) for key in keys} for item in fields]
         lines = formats.lines(form, keys, records, headers=headers)
     output.print_lines(lines)
-    return _warn_unknown(
-        call, kind, [item.name for item in fields if item.kind == "unknown"]
-    )
+    return _warn_unknown(call, kind, [item.name for item in fields if item.kind == "unknown"])
 
 
 def _meant(call: Call, kind: str, names: Sequence[str]) -> str:

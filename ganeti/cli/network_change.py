@@ -15,26 +15,34 @@ from ganeti.cli.option import value
 from ganeti.cli.programs import NETWORK
 
 _NETWORK = value("--network", dest="network", metavar="<address>/<length>", help="IPv4 subnet")
-_NETWORK6 = value(
-    "--network6", dest="network6", metavar="<address>/<length>", help="IPv6 subnet"
-)
+_NETWORK6 = value("--network6", dest="network6", metavar="<address>/<length>", help="IPv6 subnet")
 _GATEWAY = value("--gateway", dest="gateway", metavar="<address>", help="IPv4 gateway")
 _GATEWAY6 = value("--gateway6", dest="gateway6", metavar="<address>", help="IPv6 gateway")
 _ADD_RESERVED = value(
-    "--add-reserved-ips", dest="add_reserved_ips", kind="list", metavar="<address>,...",
+    "--add-reserved-ips",
+    dest="add_reserved_ips",
+    kind="list",
+    metavar="<address>,...",
     help="Addresses that no instance gets",
-)  # fmt: skip
+)
 _REMOVE_RESERVED = value(
-    "--remove-reserved-ips", dest="remove_reserved_ips", kind="list", metavar="<address>,...",
+    "--remove-reserved-ips",
+    dest="remove_reserved_ips",
+    kind="list",
+    metavar="<address>,...",
     help="Addresses that instances may get again",
-)  # fmt: skip
+)
 _TAGS = value(
     "--tags", dest="tags", metavar="<tag>,...", help="Tags of the network, with commas between"
 )
 _NIC_PARAMS = value(
-    "-N", "--nic-parameters", dest="nicparams", kind="keyval", default={},
+    "-N",
+    "--nic-parameters",
+    dest="nicparams",
+    kind="keyval",
+    default={},
     help="How NICs reach the network: mode, link, vlan",
-)  # fmt: skip
+)
 _NO_CONFLICTS_CHECK = o.NO_CONFLICTS_CHECK.but(
     help="Do not look who has addresses of the network already"
 )
@@ -50,11 +58,18 @@ def _reset(option: Any) -> Any:
     "add",
     one("network"),
     options=(
-        _NETWORK, _GATEWAY, _NETWORK6, _GATEWAY6, _ADD_RESERVED, c.MAC_PREFIX,
-        _NO_CONFLICTS_CHECK, _TAGS, *o.JOB_OPTIONS,
+        _NETWORK,
+        _GATEWAY,
+        _NETWORK6,
+        _GATEWAY6,
+        _ADD_RESERVED,
+        c.MAC_PREFIX,
+        _NO_CONFLICTS_CHECK,
+        _TAGS,
+        *o.JOB_OPTIONS,
     ),
     usage="--network=<address>/<length> <network>",
-)  # fmt: skip
+)
 def add(call: Call) -> None:
     """Create a network; connect it to node groups before instances use it.
 
@@ -85,16 +100,25 @@ def add(call: Call) -> None:
     "modify",
     one("network"),
     options=(
-        _reset(_GATEWAY), _reset(_NETWORK6), _reset(_GATEWAY6), _ADD_RESERVED, _REMOVE_RESERVED,
-        _reset(c.MAC_PREFIX), *o.JOB_OPTIONS,
+        _reset(_GATEWAY),
+        _reset(_NETWORK6),
+        _reset(_GATEWAY6),
+        _ADD_RESERVED,
+        _REMOVE_RESERVED,
+        _reset(c.MAC_PREFIX),
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def modify(call: Call) -> None:
     """Change a network; what is not named stays. Its subnet cannot be changed."""
     names = (
-        "gateway", "network6", "gateway6", "mac_prefix", "add_reserved_ips",
+        "gateway",
+        "network6",
+        "gateway6",
+        "mac_prefix",
+        "add_reserved_ips",
         "remove_reserved_ips",
-    )  # fmt: skip
+    )
     changes = {name: getattr(call.opts, name) for name in names}
     if not any(changes.values()):
         raise errors.OpPrereqError(

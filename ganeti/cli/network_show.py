@@ -12,15 +12,34 @@ from ganeti.cli.programs import NETWORK
 
 _LIST_FIELDS = ("name", "network", "gateway", "mac_prefix", "group_list", "tags")
 _INFO_FIELDS = (
-    "name", "uuid", "serial_no", "network", "gateway", "network6", "gateway6", "mac_prefix",
-    "free_count", "reserved_count", "map", "external_reservations", "group_list", "inst_list",
-)  # fmt: skip
+    "name",
+    "uuid",
+    "serial_no",
+    "network",
+    "gateway",
+    "network6",
+    "gateway6",
+    "mac_prefix",
+    "free_count",
+    "reserved_count",
+    "map",
+    "external_reservations",
+    "group_list",
+    "inst_list",
+)
 _TITLES = (
-    ("Network name", "name"), ("UUID", "uuid"), ("Serial number", "serial_no"),
-    ("Subnet", "network"), ("Gateway", "gateway"), ("IPv6 Subnet", "network6"),
-    ("IPv6 Gateway", "gateway6"), ("Mac Prefix", "mac_prefix"), ("Free", "free_count"),
-    ("Usage map", "map"), ("externally reserved IPs", "external_reservations"),
-)  # fmt: skip
+    ("Network name", "name"),
+    ("UUID", "uuid"),
+    ("Serial number", "serial_no"),
+    ("Subnet", "network"),
+    ("Gateway", "gateway"),
+    ("IPv6 Subnet", "network6"),
+    ("IPv6 Gateway", "gateway6"),
+    ("Mac Prefix", "mac_prefix"),
+    ("Free", "free_count"),
+    ("Usage map", "map"),
+    ("externally reserved IPs", "external_reservations"),
+)
 #: Addresses in one line of a map.
 _LINE = 64
 
@@ -73,8 +92,10 @@ def show_info(call: Call) -> None:
 
 def _all_of(call: Call, network: dict[str, Any]) -> list[info.Pair]:
     """What the text says of a network, with the values of the master."""
-    groups = [dict(zip(("group", "mode", "link", "vlan"), entry, strict=True))
-              for entry in network["group_list"]]  # fmt: skip
+    groups = [
+        dict(zip(("group", "mode", "link", "vlan"), entry, strict=True))
+        for entry in network["group_list"]
+    ]
     found = [(title, network[key]) for title, key in _TITLES]
     return [*found, ("Node groups", groups), ("Instances", dict(_users(call, network)))]
 
@@ -135,8 +156,11 @@ def _users(call: Call, network: dict[str, Any]) -> Iterator[tuple[str, dict[str,
         return
     fields = ("name", "nic.networks", "nic.ips")
     for name, uuids, addresses in call.client.query_instances(network["inst_list"], fields):
-        yield name, {
-            str(index): address
-            for index, (uuid, address) in enumerate(zip(uuids, addresses, strict=True))
-            if uuid == network["uuid"]
-        }
+        yield (
+            name,
+            {
+                str(index): address
+                for index, (uuid, address) in enumerate(zip(uuids, addresses, strict=True))
+                if uuid == network["uuid"]
+            },
+        )

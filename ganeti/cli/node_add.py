@@ -26,20 +26,31 @@ _FORCE_JOIN = switch(
     "--force-join", dest="force_join", help="Remove the node from the cluster it belongs to"
 )
 _NO_SETUP = switch_off(
-    "--no-node-setup", dest="node_setup",
+    "--no-node-setup",
+    dest="node_setup",
     help="The node is prepared already: its certificates are there and its daemon runs",
-)  # fmt: skip
+)
 
 
 @NODE.command(
     "add",
     one("host"),
     options=(
-        o.SECONDARY_IP, _READD, _NO_KEY_CHECK, _FORCE_JOIN, _NO_SETUP, o.VERBOSE,
-        o.NODE_GROUP.but(help="Node group to put the node into"), o.PRIORITY,
-        o.MASTER_CAPABLE, o.VM_CAPABLE, o.NODE_PARAMS, o.HV_STATE, o.DISK_STATE,
+        o.SECONDARY_IP,
+        _READD,
+        _NO_KEY_CHECK,
+        _FORCE_JOIN,
+        _NO_SETUP,
+        o.VERBOSE,
+        o.NODE_GROUP.but(help="Node group to put the node into"),
+        o.PRIORITY,
+        o.MASTER_CAPABLE,
+        o.VM_CAPABLE,
+        o.NODE_PARAMS,
+        o.HV_STATE,
+        o.DISK_STATE,
     ),
-)  # fmt: skip
+)
 def add(call: Call) -> None:
     """Add a server to the cluster.
 
@@ -91,8 +102,7 @@ def _check_membership(call: Call, name: str) -> None:
     member = any(row[0] == name for row in known)
     if member and not call.opts.readd:
         raise errors.OpPrereqError(
-            f"Node {name} is in the cluster already (--readd adds it after it was set up"
-            " again)",
+            f"Node {name} is in the cluster already (--readd adds it after it was set up again)",
             errors.ErrorCode.EXISTS,
         )
     if call.opts.readd and not member:

@@ -90,9 +90,12 @@ def _lost(call: Call) -> dict[str, bool | None]:
         name: None for name, offline, capable in nodes if capable and not offline
     }
     rows: list[list[Any]] = jobs.run_op(
-        call, "OP_NODE_QUERY_STORAGE", output_fields=["node", "name"], nodes=[],
+        call,
+        "OP_NODE_QUERY_STORAGE",
+        output_fields=["node", "name"],
+        nodes=[],
         storage_type="lvm-pv",
-    )  # fmt: skip
+    )
     for node, name in rows:
         found[node] = bool(found.get(node)) or name == _LOST
     return found

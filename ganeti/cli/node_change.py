@@ -13,30 +13,49 @@ from ganeti.cli.option import switch, value
 from ganeti.cli.programs import NODE
 
 _CANDIDATE = value(
-    "-C", "--master-candidate", dest="master_candidate", kind="bool",
+    "-C",
+    "--master-candidate",
+    dest="master_candidate",
+    kind="bool",
     help="Whether the node keeps a copy of the configuration",
-)  # fmt: skip
+)
 _DRAINED = value(
     "-D", "--drained", dest="drained", kind="bool", help="Whether the node gets no new instances"
 )
 _OFFLINE = value(
-    "-O", "--offline", dest="offline", kind="bool",
+    "-O",
+    "--offline",
+    dest="offline",
+    kind="bool",
     help="Whether the node is down and must not be called",
-)  # fmt: skip
+)
 _POWERED = value(
-    "--node-powered", dest="node_powered", kind="bool",
+    "--node-powered",
+    dest="node_powered",
+    kind="bool",
     help="Whether the node is recorded as switched on",
-)  # fmt: skip
+)
 
 
 @NODE.command(
     "modify",
     one("node"),
     options=(
-        o.FORCE, _CANDIDATE, _DRAINED, _OFFLINE, o.MASTER_CAPABLE, o.VM_CAPABLE, o.SECONDARY_IP,
-        o.AUTO_PROMOTE, o.NODE_PARAMS, _POWERED, o.HV_STATE, o.DISK_STATE, *o.JOB_OPTIONS,
+        o.FORCE,
+        _CANDIDATE,
+        _DRAINED,
+        _OFFLINE,
+        o.MASTER_CAPABLE,
+        o.VM_CAPABLE,
+        o.SECONDARY_IP,
+        o.AUTO_PROMOTE,
+        o.NODE_PARAMS,
+        _POWERED,
+        o.HV_STATE,
+        o.DISK_STATE,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def modify(call: Call) -> None:
     """Change the role or the parameters of a node."""
     opts = call.opts
@@ -95,8 +114,11 @@ _IGNORE_STATUS = switch(
     "--ignore-status", dest="ignore_status", help="Switch off nodes that are not offline"
 )
 _POWER_COMMANDS = {
-    "on": "power-on", "off": "power-off", "cycle": "power-cycle", "status": "power-status",
-}  # fmt: skip
+    "on": "power-on",
+    "off": "power-off",
+    "cycle": "power-cycle",
+    "status": "power-status",
+}
 
 
 @NODE.command(
@@ -104,10 +126,16 @@ _POWER_COMMANDS = {
     choice("on", "off", "cycle", "status"),
     many("node"),
     options=(
-        o.FORCE, o.AUTO_PROMOTE, _IGNORE_STATUS, o.OOB_TIMEOUT, o.POWER_DELAY,
-        *o.TABLE_OPTIONS, *o.SUBMIT_OPTIONS, o.PRIORITY,
+        o.FORCE,
+        o.AUTO_PROMOTE,
+        _IGNORE_STATUS,
+        o.OOB_TIMEOUT,
+        o.POWER_DELAY,
+        *o.TABLE_OPTIONS,
+        *o.SUBMIT_OPTIONS,
+        o.PRIORITY,
     ),
-)  # fmt: skip
+)
 def power(call: Call) -> int:
     """Switch nodes on or off, restart them or show whether they are on.
 
@@ -118,9 +146,7 @@ def power(call: Call) -> int:
     opts = call.opts
     if action in ("off", "cycle"):
         if not names:
-            raise errors.OpPrereqError(
-                f"Name the nodes to switch {action}", errors.ErrorCode.INVAL
-            )
+            raise errors.OpPrereqError(f"Name the nodes to switch {action}", errors.ErrorCode.INVAL)
         verb = "Switch off" if action == "off" else "Power-cycle"
         if not opts.force and not selection.confirm(names, "node", verb):
             return 1
@@ -128,11 +154,14 @@ def power(call: Call) -> int:
     if action == "off":
         ops = [
             jobs.build(
-                call, "OP_NODE_SET_PARAMS", node_name=name, offline=True,
+                call,
+                "OP_NODE_SET_PARAMS",
+                node_name=name,
+                offline=True,
                 auto_promote=opts.auto_promote,
             )
             for name in names
-        ]  # fmt: skip
+        ]
     ops.append(_oob(call, _POWER_COMMANDS[action], names))
     rows = jobs.run_ops(call, ops)[-1]
     code = _report_failures(rows)
@@ -142,15 +171,14 @@ def power(call: Call) -> int:
     return code
 
 
-@NODE.command(
-    "health", many("node"), options=(*o.TABLE_OPTIONS, o.PRIORITY, o.OOB_TIMEOUT)
-)
+@NODE.command("health", many("node"), options=(*o.TABLE_OPTIONS, o.PRIORITY, o.OOB_TIMEOUT))
 def health(call: Call) -> int:
     """Show what the out-of-band helper says about the health of nodes."""
     rows = jobs.run_ops(call, [_oob(call, "health", call.args)])[0]
     code = _report_failures(rows)
-    table = [(name, ", ".join(f"{item}={state}" for item, state in found))
-             for name, found in _good(rows)]  # fmt: skip
+    table = [
+        (name, ", ".join(f"{item}={state}" for item, state in found)) for name, found in _good(rows)
+    ]
     _print_states(call, ("Node", "Status"), table)
     return code
 
@@ -179,9 +207,7 @@ def _report_failures(rows: Sequence[Any]) -> int:
     return 1 if bad else 0
 
 
-def _print_states(
-    call: Call, titles: tuple[str, str], rows: Sequence[tuple[str, str]]
-) -> None:
+def _print_states(call: Call, titles: tuple[str, str], rows: Sequence[tuple[str, str]]) -> None:
     output.print_lines(
         output.table(
             titles,
@@ -199,9 +225,12 @@ def _print_states(
     many("node"),
     options=(
         switch("--sync", dest="do_locking", help="Wait until nothing else works on the nodes"),
-        o.NODE_GROUP, o.SHOW_MACHINE, *o.SUBMIT_OPTIONS, o.PRIORITY,
+        o.NODE_GROUP,
+        o.SHOW_MACHINE,
+        *o.SUBMIT_OPTIONS,
+        o.PRIORITY,
     ),
-)  # fmt: skip
+)
 def restricted_command(call: Call) -> int:
     """Run a command that the administrator has put into the directory for such commands."""
     command, *names = call.args

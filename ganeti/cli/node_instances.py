@@ -19,9 +19,10 @@ _SECONDARY_ONLY = switch(
     "-s", "--secondary-only", dest="secondary_only", help="Only instances whose secondary it is"
 )
 _IGNORE_SOFT_ERRORS = switch(
-    "--ignore-soft-errors", dest="ignore_soft_errors",
+    "--ignore-soft-errors",
+    dest="ignore_soft_errors",
     help="Let the allocator ignore what can be repaired later",
-)  # fmt: skip
+)
 
 
 def _instances_of(call: Call, name: str, *fields: str) -> dict[str, None]:
@@ -38,10 +39,16 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
     "evacuate",
     one("node"),
     options=(
-        o.FORCE, o.IALLOCATOR, o.NEW_SECONDARY, _PRIMARY_ONLY, _SECONDARY_ONLY,
-        o.EARLY_RELEASE, _IGNORE_SOFT_ERRORS, *o.JOB_OPTIONS,
+        o.FORCE,
+        o.IALLOCATOR,
+        o.NEW_SECONDARY,
+        _PRIMARY_ONLY,
+        _SECONDARY_ONLY,
+        o.EARLY_RELEASE,
+        _IGNORE_SOFT_ERRORS,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def evacuate(call: Call) -> int:
     """Move all instances off a node.
 
@@ -103,10 +110,17 @@ def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
     "migrate",
     one("node"),
     options=(
-        o.FORCE, o.NON_LIVE, o.MIGRATION_MODE, o.TARGET_NODE, o.IALLOCATOR, o.IGNORE_IPOLICY,
-        o.NO_RUNTIME_CHANGES, o.PRIORITY, *o.SUBMIT_OPTIONS,
+        o.FORCE,
+        o.NON_LIVE,
+        o.MIGRATION_MODE,
+        o.TARGET_NODE,
+        o.IALLOCATOR,
+        o.IGNORE_IPOLICY,
+        o.NO_RUNTIME_CHANGES,
+        o.PRIORITY,
+        *o.SUBMIT_OPTIONS,
     ),
-)  # fmt: skip
+)
 def migrate(call: Call) -> int:
     """Live-migrate all instances off their primary node."""
     opts = call.opts

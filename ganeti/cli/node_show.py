@@ -27,9 +27,7 @@ def list_nodes(call: Call) -> int:
     Arguments are names, patterns such as 'node1*', or one filter such as 'mfree > 1024'.
     """
     formats = dict.fromkeys(("pinst_list", "sinst_list", "tags"), output.joined)
-    return listing.show_list(
-        call, "node", _LIST_FIELDS, texts=formats, on_terminal=_ON_TERMINAL
-    )
+    return listing.show_list(call, "node", _LIST_FIELDS, texts=formats, on_terminal=_ON_TERMINAL)
 
 
 @NODE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
@@ -42,9 +40,20 @@ def list_fields(call: Call) -> int:
 def show_info(call: Call) -> None:
     """Show addresses, roles, instances and parameters of nodes (all without arguments)."""
     fields = (
-        "name", "pip", "sip", "pinst_list", "sinst_list", "master_candidate", "drained",
-        "offline", "master_capable", "vm_capable", "powered", "ndparams", "custom_ndparams",
-    )  # fmt: skip
+        "name",
+        "pip",
+        "sip",
+        "pinst_list",
+        "sinst_list",
+        "master_candidate",
+        "drained",
+        "offline",
+        "master_capable",
+        "vm_capable",
+        "powered",
+        "ndparams",
+        "custom_ndparams",
+    )
     rows = call.client.query_nodes(call.args, fields)
     info.show(call, [_node_info(dict(zip(fields, row, strict=True))) for row in rows])
 

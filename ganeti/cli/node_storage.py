@@ -15,19 +15,29 @@ from ganeti.cli.programs import NODE
 
 #: Title and kind of each column.
 _VOLUMES = {
-    "node": ("Node", "text"), "phys": ("PhysDev", "text"), "vg": ("VG", "text"),
-    "name": ("Name", "text"), "size": ("Size", "unit"), "instance": ("Instance", "text"),
-}  # fmt: skip
+    "node": ("Node", "text"),
+    "phys": ("PhysDev", "text"),
+    "vg": ("VG", "text"),
+    "name": ("Name", "text"),
+    "size": ("Size", "unit"),
+    "instance": ("Instance", "text"),
+}
 _STORAGE = {
-    "node": ("Node", "text"), "type": ("Type", "text"), "name": ("Name", "text"),
-    "size": ("Size", "unit"), "used": ("Used", "unit"), "free": ("Free", "unit"),
+    "node": ("Node", "text"),
+    "type": ("Type", "text"),
+    "name": ("Name", "text"),
+    "size": ("Size", "unit"),
+    "used": ("Used", "unit"),
+    "free": ("Free", "unit"),
     "allocatable": ("Allocatable", "bool"),
-}  # fmt: skip
+}
 _STORAGE_TYPE = value(
-    "-t", "--storage-type", dest="user_storage_type",
+    "-t",
+    "--storage-type",
+    dest="user_storage_type",
     choices=("file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"),
     help="Kind of storage to list",
-)  # fmt: skip
+)
 _ALLOCATABLE = value(
     "--allocatable", dest="allocatable", kind="bool", help="Whether new disks may be put there"
 )

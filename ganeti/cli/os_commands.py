@@ -15,9 +15,7 @@ from ganeti.cli.programs import OS
 #: API versions from which on a definition has variants, and parameters.
 _WITH_VARIANTS, _WITH_PARAMETERS = 15, 20
 
-_HIDDEN = value(
-    "--hidden", dest="hidden", kind="bool", help="Whether the OS is left out of lists"
-)
+_HIDDEN = value("--hidden", dest="hidden", kind="bool", help="Whether the OS is left out of lists")
 _BLACKLISTED = value(
     "--blacklisted", dest="blacklisted", kind="bool", help="Whether the OS must not be installed"
 )
@@ -56,9 +54,18 @@ def list_oses(call: Call) -> None:
 def show_info(call: Call) -> None:
     """Show versions, variants and parameters of OS definitions."""
     fields = (
-        "name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden",
-        "os_hvp", "osparams", "trusted", "hypervisors",
-    )  # fmt: skip
+        "name",
+        "valid",
+        "variants",
+        "parameters",
+        "api_versions",
+        "blacklisted",
+        "hidden",
+        "os_hvp",
+        "osparams",
+        "trusted",
+        "hypervisors",
+    )
     found = {item["name"]: item for item in _diagnose(call, fields)}
     if call.opts.format != "text":
         shown = {name: found.get(name) for name in call.args or found}
@@ -99,9 +106,16 @@ def diagnose(call: Call) -> int:
     Fails when an OS cannot be used on all nodes.
     """
     fields = (
-        "name", "valid", "variants", "parameters", "api_versions", "node_status",
-        "hidden", "blacklisted", "hypervisors",
-    )  # fmt: skip
+        "name",
+        "valid",
+        "variants",
+        "parameters",
+        "api_versions",
+        "node_status",
+        "hidden",
+        "blacklisted",
+        "hypervisors",
+    )
     found = _diagnose(call, fields)
     nodes = {row[0]: row[1] for row in call.client.query_nodes([], ["uuid", "name"])}
     code = 0
@@ -125,8 +139,9 @@ def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
         status = "OS not found" if first is None else _on_node(*first)
         lines.append(f"  Node: {nodes.get(uuid, uuid)}, status: {status}")
         # others of the same name are not used
-        lines += [f"    [path: {path}, status: {_state(ok, text)}]"
-                  for path, ok, text, *_rest in others]  # fmt: skip
+        lines += [
+            f"    [path: {path}, status: {_state(ok, text)}]" for path, ok, text, *_rest in others
+        ]
     return [*lines, ""]
 
 
@@ -138,15 +153,21 @@ def _global_status(item: dict[str, Any]) -> str:
 
 
 def _on_node(
-    path: str, ok: bool, text: str, variants: list[str], parameters: list[list[str]],
-    versions: list[int], trusted: bool,
-) -> str:  # fmt: skip
+    path: str,
+    ok: bool,
+    text: str,
+    variants: list[str],
+    parameters: list[list[str]],
+    versions: list[int],
+    trusted: bool,
+) -> str:
     """State of a definition on a node; which words are there depends on its API version."""
     latest = max(versions, default=0)
     facts = [
-        f"API versions: {', '.join(map(str, sorted(versions)))}" if versions
+        f"API versions: {', '.join(map(str, sorted(versions)))}"
+        if versions
         else "no API versions declared"
-    ]  # fmt: skip
+    ]
     if latest >= _WITH_VARIANTS:
         facts.append(f"variants: {', '.join(variants)}" if variants else "no variants")
     if latest >= _WITH_PARAMETERS:
@@ -164,9 +185,14 @@ def _state(ok: bool, text: str) -> str:
     "modify",
     one("os"),
     options=(
-        o.HV_LIST, o.OS_PARAMS, o.OS_PARAMS_PRIVATE, _HIDDEN, _BLACKLISTED, *o.JOB_OPTIONS,
+        o.HV_LIST,
+        o.OS_PARAMS,
+        o.OS_PARAMS_PRIVATE,
+        _HIDDEN,
+        _BLACKLISTED,
+        *o.JOB_OPTIONS,
     ),
-)  # fmt: skip
+)
 def modify(call: Call) -> None:
     """Change the settings of an OS for the whole cluster."""
     name, opts = call.args[0], call.opts

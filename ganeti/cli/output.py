@@ -181,12 +181,14 @@ def fields_table(
     """Lines of the table that describes fields."""
     return table(
         ("Name", "Type", "Title", "Description"),
-        [(item.name, KIND_WORDS.get(item.kind, item.kind), item.title, item.doc)
-         for item in fields],
+        [
+            (item.name, KIND_WORDS.get(item.kind, item.kind), item.title, item.doc)
+            for item in fields
+        ],
         right=(False,) * 4,
         separator=separator,
         headers=headers,
-    )  # fmt: skip
+    )
 
 
 def fixed_table(

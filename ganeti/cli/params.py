@@ -55,8 +55,7 @@ def words(text: str | None, what: str, known: Sequence[str] = ()) -> list[str] |
     for word in found:
         if known and word not in known:
             raise errors.OpPrereqError(
-                f"There is no {what} '{word}'{nearest(word, known)};"
-                f" known are {', '.join(known)}",
+                f"There is no {what} '{word}'{nearest(word, known)}; known are {', '.join(known)}",
                 _INVAL,
             )
     return found

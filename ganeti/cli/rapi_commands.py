@@ -20,21 +20,35 @@ from ganeti.cli.option import value
 from ganeti.cli.programs import RAPI
 
 _PERMISSIONS = value(
-    "-p", "--permissions", dest="permissions", kind="list", metavar="<permission>,...",
+    "-p",
+    "--permissions",
+    dest="permissions",
+    kind="list",
+    metavar="<permission>,...",
     help="What is allowed: read, write, @admin, @operator, @readonly, single ones such as"
     " instance.startup or instance.*, and with a minus what is not",
-)  # fmt: skip
+)
 _EXPIRES = value(
-    "--expires", dest="expires", metavar="<time>",
+    "--expires",
+    dest="expires",
+    metavar="<time>",
     help="End of the token after so long, such as 12h, 90d or 26w; never without it",
-)  # fmt: skip
-_GROUP = value("--group", dest="group", metavar="<group>",
-               help="Limit the token to the nodes and instances of a node group")  # fmt: skip
-_TAG = value("--tag", dest="tag", metavar="<tag>",
-             help="Limit the token to instances with a tag")  # fmt: skip
-_QUOTA = value("--quota", dest="quota", kind="keyval", metavar="<dimension>=<limit>,...",
-               help="The most that all instances in the limits may have together: instances,"
-               " memory, vcpus, disk (memory and disk in MiB or with a unit)")  # fmt: skip
+)
+_GROUP = value(
+    "--group",
+    dest="group",
+    metavar="<group>",
+    help="Limit the token to the nodes and instances of a node group",
+)
+_TAG = value("--tag", dest="tag", metavar="<tag>", help="Limit the token to instances with a tag")
+_QUOTA = value(
+    "--quota",
+    dest="quota",
+    kind="keyval",
+    metavar="<dimension>=<limit>,...",
+    help="The most that all instances in the limits may have together: instances,"
+    " memory, vcpus, disk (memory and disk in MiB or with a unit)",
+)
 _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
 
 
@@ -233,11 +247,16 @@ def _add_token(call: Call, name: str) -> None:
         call.client.query("group", ["name"], ["==", "name", opts.group])  # fails for no group
     print(
         tokens.add(
-            paths.current().rapi_tokens, name, opts.permissions or (), now=now,
+            paths.current().rapi_tokens,
+            name,
+            opts.permissions or (),
+            now=now,
             expires=None if opts.expires is None else now + units.parse_timespec(opts.expires),
-            group=opts.group, tag=opts.tag, quota=_quota(opts.quota),
+            group=opts.group,
+            tag=opts.tag,
+            quota=_quota(opts.quota),
         )
-    )  # fmt: skip
+    )
 
 
 def _quota(given: dict[str, str] | None) -> Any:
@@ -248,8 +267,10 @@ def _quota(given: dict[str, str] | None) -> Any:
     from ganeti.base import typed
     from ganeti.model.limits import Quota
 
-    sized = {key: units.parse_size(text) if key in ("memory", "disk") else text
-             for key, text in given.items()}  # fmt: skip
+    sized = {
+        key: units.parse_size(text) if key in ("memory", "disk") else text
+        for key, text in given.items()
+    }
     try:
         return typed.convert(sized, Quota, strict=False)
     except msgspec.ValidationError as err:
@@ -289,8 +310,11 @@ def _show(
         output.print_lines(formats.lines(form, names, records, headers=headers))
         return
     rows = [[_cell(name, record[name]) for name in names] for record in records]
-    output.print_lines(output.table(titles, rows, right=[False] * len(names),
-                                    separator=call.opts.separator, headers=headers))  # fmt: skip
+    output.print_lines(
+        output.table(
+            titles, rows, right=[False] * len(names), separator=call.opts.separator, headers=headers
+        )
+    )
 
 
 def _cell(name: str, item: Any) -> str:

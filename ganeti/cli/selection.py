@@ -54,9 +54,7 @@ def _some(names: list[str], otherwise: str) -> list[str]:
 
 def _tagged(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
     wanted = set(tags)
-    return [
-        str(name) for name, own in rows if isinstance(own, list) and wanted.intersection(own)
-    ]
+    return [str(name) for name, own in rows if isinstance(own, list) and wanted.intersection(own)]
 
 
 def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
@@ -97,9 +95,7 @@ def refuse_unknown(
 ) -> None:
     """OpPrereqError (unknown_entity) if a name has no row of full name and uuid."""
     for name in names:
-        if not any(
-            name in (full, uuid) or str(full).startswith(f"{name}.") for full, uuid in rows
-        ):
+        if not any(name in (full, uuid) or str(full).startswith(f"{name}.") for full, uuid in rows):
             known = [str(row[0]) for row in _queries(client)[what]([], ["name"])]
             raise errors.OpPrereqError(
                 f"There is no {what} '{name}'{nearest(name, known)}", errors.ErrorCode.NOENT
@@ -136,7 +132,5 @@ def act(
     asks = several and not forced
     if asks and not confirm(names, "instance", verb, option="--force-multiple"):
         return 1
-    outcomes = jobs.run_many(
-        call, [(name, make(name)) for name in names], announce=len(names) > 1
-    )
+    outcomes = jobs.run_many(call, [(name, make(name)) for name in names], announce=len(names) > 1)
     return jobs.exit_code(outcomes)

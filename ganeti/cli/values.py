@@ -199,9 +199,7 @@ def indices(text: str) -> list[int]:
         ) from None
 
 
-def index_list(
-    given: list[IdentKeyVals], what: str
-) -> list[dict[str, Any]]:
+def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     """``[("0", {...}), ("1", {...})]`` as a list in which missing places are empty.
 
     Raises:

@@ -204,9 +204,7 @@ class Draft:
         for index, uuid in enumerate(wanted):
             owner = self.owner(uuid)
             if owner is not None and owner.uuid != instance.uuid:
-                raise errors.ConfigurationError(
-                    f"disk {uuid} is attached to instance {owner.name}"
-                )
+                raise errors.ConfigurationError(f"disk {uuid} is attached to instance {owner.name}")
             disk = self._object("disks", uuid)
             if not isinstance(disk, Disk):
                 raise errors.ConfigurationError(f"disk {uuid} does not exist")

@@ -84,9 +84,7 @@ def mac_prefix(text: str) -> str:
 
 def merge(current: Mapping[str, Any], change: Mapping[str, Any], own: Mapping[str, Any]) -> Params:
     """``current`` without the parameters that ``change`` resets, and with the checked ``own``."""
-    kept = {
-        key: value for key, value in current.items() if change.get(key) != params.VALUE_DEFAULT
-    }
+    kept = {key: value for key, value in current.items() if change.get(key) != params.VALUE_DEFAULT}
     return {**kept, **own}
 
 
@@ -221,8 +219,7 @@ def cluster_disk(
     """Complete disk parameters of every template."""
     own = disk(current, change)
     return {
-        name: {**values, **own.get(name, {})}
-        for name, values in params.DISK_PARAM_DEFAULTS.items()
+        name: {**values, **own.get(name, {})} for name, values in params.DISK_PARAM_DEFAULTS.items()
     }
 
 
@@ -391,9 +388,7 @@ def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
     return result
 
 
-def _state(
-    current: Mapping[str, Any], given: Any, known: Iterable[str], what: str
-) -> Params:
+def _state(current: Mapping[str, Any], given: Any, known: Iterable[str], what: str) -> Params:
     if not isinstance(given, Mapping):
         raise errors.ParameterError(f"{what} must be a mapping of parameters")
     for key in given:

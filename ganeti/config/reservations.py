@@ -76,11 +76,7 @@ class Reservations:
             mine = list(claims)
             self._memory += mine
             jobs, nodes = {each.job_id for each in mine}, {each.node for each in mine}
-            return [
-                each
-                for each in self._memory
-                if each.job_id not in jobs and each.node in nodes
-            ]
+            return [each for each in self._memory if each.job_id not in jobs and each.node in nodes]
 
     def mac(self, wanted: str, config: Config, prefix: str, job_id: int) -> str:
         """Reserve a MAC address: a given one, or a new one for ``auto`` and ``generate``.

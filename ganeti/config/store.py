@@ -87,9 +87,7 @@ def write_checkpoint(config: Config, paths: Paths) -> None:
 class Store:
     """The configuration of the running master. Thread-safe."""
 
-    def __init__(
-        self, paths: Paths, clock: Clock = SYSTEM, copies: Copies | None = None
-    ) -> None:
+    def __init__(self, paths: Paths, clock: Clock = SYSTEM, copies: Copies | None = None) -> None:
         self._paths = paths
         self._copies: Copies = copies or NoCopies()
         self._clock = clock

@@ -81,9 +81,7 @@ def _nodes(config: Config) -> Iterator[str]:
         yield "there is no node group"
     for node in config.nodes.values():
         if sum((node.master_candidate, node.drained, node.offline)) > 1:
-            yield (
-                f"node {node.name} is more than one of master candidate, drained and offline"
-            )
+            yield (f"node {node.name} is more than one of master candidate, drained and offline")
         if node.master_candidate and node.uuid not in config.cluster.candidate_certs:
             yield f"master candidate {node.name} has no accepted certificate"
 

@@ -85,9 +85,7 @@ def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
     return not with_copy or answer.value.config_serial is not None
 
 
-def newer_data(
-    config: Config, own: Own, answers: Answers, *, retiring: str = ""
-) -> str | None:
+def newer_data(config: Config, own: Own, answers: Answers, *, retiring: str = "") -> str | None:
     """Which node has newer data than we, None when none has. Pure.
 
     ``retiring`` is the uuid of a master that will be stopped first: what it has now is no matter.

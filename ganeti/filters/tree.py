@@ -146,9 +146,7 @@ def _check_size(depth: int, nodes: int, patterns: int) -> None:
     if nodes > MAX_NODES:
         raise QueryFilterParseError(f"The filter has more than {MAX_NODES} conditions")
     if patterns > MAX_PATTERNS:
-        raise QueryFilterParseError(
-            f"The filter has more than {MAX_PATTERNS} regular expressions"
-        )
+        raise QueryFilterParseError(f"The filter has more than {MAX_PATTERNS} regular expressions")
 
 
 def _read(wire: Any) -> Filter | _Open:

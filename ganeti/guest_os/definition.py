@@ -240,9 +240,7 @@ def diagnose(search_path: Iterable[Path]) -> list[OsInfo]:
     A name that occurs again further on is listed again; only the first is ever used. Hidden names
     and plain files are skipped. ``diagnose`` of an entry is empty when it is valid.
     """
-    return [
-        _info(directory / name) for directory in search_path for name in _names_in(directory)
-    ]
+    return [_info(directory / name) for directory in search_path for name in _names_in(directory)]
 
 
 def _names_in(directory: Path) -> list[str]:

@@ -289,9 +289,7 @@ class FakeHypervisor(Hypervisor):
         )
         if rule is None or not rule.lies:
             return status
-        facts = self.script.bent(
-            "migration_status", msgspec.structs.asdict(status), rule.lie
-        )
+        facts = self.script.bent("migration_status", msgspec.structs.asdict(status), rule.lie)
         return self.script.believable("migration_status", facts, MigrationStatus)
 
     def check_arrived(self, instance: NodeInstance) -> None:
@@ -359,9 +357,7 @@ class FakeHypervisor(Hypervisor):
 
     def _names(self) -> list[str]:
         try:
-            return sorted(
-                name for name in os.listdir(self.paths.fake_hypervisor) if name[0] != "."
-            )
+            return sorted(name for name in os.listdir(self.paths.fake_hypervisor) if name[0] != ".")
         except FileNotFoundError:
             return []
 

@@ -129,9 +129,7 @@ class Hypervisor(ABC):
         """Check complete parameters on this node (files that must exist); HypervisorError."""
 
     @abstractmethod
-    def console(
-        self, instance: NodeInstance, node_name: str, params: HvParams
-    ) -> Console:
+    def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
         """How to reach the console of a guest."""
 
     @classmethod
@@ -268,5 +266,3 @@ class Migratable(Protocol):
 class PowerCycling(Protocol):
     def powercycle(self) -> None:
         """Reboot the node itself, at once."""
-
-

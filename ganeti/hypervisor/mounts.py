@@ -84,6 +84,4 @@ def at(point: Path, mounts: Iterable[Mount]) -> Mount | None:
 def tree(point: Path, mounts: Iterable[Mount]) -> list[Mount]:
     """Everything mounted at or below a directory, in the order of ``mounts``."""
     below = f"{point}/"
-    return [
-        mount for mount in mounts if mount.point == str(point) or mount.point.startswith(below)
-    ]
+    return [mount for mount in mounts if mount.point == str(point) or mount.point.startswith(below)]

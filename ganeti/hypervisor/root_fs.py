@@ -183,8 +183,8 @@ def release(point: Path) -> None:
         return
     except OSError as err:
         raise errors.HypervisorError(
-                f"cannot remove {point}: {err.strerror}; look what is in it and remove that"
-            ) from err
+            f"cannot remove {point}: {err.strerror}; look what is in it and remove that"
+        ) from err
 
 
 def _run(argv: list[str], timeout: float) -> None:

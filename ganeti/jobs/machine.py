@@ -194,8 +194,10 @@ def _done(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, OpDone)
     machine.change(
         _current(machine.job),
-        status=JobStatus.SUCCESS, result=event.result, end_timestamp=event.at,
-    )  # fmt: skip
+        status=JobStatus.SUCCESS,
+        result=event.result,
+        end_timestamp=event.at,
+    )
     if machine.job.current() is not None:
         return Effect.PERSIST | Effect.NOTIFY | Effect.ENQUEUE
     return _finish(machine, event)
@@ -229,9 +231,7 @@ def _cancel_waiting(machine: Machine, event: Event) -> Effect:
 
 
 def _canceled(machine: Machine, event: Event) -> Effect:
-    machine.change_all(
-        _current(machine.job), status=JobStatus.CANCELED, end_timestamp=event.at
-    )
+    machine.change_all(_current(machine.job), status=JobStatus.CANCELED, end_timestamp=event.at)
     return _finish(machine, event)
 
 

@@ -254,9 +254,7 @@ class JobQueue:
         if job.record.key is not None:
             self._keys.pop(job.record.key, None)
 
-    def _make(
-        self, jobs: Sequence[Sequence[OpCode]], submitter: Submitter | None
-    ) -> list[Job]:
+    def _make(self, jobs: Sequence[Sequence[OpCode]], submitter: Submitter | None) -> list[Job]:
         first = self._last_id + 1
         made: list[Job] = []
         for offset, ops in enumerate(jobs):

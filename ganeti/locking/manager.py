@@ -353,9 +353,7 @@ class LockManager:
                 lock.hold(owner, Mode.SHARED)
                 changed.append((lock, Mode.EXCLUSIVE))
             mode = lev.whole.drop(owner)
-            lev.whole.hold(
-                owner, Mode.SHARED if mode is Mode.EXCLUSIVE else Mode.INTEND_SHARED
-            )
+            lev.whole.hold(owner, Mode.SHARED if mode is Mode.EXCLUSIVE else Mode.INTEND_SHARED)
             changed.append((lev.whole, mode))
             held.shared = True
             decided = self._serve(changed)
@@ -376,11 +374,7 @@ class LockManager:
         """Whether the owner may read (``shared``) or change what the lock protects."""
         with self._mutex:
             found = self._held.get(owner, {}).get(level)
-            return (
-                found is not None
-                and (shared or not found.shared)
-                and self._covers(found, name)
-            )
+            return found is not None and (shared or not found.shared) and self._covers(found, name)
 
     def waiting(self, owner: Owner) -> Request | None:
         with self._mutex:
@@ -414,9 +408,7 @@ class LockManager:
             return WaitView(lev.label, request.names, request.mode, age, obstacles)
 
     @staticmethod
-    def _obstacle(
-        name: str, lock: SharedLock[Request], request: Request, mode: Mode
-    ) -> Obstacle:
+    def _obstacle(name: str, lock: SharedLock[Request], request: Request, mode: Mode) -> Obstacle:
         bad = CONFLICTS[mode]
         holders = [(owner, held) for owner, held in lock.holders.items() if held in bad]
         ahead = [

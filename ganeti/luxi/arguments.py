@@ -20,11 +20,7 @@ _LONGEST_ID = 18
 
 
 def _is_int(value: Any) -> bool:
-    return (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and -_LARGEST <= value < _LARGEST
-    )
+    return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST
 
 
 def _is_number(value: Any) -> bool:

@@ -294,8 +294,14 @@ class Client:
 
         Times are seconds since the epoch; of more than ``limit`` changes the newest are given.
         """
-        wanted = {"object": object, "kind": kind, "since": since, "until": until,
-                  "job": job, "limit": limit}  # fmt: skip
+        wanted = {
+            "object": object,
+            "kind": kind,
+            "since": since,
+            "until": until,
+            "job": job,
+            "limit": limit,
+        }
         given = {key: value for key, value in wanted.items() if value is not None}
         return dict(self.call("QueryHistory", given))
 
@@ -336,9 +342,7 @@ class Client:
     def submit_many_jobs(self, jobs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Submission]:
         """Hand in several jobs at once; relative dependencies count inside the batch."""
         raw = self.call("SubmitManyJobs", [list(ops) for ops in jobs])
-        return [
-            Submission(int(value)) if ok else Submission(None, str(value)) for ok, value in raw
-        ]
+        return [Submission(int(value)) if ok else Submission(None, str(value)) for ok, value in raw]
 
     def wait_for_job_change(
         self,

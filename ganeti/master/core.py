@@ -186,9 +186,7 @@ class Core:
 
     def sources(self) -> MasterSources:
         """Data for one query."""
-        return MasterSources(
-            self.store.current, self.rpc, self.queue, self.locks, self.facts
-        )
+        return MasterSources(self.store.current, self.rpc, self.queue, self.locks, self.facts)
 
     def _context(self, job: JobHandle) -> Context:
         return Context(

@@ -48,9 +48,7 @@ def cluster_info(config: Config, facts: Facts) -> dict[str, Any]:
         "master": config.master.name,
         "default_hypervisor": cluster.enabled_hypervisors[0],
         "enabled_hypervisors": list(cluster.enabled_hypervisors),
-        "hvparams": {
-            name: cluster.hvparams.get(name, {}) for name in cluster.enabled_hypervisors
-        },
+        "hvparams": {name: cluster.hvparams.get(name, {}) for name in cluster.enabled_hypervisors},
         "os_hvp": cluster.os_hvp,
         "beparams": cluster.beparams,
         "osparams": cluster.osparams,
@@ -125,7 +123,10 @@ def config_values(
         "drain_flag": drained,
     }
     return [
-        _IN_MEMORY[field](config) if field in _IN_MEMORY
-        else files[field]() if field in files else None
+        _IN_MEMORY[field](config)
+        if field in _IN_MEMORY
+        else files[field]()
+        if field in files
+        else None
         for field in fields
-    ]  # fmt: skip
+    ]

@@ -72,8 +72,10 @@ class Farewell:
             if before.master != config.master.name:
                 _LOG.warning(
                     "offline node %s took %s for the master until now (term %d)",
-                    node.name, before.master, before.epoch,
-                )  # fmt: skip
+                    node.name,
+                    before.master,
+                    before.epoch,
+                )
             rpc.one(reachable, NodeCalls.node_stop_master)
             rpc.one(reachable, NodeCalls.write_ssconf_files, ssconf.values(config))
             rpc.one(reachable, NodeCalls.node_demote_from_mc)

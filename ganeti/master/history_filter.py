@@ -118,8 +118,10 @@ class Wanted:
             if self._text in (uuid, getattr(obj, "name", None))
         ]
         if self._may_be("cluster") and self._text in (
-            "cluster", cluster.cluster_name, cluster.uuid
-        ):  # fmt: skip
+            "cluster",
+            cluster.cluster_name,
+            cluster.uuid,
+        ):
             exact.append(("cluster", cluster.uuid, cluster))
         if exact or not self._text:
             return exact

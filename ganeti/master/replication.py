@@ -95,8 +95,9 @@ class _Pending:
     rounds: list[_Round] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.lines or self.files or self.archive or self.remove
-                    or self.drained is not None)  # fmt: skip
+        return bool(
+            self.lines or self.files or self.archive or self.remove or self.drained is not None
+        )
 
     def add_lines(self, base: int, lines: Sequence[str]) -> None:
         """Journal lines that follow serial ``base``; very old ones are in every snapshot."""
@@ -194,8 +195,9 @@ class _Round:
 
     def _problem(self) -> str:
         missing = sorted(self._missing)
-        why = "; ".join(f"{node}: {self._failures.get(node, 'no answer in time')}"
-                        for node in missing)  # fmt: skip
+        why = "; ".join(
+            f"{node}: {self._failures.get(node, 'no answer in time')}" for node in missing
+        )
         return (
             f"{self._what} is on {self._all - len(missing)} of {self._all} master candidates,"
             f" {needed_copies(self._all)} are needed. Missing: {why}. Start the node daemons of the"
@@ -266,9 +268,13 @@ class Channel:
     def flushed(self, timeout: float) -> bool:
         """Wait until nothing is pending; False when the candidate fails or is too slow."""
         with self._cond:
-            return self._cond.wait_for(
-                lambda: bool(self.trouble) or not (self._work() or self._pending.rounds), timeout
-            ) and not self.trouble
+            return (
+                self._cond.wait_for(
+                    lambda: bool(self.trouble) or not (self._work() or self._pending.rounds),
+                    timeout,
+                )
+                and not self.trouble
+            )
 
     def _work(self) -> bool:
         return bool(self._pending) or self._renew_config or self._renew_all

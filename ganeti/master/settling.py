@@ -34,11 +34,16 @@ def settle(config: Config, rpc: NodeRpc, queue: JobQueue) -> list[int]:
             _LOG.warning("not asked for unfinished migrations: %s", errors.text(answer.error))
         found.update(dict.fromkeys(right.uuid for right in answer.value or ()))
     jobs: list[list[OpCode]] = [
-        [OpInstanceMigrate(instance_name=config.instances[uuid].name, cleanup=True,
-                           reason=[("gnt:master", _REASON, time.time_ns())])]
+        [
+            OpInstanceMigrate(
+                instance_name=config.instances[uuid].name,
+                cleanup=True,
+                reason=[("gnt:master", _REASON, time.time_ns())],
+            )
+        ]
         for uuid in found
         if uuid in config.instances
-    ]  # fmt: skip
+    ]
     if not jobs:
         return []
     try:

@@ -57,9 +57,7 @@ class Waiting:
         with self._mutex:
             self._by_key.setdefault(wait.key, set()).add(wait)
             self._forget_ended()
-            heapq.heappush(
-                self._timers, (time.monotonic() + timeout, next(self._seq), wait)
-            )
+            heapq.heappush(self._timers, (time.monotonic() + timeout, next(self._seq), wait))
             if self._timers[0][2] is wait:
                 self._wake.notify()
         self._look(wait, last=False)

@@ -106,9 +106,7 @@ def first_free(network: Network, besides: Collection[str] = ()) -> str | None:
 # changes -----------------------------------------------------------------------------------------
 
 
-def with_own(
-    network: Network, *, take: Iterable[str] = (), free: Iterable[str] = ()
-) -> Network:
+def with_own(network: Network, *, take: Iterable[str] = (), free: Iterable[str] = ()) -> Network:
     """The network with other addresses of network cards; ``take`` wins over ``free``.
 
     Raises:

@@ -16,9 +16,7 @@ from ganeti.base import typed
 O = TypeVar("O", bound="ConfigObject")  # noqa: E741
 
 
-class ConfigObject(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
-):
+class ConfigObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     """A frozen record with a documented JSON form."""
 
     #: fields that are left out while they are empty
@@ -47,9 +45,7 @@ def _fields(cls: type[ConfigObject]) -> tuple[tuple[str, bool], ...]:
     """Field names, and whether None means "left out"."""
     found = _OPTIONAL.get(cls)
     if found is None:
-        found = tuple(
-            (info.name, info.default is None) for info in msgspec.structs.fields(cls)
-        )
+        found = tuple((info.name, info.default is None) for info in msgspec.structs.fields(cls))
         _OPTIONAL[cls] = found
     return found
 

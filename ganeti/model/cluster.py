@@ -9,8 +9,13 @@ from ganeti.model.names import NodeUuid
 
 #: Names of the data collectors of the monitoring daemon.
 DATA_COLLECTORS = (
-    "cpu-avg-load", "diskstats", "drbd", "inst-status-xen", "lv", "xen-cpu-avg-load",
-)  # fmt: skip
+    "cpu-avg-load",
+    "diskstats",
+    "drbd",
+    "inst-status-xen",
+    "lv",
+    "xen-cpu-avg-load",
+)
 
 
 class Cluster(Tagged, frozen=True, kw_only=True):

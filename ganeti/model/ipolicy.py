@@ -84,9 +84,7 @@ def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
             found.append(
                 f"disk template {template} is not allowed (allowed are {', '.join(allowed)})"
             )
-    tries = [
-        _outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])
-    ]
+    tries = [_outside(pair["min"], pair["max"], shape) for pair in policy.get("minmax", [])]
     if tries and all(tries):
         nearest = min(tries, key=len)
         found += nearest

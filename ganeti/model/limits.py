@@ -10,8 +10,9 @@ from msgspec import Meta
 _Most = Annotated[int, Meta(ge=0)] | None
 
 
-class Quota(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True,
-            omit_defaults=True):  # fmt: skip
+class Quota(
+    msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """The most that all instances in the limits may have together; None: no limit."""
 
     instances: _Most = None
@@ -22,8 +23,9 @@ class Quota(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=Tru
     disk: _Most = None
 
 
-class Limits(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True,
-             omit_defaults=True):  # fmt: skip
+class Limits(
+    msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """Who it is, and which objects that one may use: of a node group, with a tag, or both."""
 
     name: str

@@ -47,6 +47,4 @@ def plain(kind: Any) -> Any:
 @cache
 def names(cls: type[msgspec.Struct], mark: Mark) -> frozenset[str]:
     """Fields of a struct that have a mark."""
-    return frozenset(
-        info.name for info in msgspec.structs.fields(cls) if mark in of(info.type)
-    )
+    return frozenset(info.name for info in msgspec.structs.fields(cls) if mark in of(info.type))

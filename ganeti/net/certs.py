@@ -38,9 +38,7 @@ ERROR_DAYS = 7
 #: A new certificate is valid from a little in the past, as clocks of nodes differ.
 BACKDATED_SECONDS = 300
 _DAY = 86400
-_PEM_CERT = re.compile(
-    rb"-----BEGIN CERTIFICATE-----\s+(.*?)-----END CERTIFICATE-----", re.DOTALL
-)
+_PEM_CERT = re.compile(rb"-----BEGIN CERTIFICATE-----\s+(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 class KeyType(StrEnum):
@@ -80,9 +78,7 @@ class CertInfo:
     digest: str
 
 
-def create_ca(
-    name: str, *, days: int = DEFAULT_DAYS, key_type: KeyType = KeyType.EC
-) -> Credential:
+def create_ca(name: str, *, days: int = DEFAULT_DAYS, key_type: KeyType = KeyType.EC) -> Credential:
     """A new certificate authority that signs its own certificate."""
     key = _new_key(key_type)
     subject = _name(name)
@@ -384,9 +380,7 @@ def _key_usage(
     )
 
 
-def _finish(
-    builder: x509.CertificateBuilder, key: PrivateKey, signer: PrivateKey
-) -> Credential:
+def _finish(builder: x509.CertificateBuilder, key: PrivateKey, signer: PrivateKey) -> Credential:
     from cryptography.hazmat.primitives import hashes, serialization
 
     cert = builder.sign(signer, hashes.SHA256())

@@ -419,9 +419,7 @@ class _Server(wsgi.Server):
             return
         selector = self._connections._selector
         waiting = [
-            (fd, conn)
-            for fd, conn in selector.connections
-            if conn is not self and not conn.dropped
+            (fd, conn) for fd, conn in selector.connections if conn is not self and not conn.dropped
         ]
         if not waiting:
             return

@@ -133,9 +133,7 @@ def canonical(name: str) -> str:
     if paths.is_rooted() and _hosts.get(paths.current().hosts).addresses.get(name.lower()):
         return reverse(address(name)) or name
     try:
-        answers = socket.getaddrinfo(
-            name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME
-        )
+        answers = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
     except socket.gaierror as err:
         raise errors.ResolverError(name, err.errno, err.strerror) from err
     except ValueError as err:

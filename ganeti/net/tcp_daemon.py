@@ -42,8 +42,13 @@ def parser(service: str, description: str) -> argparse.ArgumentParser:
     add("-p", "--port", type=int, help=f"TCP port (default: that of service {service}, {port})")
     add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
     add("-i", "--interface", metavar="NAME", help="network interface to listen on")
-    add("--max-clients", type=_at_least_one, default=20, metavar="N",
-        help="requests worked on at a time (default: %(default)s)")  # fmt: skip
+    add(
+        "--max-clients",
+        type=_at_least_one,
+        default=20,
+        metavar="N",
+        help="requests worked on at a time (default: %(default)s)",
+    )
     return made
 
 

@@ -236,9 +236,7 @@ class TLSSocket:
         """The time-out in seconds, None when there is none."""
         return self._timeout
 
-    def _call(
-        self, block: bool, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def _call(self, block: bool, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do one OpenSSL operation, again and again until it is neither short of input nor room."""
         if self._sock.fileno() == -1:
             raise OSError(errno.EBADF, "the connection is closed")

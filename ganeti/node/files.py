@@ -122,7 +122,6 @@ class Files:
         except OSError as err:
             raise errors.GenericError(f"cannot change {path}: {err.strerror}") from err
 
-
     def exports(self) -> list[str]:
         """Names of the finished instance exports on this node, sorted.
 

@@ -23,9 +23,15 @@ class GuestOs:
         return definition.diagnose(self._context.paths.os_search_path)
 
     def validate(
-        self, name: str, checks: Sequence[str], params: Json, *, required: bool,
-        force_variant: bool, hypervisor: str,
-    ) -> bool:  # fmt: skip
+        self,
+        name: str,
+        checks: Sequence[str],
+        params: Json,
+        *,
+        required: bool,
+        force_variant: bool,
+        hypervisor: str,
+    ) -> bool:
         """Whether an OS can be used with these parameters; False: absent and not required.
 
         Raises:

@@ -321,9 +321,7 @@ class Node(NodeCalls):
     def file_storage_dir_remove(self, file_storage_dir: str) -> None:
         self._disks.remove_directory(file_storage_dir)
 
-    def file_storage_dir_rename(
-        self, old_file_storage_dir: str, new_file_storage_dir: str
-    ) -> None:
+    def file_storage_dir_rename(self, old_file_storage_dir: str, new_file_storage_dir: str) -> None:
         self._disks.rename_directory(old_file_storage_dir, new_file_storage_dir)
 
     # instances
@@ -333,9 +331,7 @@ class Node(NodeCalls):
     ) -> dict[str, InstanceInfo]:
         return self._instances.all_info(hypervisor_list)
 
-    def instance_list(
-        self, hypervisor_list: list[str], hvparams: dict[str, Json]
-    ) -> list[str]:
+    def instance_list(self, hypervisor_list: list[str], hvparams: dict[str, Json]) -> list[str]:
         return self._instances.names(hypervisor_list)
 
     def instance_info(self, instance: str, hname: str, hvparams: Json) -> Json:
@@ -356,9 +352,7 @@ class Node(NodeCalls):
     def run_right_forget(self, uuid: str) -> None:
         self._instances.rights.forget(uuid)
 
-    def instance_shutdown(
-        self, instance: NodeInstance, timeout: int, reason: list[Any]
-    ) -> None:
+    def instance_shutdown(self, instance: NodeInstance, timeout: int, reason: list[Any]) -> None:
         self._instances.shutdown(instance, timeout, reason)
 
     def instance_reboot(
@@ -446,10 +440,19 @@ class Node(NodeCalls):
         return self._guest_os.diagnose()
 
     def os_validate(
-        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool,
+        self,
+        required: bool,
+        name: str,
+        checks: list[str],
+        params: Json,
+        force_variant: bool,
         hypervisor: str,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         return self._guest_os.validate(
-            name, checks, params, required=required, force_variant=force_variant,
+            name,
+            checks,
+            params,
+            required=required,
+            force_variant=force_variant,
             hypervisor=hypervisor,
-        )  # fmt: skip
+        )

@@ -72,9 +72,7 @@ class Hooks:
             results.append([shown, int(code), output])
         return results
 
-    def _run_one(
-        self, script: Path, env: Mapping[str, str], left: float
-    ) -> tuple[HookResult, str]:
+    def _run_one(self, script: Path, env: Mapping[str, str], left: float) -> tuple[HookResult, str]:
         limit = f"the {self._time_limit:g} s that all hooks of a phase have together are over"
         if left <= 0:
             return HookResult.FAIL, f"not started: {limit}"
@@ -119,9 +117,7 @@ def _scripts(directory: Path) -> list[Path]:
 
 
 def _eligible(script: Path) -> bool:
-    return bool(
-        _SCRIPT.fullmatch(script.name) and script.is_file() and os.access(script, os.X_OK)
-    )
+    return bool(_SCRIPT.fullmatch(script.name) and script.is_file() and os.access(script, os.X_OK))
 
 
 def _tail(path: Path) -> str:

@@ -86,9 +86,7 @@ class Instances:
             self._start(instance, paused=paused, order=True)
             self._note_reason(instance.name, reason)
 
-    def _start(
-        self, instance: NodeInstance, *, paused: bool = False, order: bool = False
-    ) -> None:
+    def _start(self, instance: NodeInstance, *, paused: bool = False, order: bool = False) -> None:
         """``order``: it is the master's wish that it runs here now, not only that of a reboot."""
         hypervisor = self._context.hypervisor(instance.hypervisor)
         info = hypervisor.info(instance.name)
@@ -166,9 +164,7 @@ class Instances:
                     )
             self.rights.put(right)
 
-    def reboot(
-        self, instance: NodeInstance, kind: str, timeout: int, reason: list[Any]
-    ) -> None:
+    def reboot(self, instance: NodeInstance, kind: str, timeout: int, reason: list[Any]) -> None:
         """Reboot inside the running guest (``soft``) or by stop and start (``hard``).
 
         Raises:

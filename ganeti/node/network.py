@@ -55,9 +55,7 @@ def missing_bridges(names: Sequence[str]) -> list[str]:
     ]
 
 
-def unreachable(
-    targets: Sequence[Target], timeout: float = PROBE_TIMEOUT
-) -> dict[Target, OSError]:
+def unreachable(targets: Sequence[Target], timeout: float = PROBE_TIMEOUT) -> dict[Target, OSError]:
     """Which TCP ports cannot be connected to, and why.
 
     All are tried at the same time (in batches of 128), so it blocks ``timeout`` seconds per

@@ -260,8 +260,14 @@ class Replica:
 
     def _write_jobs(self, update: ReplicaUpdate) -> None:
         queue = self._paths.queue
-        if not (update.files or update.parts or update.archive or update.remove
-                or update.keep is not None or update.drained is not None):  # fmt: skip
+        if not (
+            update.files
+            or update.parts
+            or update.archive
+            or update.remove
+            or update.keep is not None
+            or update.drained is not None
+        ):
             return
         contents = Contents({name: text.encode() for name, text in update.files.items()})
         contents.add(update.parts)

@@ -100,9 +100,11 @@ class Transfer:
             raise errors.GenericError(f"cannot wait at {address}: {err.strerror}") from err
         listener.settimeout(COMING)
         thread = threading.Thread(
-            target=self._receive, args=(listener, path, token, compress), name="disk-in",
+            target=self._receive,
+            args=(listener, path, token, compress),
+            name="disk-in",
             daemon=True,
-        )  # fmt: skip
+        )
         thread.start()
         return listener.getsockname()[1], token
 

@@ -141,8 +141,10 @@ class _Run:
         found = upgrade.problems(config)
         for text in found:
             _say(f"problem: {text}")
-        print(f"{self.paths.config_file} is of version {versions.text(constants.CONFIG_VERSION)}"
-              " already: nothing to do")  # fmt: skip
+        print(
+            f"{self.paths.config_file} is of version {versions.text(constants.CONFIG_VERSION)}"
+            " already: nothing to do"
+        )
         return constants.EXIT_FAILURE if found and not self.options.no_verify else 0
 
     # up ----------------------------------------------------------------------------------
@@ -163,8 +165,10 @@ class _Run:
         self._verify(found.config)
         if self.options.dry_run:
             return self._dry()
-        self._confirm(f"Upgrade {self.paths.config_file} from {versions.text(version)}"
-                      f" to {versions.text(constants.CONFIG_VERSION)}?")  # fmt: skip
+        self._confirm(
+            f"Upgrade {self.paths.config_file} from {versions.text(version)}"
+            f" to {versions.text(constants.CONFIG_VERSION)}?"
+        )
         with self._alone():
             backup = set_aside(self.paths.config_file, label, keep=True)
             config = found.config
@@ -255,8 +259,10 @@ class _Run:
                 "nobody can be asked here: add --force. Nothing was changed.",
                 constants.EXIT_CONFIRMATION,
             )
-        print("Make sure that there is a copy of the whole data directory, and that no daemon of"
-              " the cluster runs on any node.")  # fmt: skip
+        print(
+            "Make sure that there is a copy of the whole data directory, and that no daemon of"
+            " the cluster runs on any node."
+        )
         if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
             raise _Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
 

@@ -42,13 +42,21 @@ _TITLE = (
 #: Usual columns of a list; those that a kind does not have are left out.
 _COLUMNS: Final = {
     "instance": (
-        "name", "hypervisor", "os", "pnode", "snodes", "admin_state", "be/maxmem", "be/vcpus",
-        "disk_template", "disk.sizes",
+        "name",
+        "hypervisor",
+        "os",
+        "pnode",
+        "snodes",
+        "admin_state",
+        "be/maxmem",
+        "be/vcpus",
+        "disk_template",
+        "disk.sizes",
     ),
     "node": ("name", "pip", "sip", "role", "group", "pinst_cnt", "sinst_cnt"),
     "group": ("name", "node_cnt", "pinst_cnt", "alloc_policy"),
     "filter": ("uuid", "watermark", "priority", "predicates", "action"),
-}  # fmt: skip
+}
 _LISTS = ("tags", "disk.sizes", "snodes", "pinst_list", "sinst_list")
 #: Kinds whose usual columns are all in the configuration; their list commands serve as they are.
 _AS_THEY_ARE: Final[dict[str, Run]] = {
@@ -139,9 +147,7 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
         fields = [name for name in _COLUMNS[kind] if found.find(name)]
         texts = dict.fromkeys(_LISTS, output.joined)
         name_field = found.name_field
-        return listing.show_list(
-            file.serve(call), kind, fields, texts=texts, name_field=name_field
-        )
+        return listing.show_list(file.serve(call), kind, fields, texts=texts, name_field=name_field)
 
     def list_fields(call: Call) -> int:
         return listing.show_fields(file.serve(call), kind)
@@ -157,9 +163,11 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
         f"list {kind}s", many("name"), options=o.LIST_OPTIONS, aliases=(f"list {kind}",)
     )(show_list)
     program.command(
-        f"list-fields {kind}s", many("field"), options=o.LIST_FIELDS_OPTIONS,
+        f"list-fields {kind}s",
+        many("field"),
+        options=o.LIST_FIELDS_OPTIONS,
         aliases=(f"list-fields {kind}",),
-    )(list_fields)  # fmt: skip
+    )(list_fields)
 
 
 def _add_info(program: Program, file: _File, kind: str) -> None:

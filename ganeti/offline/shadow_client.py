@@ -55,9 +55,15 @@ def quiet(kind: Kind[Any]) -> Kind[Any]:
 
 def _without_data(field: Any) -> Any:
     return type(field)(
-        field.name, field.title, field.kind, field.doc, _no_data, hostname=field.hostname,
-        seconds=field.seconds, numeric_text=field.numeric_text,
-    )  # fmt: skip
+        field.name,
+        field.title,
+        field.kind,
+        field.doc,
+        _no_data,
+        hostname=field.hostname,
+        seconds=field.seconds,
+        numeric_text=field.numeric_text,
+    )
 
 
 def _no_data(_ctx: Context) -> Callable[[Any], tuple[int, Any]]:
@@ -79,9 +85,7 @@ class ShadowClient(Client):
         """The answer to a request; OpPrereqError for one that a file cannot answer."""
         answer = getattr(self, f"_answer_{name}", None)
         if answer is None:
-            raise errors.OpPrereqError(
-                f"{_ABSENT}nothing can be done here", errors.ErrorCode.STATE
-            )
+            raise errors.OpPrereqError(f"{_ABSENT}nothing can be done here", errors.ErrorCode.STATE)
         return answer(*args)
 
     def _answer_Query(self, what: str, fields: Sequence[str], qfilter: Any) -> Any:  # noqa: N802
@@ -123,8 +127,9 @@ class ShadowClient(Client):
     def _answer_SubmitJob(self, ops: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802
         op = wire.from_wire(dict(ops[0]))
         if len(ops) != 1 or not isinstance(op, OpInstanceQueryData) or not op.static:
-            raise errors.OpPrereqError(f"{_ABSENT}there is nobody who does jobs",
-                                       errors.ErrorCode.STATE)  # fmt: skip
+            raise errors.OpPrereqError(
+                f"{_ABSENT}there is nobody who does jobs", errors.ErrorCode.STATE
+            )
         context = cast(OperationContext, SimpleNamespace(config=self._config))
         operation = InstanceQueryData(op, context)
         operation.check()
@@ -141,5 +146,3 @@ class ShadowClient(Client):
             [({**known, "opresult": [self._results[job_id]]}).get(name) for name in fields]
             for job_id in ids
         ]
-
-

@@ -44,9 +44,9 @@ class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_o
     priority: Annotated[
         SubmitPriority, doc("Place in the queue: -10 before, 10 after normal jobs (0)"), Mark.SAFE
     ] = 0
-    depends: Annotated[
-        list[JobDep] | None, doc("Jobs that must have ended before"), Mark.SAFE
-    ] = None
+    depends: Annotated[list[JobDep] | None, doc("Jobs that must have ended before"), Mark.SAFE] = (
+        None
+    )
     comment: Annotated[str | None, doc("Free text stored with the job"), Mark.SAFE] = None
     reason: Annotated[
         list[tuple[str, str, int]],

@@ -158,9 +158,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     enabled_hypervisors: Annotated[
         list[Hypervisor] | None, doc("Hypervisors instances may use; the first is the default")
     ] = None
-    hvparams: Annotated[
-        dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")
-    ] = None
+    hvparams: Annotated[dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")] = (
+        None
+    )
     beparams: Annotated[Params | None, doc("Memory, processors and the like")] = None
     os_hvp: Annotated[
         dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
@@ -201,9 +201,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     master_netdev: Annotated[
         str | None, doc("Network device that carries the address of the cluster")
     ] = None
-    master_netmask: Annotated[
-        UInt | None, doc("Prefix length of the address of the cluster")
-    ] = None
+    master_netmask: Annotated[UInt | None, doc("Prefix length of the address of the cluster")] = (
+        None
+    )
     reserved_lvs: Annotated[
         list[NonEmpty] | None, doc("Patterns of logical volumes that are not to be touched")
     ] = None
@@ -234,9 +234,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     enabled_user_shutdown: Annotated[
         bool | None, doc("Let a guest be stopped from inside without being restarted")
     ] = None
-    enabled_data_collectors: Annotated[
-        dict[str, bool] | None, doc("Which data collectors run")
-    ] = None
+    enabled_data_collectors: Annotated[dict[str, bool] | None, doc("Which data collectors run")] = (
+        None
+    )
     data_collector_interval: Annotated[
         dict[str, int] | None, doc("Microseconds between two runs, by data collector")
     ] = None

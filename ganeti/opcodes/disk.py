@@ -11,9 +11,7 @@ from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import DiskMode, DiskTemplate
 from ganeti.opcodes.scalars import DiskIndex, NonEmpty, UInt, doc
 
-DiskName = Annotated[
-    NonEmpty, doc("UUID or name of the disk, or INSTANCE/INDEX"), Mark.DISK
-]
+DiskName = Annotated[NonEmpty, doc("UUID or name of the disk, or INSTANCE/INDEX"), Mark.DISK]
 
 
 class OpDiskCreate(OpCode, tag="OP_DISK_CREATE", kw_only=True):

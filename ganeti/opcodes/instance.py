@@ -145,9 +145,9 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
         Positive | None, doc("Memory the guest has from now on, in MiB"), Mark.SAFE
     ] = None
     hvparams: p.HvParams = {}
-    disk_template: Annotated[
-        DiskTemplate | None, doc("Disk template to convert the disks to")
-    ] = None
+    disk_template: Annotated[DiskTemplate | None, doc("Disk template to convert the disks to")] = (
+        None
+    )
     ext_params: Annotated[Params, doc("Parameters for the provider of external storage")] = {}
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
@@ -160,9 +160,9 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     wait_for_sync: p.WaitForSync = True
-    offline: Annotated[
-        bool | None, doc("Whether the instance is taken out of use"), Mark.SAFE
-    ] = None
+    offline: Annotated[bool | None, doc("Whether the instance is taken out of use"), Mark.SAFE] = (
+        None
+    )
     conflicts_check: p.ConflictsCheck = True
     hotplug: Annotated[bool, doc("Change devices of the running guest too"), Mark.SAFE] = True
     hotplug_if_possible: Annotated[

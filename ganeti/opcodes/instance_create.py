@@ -33,9 +33,9 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     beparams: p.BeParams = {}
     disks: Annotated[list[DiskParams], doc("Disks, the first one to boot from"), Mark.SAFE]
     disk_template: p.OptionalDiskTemplate = None
-    group_name: Annotated[
-        NonEmpty | None, doc("Node group to choose nodes from"), Mark.GROUP
-    ] = None
+    group_name: Annotated[NonEmpty | None, doc("Node group to choose nodes from"), Mark.GROUP] = (
+        None
+    )
     file_driver: p.OptionalFileDriver = None
     file_storage_dir: p.FileStorageDir = None
     hvparams: p.HvParams = {}
@@ -66,9 +66,9 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     source_shutdown_timeout: Annotated[
         UInt, doc("Seconds the guest in the other cluster gets to stop")
     ] = constants.DEFAULT_SHUTDOWN_TIMEOUT
-    source_x509_ca: Annotated[
-        NonEmpty | None, doc("Signed certificate of the other cluster")
-    ] = None
+    source_x509_ca: Annotated[NonEmpty | None, doc("Signed certificate of the other cluster")] = (
+        None
+    )
     src_node: Annotated[NonEmpty | None, doc("Node that holds the export")] = None
     src_node_uuid: Annotated[NonEmpty | None, doc("UUID of the node that holds the export")] = None
     src_path: Annotated[NonEmpty | None, doc("Directory of the export")] = None
@@ -78,9 +78,9 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     commit: Annotated[bool, doc("Create what was reserved before"), Mark.SAFE] = False
     tags: p.Tags = []
     instance_communication: Annotated[bool, doc("Let the guest talk to its node")] = False
-    helper_startup_timeout: Annotated[
-        int | None, doc("Seconds the helper guest gets to start")
-    ] = None
+    helper_startup_timeout: Annotated[int | None, doc("Seconds the helper guest gets to start")] = (
+        None
+    )
     helper_shutdown_timeout: Annotated[
         int | None, doc("Seconds the helper guest gets to do its work and stop")
     ] = None

@@ -24,9 +24,7 @@ class OpInstanceActivateDisks(OpCode, tag="OP_INSTANCE_ACTIVATE_DISKS", kw_only=
     instance_uuid: p.InstanceUuid = None
     ignore_size: Annotated[
         bool, doc("Go on although a disk has another size than recorded"), Mark.SAFE
-    ] = (
-        False
-    )
+    ] = False
     wait_for_sync: p.WaitForSync = False
 
 

@@ -99,9 +99,7 @@ def with_disks(
     return found
 
 
-def disk(
-    ctx: Context, name: str, *, forthcoming: bool = False
-) -> Generator[Need, None, Disk]:
+def disk(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Need, None, Disk]:
     """Lock an existing disk (by uuid, name or ``instance/index``); gives it as it is then.
 
     The rule for disks: an attached one is guarded by the lock of its instance, a detached one by

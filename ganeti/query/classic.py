@@ -51,14 +51,10 @@ def compiled(
     """
     kind = kind_of(what)
     if use_locking:
-        raise OpPrereqError(
-            "Queries do not take locks; ask again without locking", ErrorCode.INVAL
-        )
+        raise OpPrereqError("Queries do not take locks; ask again without locking", ErrorCode.INVAL)
     wrong = [name for name in fields if kind.find(name) is None]
     if wrong:
-        raise OpPrereqError(
-            f"Unknown output fields selected: {', '.join(wrong)}", ErrorCode.INVAL
-        )
+        raise OpPrereqError(f"Unknown output fields selected: {', '.join(wrong)}", ErrorCode.INVAL)
     if names and what == "export":
         nodes = sources.config.nodes
         names = [nodes[name].name if name in nodes else name for name in names]

@@ -259,9 +259,7 @@ def kind_of(what: str | Kind[Any]) -> Kind[Any]:
     return what if isinstance(what, Kind) else KINDS.get(what[:60])
 
 
-def query(
-    sources: Sources, what: str, fields: Sequence[str], qfilter: Any = None
-) -> QueryAnswer:
+def query(sources: Sources, what: str, fields: Sequence[str], qfilter: Any = None) -> QueryAnswer:
     """Compile and run one request; see :class:`Query`."""
     return Query(what, fields, qfilter).run(sources)
 

@@ -162,9 +162,7 @@ class Kind(ABC, Generic[R]):
 
         def register(getter: Getter[R]) -> Getter[R]:
             wants = frozenset(needs)
-            self.add(
-                Field(name, title, kind, doc, getter, wants, hostname, seconds, numeric_text)
-            )
+            self.add(Field(name, title, kind, doc, getter, wants, hostname, seconds, numeric_text))
             return getter
 
         return register

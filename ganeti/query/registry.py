@@ -9,8 +9,16 @@ from ganeti.query.field import Kind
 
 #: Kinds that the LUXI calls Query and QueryFields serve.
 LUXI_KINDS: Final = (
-    "disk", "export", "filter", "group", "instance", "job", "lock", "network", "node",
-)  # fmt: skip
+    "disk",
+    "export",
+    "filter",
+    "group",
+    "instance",
+    "job",
+    "lock",
+    "network",
+    "node",
+)
 #: Kinds that are asked for with the opcodes OP_QUERY and OP_QUERY_FIELDS only.
 OPCODE_KINDS: Final = ("cluster", "extstorage", "os")
 

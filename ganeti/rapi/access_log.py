@@ -14,8 +14,7 @@ _LOG = logging.getLogger("ganeti.rapi.access")
 #: Where requests find the function that logs them (status, bytes) when they are answered later.
 LATER = "ganeti.log_later"
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun",
-           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # fmt: skip
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 def setup(path: Path) -> None:

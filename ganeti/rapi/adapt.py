@@ -50,7 +50,7 @@ def creation(_call: Call, values: Values) -> Values:
     version = values.pop("__version__", None)
     if isinstance(version, bool) or version != _CREATE_VERSION:
         raise failures.bad_request(
-            f"The body must contain \"__version__\": {_CREATE_VERSION}"
+            f'The body must contain "__version__": {_CREATE_VERSION}'
             + ("" if version is None else f"; version {version!r:.40} is not known")
         )
     if values.get("forthcoming") is True:
@@ -70,10 +70,11 @@ def creations(call: Call, values: Values) -> Values:
     if not isinstance(bodies, list) or not all(isinstance(body, dict) for body in bodies):
         raise failures.bad_request("'instances' must be a list of objects")
     known = [
-        usb_devices(call, renamed({k: v for k, v in body.items() if k != "__version__"},
-                                  CREATE_NAMES))
+        usb_devices(
+            call, renamed({k: v for k, v in body.items() if k != "__version__"}, CREATE_NAMES)
+        )
         for body in bodies
-    ]  # fmt: skip
+    ]
     return {**values, "instances": [{"OP_ID": "OP_INSTANCE_CREATE", **body} for body in known]}
 
 

@@ -36,8 +36,9 @@ class Columns:
         quoted = [jsonio.dumps_bytes(name) for name in names]
         self._heads = [b"," + name + b":" for name in quoted]
         self._heads[0] = b"{" + self._heads[0][1:]
-        self._changes = [(self.fields.index(name), change)
-                         for name, change in (changes or {}).items()]  # fmt: skip
+        self._changes = [
+            (self.fields.index(name), change) for name, change in (changes or {}).items()
+        ]
         self._copied = bool(copies)
 
     def objects(self, data: bytes, *, having: str = "") -> list[bytes]:

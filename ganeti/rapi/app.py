@@ -90,8 +90,9 @@ class _Api:
         reader = None if route.reads else conditional.target(route, self._methods)
 
         def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-            call = self._understand(route, req, dict(zip(route.variables, path.values(),
-                                                         strict=True)))  # fmt: skip
+            call = self._understand(
+                route, req, dict(zip(route.variables, path.values(), strict=True))
+            )
             match = req.get_header("If-Match")
             if match is not None and not route.reads:
                 conditional.check_match(call, reader, match)

@@ -33,9 +33,7 @@ class Authenticator:
     told in the log, so that a slip of the pen locks nobody out.
     """
 
-    def __init__(
-        self, directory: Path, *, anonymous: bool = True, clock: Clock = SYSTEM
-    ) -> None:
+    def __init__(self, directory: Path, *, anonymous: bool = True, clock: Clock = SYSTEM) -> None:
         """Read ``users`` and ``tokens`` in a directory, which may be missing then.
 
         ``anonymous`` lets those in who do not say who they are, unless ``users`` says otherwise;

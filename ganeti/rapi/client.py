@@ -172,8 +172,9 @@ class GanetiRapiClient(DisksClient):
             curl_config_fn(settings)
         if ca_file is not None:
             settings.ca_file, settings.verify_hostname = Path(ca_file), verify_hostname
-        super().__init__(Link(host, port, settings=settings, username=username,
-                              password=password, token=token))  # fmt: skip
+        super().__init__(
+            Link(host, port, settings=settings, username=username, password=password, token=token)
+        )
         self._logger = logger
         self.username = username
 
@@ -218,8 +219,14 @@ class GanetiRapiClient(DisksClient):
         """The body of a creation, for :meth:`InstancesMultiAlloc`."""
         for key in kwargs.keys() & {"instance_name", "os_type", "__version__"}:
             raise GanetiApiError(f"'{key}' cannot be given in this way")
-        return {**kwargs, "mode": mode, "name": name, "disk_template": disk_template,
-                "disks": disks, "nics": nics}  # fmt: skip
+        return {
+            **kwargs,
+            "mode": mode,
+            "name": name,
+            "disk_template": disk_template,
+            "disks": disks,
+            "nics": nics,
+        }
 
     def InstancesMultiAlloc(
         self, instances: Sequence[dict[str, Any]], reason: Reason = None, **kwargs: Any
@@ -243,8 +250,9 @@ class GanetiRapiClient(DisksClient):
         query = dry(kwargs.pop("dry_run", False))
         body = self.InstanceAllocation(mode, name, disk_template, disks, nics, **kwargs)
         if INST_CREATE_REQV1 not in self.GetFeatures():
-            raise GanetiApiError("The server does not support new-style (version 1) instance"
-                                 " creation requests")  # fmt: skip
+            raise GanetiApiError(
+                "The server does not support new-style (version 1) instance creation requests"
+            )
         body["__version__"] = _CREATE_VERSION
         return int(self._change("POST", "/instances", query, reason, body))
 
@@ -252,8 +260,9 @@ class GanetiRapiClient(DisksClient):
         self, instance: str, dry_run: bool = False, reason: Reason = None, **kwargs: Any
     ) -> int:
         """Remove an instance and its disks."""
-        return int(self._change("DELETE", f"/instances/{instance}", dry(dry_run), reason,
-                                kwargs or None))  # fmt: skip
+        return int(
+            self._change("DELETE", f"/instances/{instance}", dry(dry_run), reason, kwargs or None)
+        )
 
     def ModifyInstance(self, instance: str, reason: Reason = None, **kwargs: Any) -> int:
         """Change an instance; see OP_INSTANCE_SET_PARAMS."""
@@ -376,9 +385,12 @@ class GanetiRapiClient(DisksClient):
     ) -> int:
         """Replace disks of a mirrored instance."""
         body = given(
-            mode=mode, disks=None if disks is None else [int(disk) for disk in disks],
-            remote_node=remote_node, iallocator=iallocator, early_release=early_release,
-        )  # fmt: skip
+            mode=mode,
+            disks=None if disks is None else [int(disk) for disk in disks],
+            remote_node=remote_node,
+            iallocator=iallocator,
+            early_release=early_release,
+        )
         return int(self._change("POST", f"/instances/{instance}/replace-disks", [], reason, body))
 
     def PrepareExport(self, instance: str, mode: str, reason: Reason = None) -> int:
@@ -403,12 +415,17 @@ class GanetiRapiClient(DisksClient):
     ) -> int:
         """Export an instance to a node, or to another cluster."""
         body = given(
-            destination=destination, mode=mode, shutdown=shutdown, remove_instance=remove_instance,
-            x509_key_name=x509_key_name, destination_x509_ca=destination_x509_ca,
-            compress=compress, zero_free_space=zero_free_space,
+            destination=destination,
+            mode=mode,
+            shutdown=shutdown,
+            remove_instance=remove_instance,
+            x509_key_name=x509_key_name,
+            destination_x509_ca=destination_x509_ca,
+            compress=compress,
+            zero_free_space=zero_free_space,
             zeroing_timeout_fixed=zeroing_timeout_fixed,
             zeroing_timeout_per_mib=zeroing_timeout_per_mib,
-        )  # fmt: skip
+        )
         return int(self._change("PUT", f"/instances/{instance}/export", [], reason, body))
 
     def MigrateInstance(
@@ -432,8 +449,9 @@ class GanetiRapiClient(DisksClient):
         reason: Reason = None,
     ) -> int:
         """Stop an instance and start it on another node."""
-        body = given(iallocator=iallocator, ignore_consistency=ignore_consistency,
-                     target_node=target_node)  # fmt: skip
+        body = given(
+            iallocator=iallocator, ignore_consistency=ignore_consistency, target_node=target_node
+        )
         return int(self._change("PUT", f"/instances/{instance}/failover", [], reason, body))
 
     def RenameInstance(
@@ -463,9 +481,7 @@ class GanetiRapiClient(DisksClient):
         """Everything about a job."""
         return dict(self._get(f"/jobs/{job_id}"))
 
-    def WaitForJobCompletion(
-        self, job_id: int | str, period: float = 5, retries: int = -1
-    ) -> bool:
+    def WaitForJobCompletion(self, job_id: int | str, period: float = 5, retries: int = -1) -> bool:
         """Whether a job succeeds; waits up to ``retries`` times ``period`` seconds (-1: for ever).
 
         The server says when the job has ended. Only who may not wait there asks each ``period``.
@@ -492,9 +508,7 @@ class GanetiRapiClient(DisksClient):
             if job["status"] in JOB_STATUS_FINALIZED or left <= 0:
                 return job
 
-    def _wait_once(
-        self, job_id: int | str, seconds: float, period: float = 5.0
-    ) -> dict[str, Any]:
+    def _wait_once(self, job_id: int | str, seconds: float, period: float = 5.0) -> dict[str, Any]:
         query: Query = [("timeout", f"{seconds:g}")]
         try:
             return dict(self._get(f"/jobs/{job_id}/wait", query))
@@ -514,8 +528,11 @@ class GanetiRapiClient(DisksClient):
         prev_log_serial: int | None,
     ) -> dict[str, Any] | None:
         """Wait some seconds for a change: ``{"job_info", "log_entries"}``."""
-        body = {"fields": list(fields), "previous_job_info": prev_job_info,
-                "previous_log_serial": prev_log_serial}  # fmt: skip
+        body = {
+            "fields": list(fields),
+            "previous_job_info": prev_job_info,
+            "previous_log_serial": prev_log_serial,
+        }
         found: dict[str, Any] | None = self._link.request(
             "GET", f"{ROOT}/jobs/{job_id}/wait", None, body
         )

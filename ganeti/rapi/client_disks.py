@@ -49,9 +49,7 @@ class DisksClient(ObjectsClient):
 
     def RenameDisk(self, disk: str, new_name: str, reason: Reason = None) -> int:
         """Give a disk another name."""
-        return int(
-            self._change("PUT", f"/disks/{disk}/rename", [], reason, {"new_name": new_name})
-        )
+        return int(self._change("PUT", f"/disks/{disk}/rename", [], reason, {"new_name": new_name}))
 
     def GrowDisk(
         self, disk: str, amount: int, absolute: bool = False, reason: Reason = None

@@ -142,9 +142,11 @@ class ObjectsClient:
         if NODE_EVAC_RES1 not in self.GetFeatures():
             raise GanetiApiError("Server is version 2.4 or earlier, cannot evacuate a node")
         body = given(
-            mode=mode or NODE_EVAC_ALL, iallocator=iallocator, remote_node=remote_node,
+            mode=mode or NODE_EVAC_ALL,
+            iallocator=iallocator,
+            remote_node=remote_node,
             early_release=early_release,
-        )  # fmt: skip
+        )
         return self._change("POST", f"/nodes/{node}/evacuate", dry(dry_run), reason, body)
 
     def MigrateNode(
@@ -253,9 +255,15 @@ class ObjectsClient:
     ) -> int:
         """Add a network."""
         body = given(
-            network_name=network_name, network=network, gateway=gateway, network6=network6,
-            gateway6=gateway6, mac_prefix=mac_prefix, add_reserved_ips=add_reserved_ips, tags=tags,
-        )  # fmt: skip
+            network_name=network_name,
+            network=network,
+            gateway=gateway,
+            network6=network6,
+            gateway6=gateway6,
+            mac_prefix=mac_prefix,
+            add_reserved_ips=add_reserved_ips,
+            tags=tags,
+        )
         return int(self._change("POST", "/networks", dry(dry_run), reason, body))
 
     def ConnectNetwork(
@@ -269,8 +277,12 @@ class ObjectsClient:
         reason: Reason = None,
     ) -> int:
         """Let the instances of a group use a network."""
-        body = {"group_name": group_name, "network_mode": mode, "network_link": link,
-                "network_vlan": vlan}  # fmt: skip
+        body = {
+            "group_name": group_name,
+            "network_mode": mode,
+            "network_link": link,
+            "network_vlan": vlan,
+        }
         path = f"/networks/{network_name}/connect"
         return int(self._change("PUT", path, dry(dry_run), reason, body))
 
@@ -419,5 +431,9 @@ def dry(wanted: bool) -> Query:
 def _rule(
     priority: int, predicates: Sequence[Any], action: Any, reason: Sequence[Any] | None
 ) -> dict[str, Any]:
-    return {"priority": priority, "predicates": list(predicates), "action": action,
-            "reason": list(reason or ())}  # fmt: skip
+    return {
+        "priority": priority,
+        "predicates": list(predicates),
+        "action": action,
+        "reason": list(reason or ()),
+    }

@@ -18,8 +18,15 @@ FEATURES = [
 ]
 _INFO_ALIASES = {"volume_group_name": "vg_name", "drbd_usermode_helper": "drbd_helper"}
 OS_FIELDS = (
-    "name", "valid", "variants", "parameters", "api_versions", "blacklisted", "hidden", "trusted",
-)  # fmt: skip
+    "name",
+    "valid",
+    "variants",
+    "parameters",
+    "api_versions",
+    "blacklisted",
+    "hidden",
+    "trusted",
+)
 
 
 def _nothing(_call: Call) -> None:
@@ -45,8 +52,7 @@ def _os(call: Call) -> list[Any]:
     rows = [dict(zip(OS_FIELDS, (value for _status, value in row), strict=True)) for row in found]
     if call.flag("bulk"):
         return rows
-    usable = [row for row in rows
-              if row["valid"] and not row["hidden"] and not row["blacklisted"]]  # fmt: skip
+    usable = [row for row in rows if row["valid"] and not row["hidden"] and not row["blacklisted"]]
     return [name for row in usable for name in _with_variants(row)]
 
 
@@ -58,9 +64,12 @@ def _with_variants(row: dict[str, Any]) -> list[str]:
 _INFO_ANSWER = {
     "type": "object",
     "required": ["name", "master", "software_version", *_INFO_ALIASES, *_INFO_ALIASES.values()],
-    "properties": {"name": schemas.TEXT, "master": schemas.TEXT,
-                   "software_version": {"const": constants.RELEASE_VERSION}},
-}  # fmt: skip
+    "properties": {
+        "name": schemas.TEXT,
+        "master": schemas.TEXT,
+        "software_version": {"const": constants.RELEASE_VERSION},
+    },
+}
 
 ROUTES = (
     Route("GET", "/", "Nothing; whether the server answers", _nothing, answer=schemas.NULL),
@@ -68,6 +77,12 @@ ROUTES = (
     Route("GET", "/version", "Version of the remote API", _version, answer={"const": RAPI_VERSION}),
     Route("GET", "/2/features", "What requests may use", _features, answer=schemas.TEXTS),
     Route("GET", "/2/info", "Settings and versions of the cluster", _info, answer=_INFO_ANSWER),
-    Route("GET", "/2/os", "Guest OS definitions that can be installed", _os, query=(BULK,),
-          answer=schemas.listing(schemas.TEXTS, schemas.record(OS_FIELDS))),
-)  # fmt: skip
+    Route(
+        "GET",
+        "/2/os",
+        "Guest OS definitions that can be installed",
+        _os,
+        query=(BULK,),
+        answer=schemas.listing(schemas.TEXTS, schemas.record(OS_FIELDS)),
+    ),
+)

@@ -105,9 +105,11 @@ def _options(
         )
     cert = (arguments.ssl_cert or where.rapi_cert).absolute()
     identity = Identity(
-        cert, None, (arguments.ssl_key or arguments.ssl_cert or cert).absolute(),
+        cert,
+        None,
+        (arguments.ssl_key or arguments.ssl_cert or cert).absolute(),
         None if arguments.ssl_chain is None else arguments.ssl_chain.absolute(),
-    )  # fmt: skip
+    )
     return Options(
         serving=serving,
         identity=None if arguments.no_ssl else identity,
@@ -170,9 +172,17 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         port = server.start()
         stack.callback(server.stop, STOP_WAIT)
         if options.user is not None:
-            daemon.become(options.user, [where.rapi, *where.rapi.glob("*"), where.rapi_cert,
-                                         where.log / LOG_NAME, where.log / ACCESS_LOG_NAME,
-                                         where.pid_file(constants.RAPI)])  # fmt: skip
+            daemon.become(
+                options.user,
+                [
+                    where.rapi,
+                    *where.rapi.glob("*"),
+                    where.rapi_cert,
+                    where.log / LOG_NAME,
+                    where.log / ACCESS_LOG_NAME,
+                    where.pid_file(constants.RAPI),
+                ],
+            )
         room.start()
         stack.callback(room.stop)
         authenticator.on_change = room.events.hang_up

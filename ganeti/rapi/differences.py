@@ -111,8 +111,9 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "POST /2/instances/{instance_name}/reboot": Difference(
         query=(
-            _text("type", "How; hard without it", "reboot_type",
-                  choices=tuple(map(str, RebootType))),
+            _text(
+                "type", "How; hard without it", "reboot_type", choices=tuple(map(str, RebootType))
+            ),
             _flag("ignore_secondaries", "1 to start although the secondary is missing"),
             DRY_RUN,
         ),
@@ -140,8 +141,12 @@ DIFFERENCES: Mapping[str, Difference] = {
     "POST /2/nodes/{node_name}/migrate": Difference(
         query=(
             Arg("live", ArgKind.FLAG, "1 for live, 0 for non-live; then the body is ignored"),
-            Arg("mode", ArgKind.TEXT, "Kind of migration; then the body is ignored",
-                choices=tuple(map(str, MigrationMode))),
+            Arg(
+                "mode",
+                ArgKind.TEXT,
+                "Kind of migration; then the body is ignored",
+                choices=tuple(map(str, MigrationMode)),
+            ),
         ),
         prepare=adapt.migration,
     ),
@@ -185,7 +190,7 @@ DIFFERENCES: Mapping[str, Difference] = {
             ("/2/nodes/{name}/tags", "node"),
         )
     },
-}  # fmt: skip
+}
 
 
 def difference(request: str) -> Difference:

@@ -112,8 +112,9 @@ class EventStream:
         guest = Guest(self._loop, connection, lambda: self._drop(guest))
         if len(self._readers) + len(self._early) >= self._most:
             text = f"There are {self._most} readers of events already"
-            guest.send(parking.answer(503, failures.body(503, text), {"Retry-After": "30"}),
-                       last=True)  # fmt: skip
+            guest.send(
+                parking.answer(503, failures.body(503, text), {"Retry-After": "30"}), last=True
+            )
             wish.note(503, guest.sent)
             return
         guest.send(_HEAD)

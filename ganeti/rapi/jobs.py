@@ -35,9 +35,22 @@ def _cancel(call: Call) -> list[Any]:
 
 
 ROUTES = (
-    Route("GET", "/2/jobs", "List jobs", _list, query=(BULK,),
-          answer=schemas.listing(schemas.references("number"), schemas.record(BULK_FIELDS))),
+    Route(
+        "GET",
+        "/2/jobs",
+        "List jobs",
+        _list,
+        query=(BULK,),
+        answer=schemas.listing(schemas.references("number"), schemas.record(BULK_FIELDS)),
+    ),
     Route("GET", "/2/jobs/{job_id}", "Show one job", _one, answer=schemas.record(FIELDS)),
-    Route("DELETE", "/2/jobs/{job_id}", "Cancel a job", _cancel, access=("write",),
-          answer=schemas.DONE, statuses=(404,)),
-)  # fmt: skip
+    Route(
+        "DELETE",
+        "/2/jobs/{job_id}",
+        "Cancel a job",
+        _cancel,
+        access=("write",),
+        answer=schemas.DONE,
+        statuses=(404,),
+    ),
+)

@@ -41,18 +41,23 @@ _KINDS: Mapping[ArgKind, Document] = {
     ArgKind.REPEATED: {"type": "array", "items": {"type": "string"}},
 }
 _IF_MATCH = {
-    "name": "If-Match", "in": "header", "schema": {"type": "string"},
+    "name": "If-Match",
+    "in": "header",
+    "schema": {"type": "string"},
     "description": "ETag of the object; the change is refused when the object has changed since",
-}  # fmt: skip
+}
 _KEY = {
-    "name": "Idempotency-Key", "in": "header",
+    "name": "Idempotency-Key",
+    "in": "header",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$"},
     "description": "A word of your choice: the same word never makes a second job",
-}  # fmt: skip
+}
 _IF_NONE_MATCH = {
-    "name": "If-None-Match", "in": "header", "schema": {"type": "string"},
+    "name": "If-None-Match",
+    "in": "header",
+    "schema": {"type": "string"},
     "description": "ETag of the answer you have; without a change the answer is 304",
-}  # fmt: skip
+}
 
 
 def document(routes: Iterable[Route]) -> Document:
@@ -71,10 +76,9 @@ def document(routes: Iterable[Route]) -> Document:
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": {"Error": dict(schemas.ERROR)},
-            "securitySchemes": {"basic": {"type": "http", "scheme": "basic",
-                                          "description": REALM}},
+            "securitySchemes": {"basic": {"type": "http", "scheme": "basic", "description": REALM}},
         },
-    }  # fmt: skip
+    }
 
 
 def path_of(route: Route) -> str:
@@ -136,19 +140,31 @@ def names_in_body(route: Route) -> dict[str, str]:
 
 
 def _path_argument(name: str) -> Document:
-    schema = {"type": "integer", "minimum": 0} if name in NUMBERS else {
-        "type": "string", "pattern": r"^[A-Za-z0-9_.\-]+$"
-    }  # fmt: skip
-    return {"name": _name(name), "in": "path", "required": True, "schema": schema,
-            "description": _PLACES.get(name, name)}  # fmt: skip
+    schema = (
+        {"type": "integer", "minimum": 0}
+        if name in NUMBERS
+        else {"type": "string", "pattern": r"^[A-Za-z0-9_.\-]+$"}
+    )
+    return {
+        "name": _name(name),
+        "in": "path",
+        "required": True,
+        "schema": schema,
+        "description": _PLACES.get(name, name),
+    }
 
 
 def _argument(arg: Arg) -> Document:
     schema = dict(_KINDS[arg.kind])
     if arg.choices:
         schema["enum"] = list(arg.choices)
-    return {"name": arg.name, "in": "query", "required": arg.required, "schema": schema,
-            "description": arg.doc}  # fmt: skip
+    return {
+        "name": arg.name,
+        "in": "query",
+        "required": arg.required,
+        "schema": schema,
+        "description": arg.doc,
+    }
 
 
 def statuses(route: Route) -> list[int]:

@@ -47,12 +47,32 @@ def _console(call: Call) -> Any:
 
 ROUTES = (
     *(
-        Route("GET", path, f"Tags of the {kind}", partial(_tags, kind), answer=schemas.TEXTS,
-              statuses=(404,) if "{" in path else ())
+        Route(
+            "GET",
+            path,
+            f"Tags of the {kind}",
+            partial(_tags, kind),
+            answer=schemas.TEXTS,
+            statuses=(404,) if "{" in path else (),
+        )
         for path, kind in _TAGGED.items()
     ),
-    Route("GET", "/2/nodes/{node_name}/role", "Role of a node", _role, query=(LOCK,),
-          answer={"enum": ["master", *ROLES]}, statuses=(404,)),
-    Route("GET", "/2/instances/{instance_name}/console", "How to reach the console", _console,
-          access=("read", "write"), answer=schemas.OBJECT, statuses=(404,)),
-)  # fmt: skip
+    Route(
+        "GET",
+        "/2/nodes/{node_name}/role",
+        "Role of a node",
+        _role,
+        query=(LOCK,),
+        answer={"enum": ["master", *ROLES]},
+        statuses=(404,),
+    ),
+    Route(
+        "GET",
+        "/2/instances/{instance_name}/console",
+        "How to reach the console",
+        _console,
+        access=("read", "write"),
+        answer=schemas.OBJECT,
+        statuses=(404,),
+    ),
+)

@@ -71,9 +71,15 @@ and without a password unless the daemon runs with `--require-authentication`.
 """
 
 _TITLES = {
-    "cluster": "Cluster", "instances": "Instances", "nodes": "Nodes", "groups": "Node groups",
-    "networks": "Networks", "jobs": "Jobs", "filters": "Job filters", "query": "Queries",
-}  # fmt: skip
+    "cluster": "Cluster",
+    "instances": "Instances",
+    "nodes": "Nodes",
+    "groups": "Node groups",
+    "networks": "Networks",
+    "jobs": "Jobs",
+    "filters": "Job filters",
+    "query": "Queries",
+}
 
 
 def page(routes: Iterable[Route]) -> str:

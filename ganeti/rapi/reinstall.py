@@ -50,7 +50,15 @@ def _reinstall(call: Call) -> int:
 
 
 ROUTES = (
-    Route("POST", "/2/instances/{instance_name}/reinstall", "Install the OS again", _reinstall,
-          access=("write",), query=(*_LEGACY, REASON), body=lambda: schemas.REINSTALL_BODY,
-          answer=schemas.JOB_ID, opcode=OpInstanceReinstall),
-)  # fmt: skip
+    Route(
+        "POST",
+        "/2/instances/{instance_name}/reinstall",
+        "Install the OS again",
+        _reinstall,
+        access=("write",),
+        query=(*_LEGACY, REASON),
+        body=lambda: schemas.REINSTALL_BODY,
+        answer=schemas.JOB_ID,
+        opcode=OpInstanceReinstall,
+    ),
+)

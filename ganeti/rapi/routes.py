@@ -32,8 +32,13 @@ def _openapi(_call: Call) -> Ready:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/openapi.json", "This interface, as an OpenAPI document", _openapi,
-          answer=schemas.OBJECT),
+    Route(
+        "GET",
+        "/openapi.json",
+        "This interface, as an OpenAPI document",
+        _openapi,
+        answer=schemas.OBJECT,
+    ),
     *cluster.ROUTES,
     *reads.ROUTES,
     *parts.ROUTES,
@@ -43,7 +48,7 @@ ROUTES: tuple[Route, ...] = (
     *queries.ROUTES,
     *reinstall.ROUTES,
     *writes.ROUTES,
-)  # fmt: skip
+)
 
 
 def shape(path: str) -> str:

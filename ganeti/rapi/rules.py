@@ -10,8 +10,11 @@ from ganeti.rapi.route import Call, Route
 from ganeti.rapi.writes import handler_name, user_of
 
 _DEFAULTS: dict[str, Any] = {
-    "priority": 0, "predicates": [], "action": "CONTINUE", "reason": [],
-}  # fmt: skip
+    "priority": 0,
+    "predicates": [],
+    "action": "CONTINUE",
+    "reason": [],
+}
 
 
 def _replace(call: Call) -> str:
@@ -39,10 +42,31 @@ def _delete(call: Call) -> None:
 
 
 ROUTES = (
-    Route("POST", "/2/filters", "Add a filter rule", _replace, access=("write",),
-          body=lambda: schemas.FILTER_BODY, answer=schemas.TEXT),
-    Route("PUT", "/2/filters/{uuid}", "Replace a filter rule", _replace, access=("write",),
-          body=lambda: schemas.FILTER_BODY, answer=schemas.TEXT),
-    Route("DELETE", "/2/filters/{uuid}", "Delete a filter rule", _delete, access=("write",),
-          answer=schemas.NULL, statuses=(404,)),
-)  # fmt: skip
+    Route(
+        "POST",
+        "/2/filters",
+        "Add a filter rule",
+        _replace,
+        access=("write",),
+        body=lambda: schemas.FILTER_BODY,
+        answer=schemas.TEXT,
+    ),
+    Route(
+        "PUT",
+        "/2/filters/{uuid}",
+        "Replace a filter rule",
+        _replace,
+        access=("write",),
+        body=lambda: schemas.FILTER_BODY,
+        answer=schemas.TEXT,
+    ),
+    Route(
+        "DELETE",
+        "/2/filters/{uuid}",
+        "Delete a filter rule",
+        _delete,
+        access=("write",),
+        answer=schemas.NULL,
+        statuses=(404,),
+    ),
+)

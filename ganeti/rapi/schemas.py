@@ -18,12 +18,16 @@ ERROR: Schema = {
     "required": ["code", "message", "explain"],
     "properties": {
         "code": {"type": "integer", "description": "HTTP status"},
-        "message": {"type": "string",
-                    "description": "What was wrong; of 4xx but 400 and of 501 the phrase of HTTP"},
-        "explain": {"type": "string",
-                    "description": "What the status means; what was wrong if message is a phrase"},
+        "message": {
+            "type": "string",
+            "description": "What was wrong; of 4xx but 400 and of 501 the phrase of HTTP",
+        },
+        "explain": {
+            "type": "string",
+            "description": "What the status means; what was wrong if message is a phrase",
+        },
     },
-}  # fmt: skip
+}
 #: Whether it worked, and a text for people.
 DONE: Schema = {
     "type": "array",

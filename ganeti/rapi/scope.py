@@ -98,10 +98,7 @@ class LimitedClient(Client):
             return set()
         rows = self._client.query("node", ["name", "uuid", "group"]).data
         return {
-            row[index][1]
-            for row in rows
-            if row[2][1] == self._limits.group
-            for index in (0, 1)
+            row[index][1] for row in rows if row[2][1] == self._limits.group for index in (0, 1)
         }
 
     def _disks(self) -> set[str]:
@@ -183,8 +180,13 @@ class LimitedClient(Client):
         return {**bound, "qfilter": mine if asked is None else ["&", mine, asked]}
 
     def _of_kind(self, kind: str) -> set[str]:
-        finders = {"instance": self._instances, "node": self._nodes, "disk": self._disks,
-                   "group": self._groups, "nodegroup": self._groups}  # fmt: skip
+        finders = {
+            "instance": self._instances,
+            "node": self._nodes,
+            "disk": self._disks,
+            "group": self._groups,
+            "nodegroup": self._groups,
+        }
         return finders[kind]() if kind in finders else set()
 
     # jobs

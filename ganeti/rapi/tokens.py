@@ -139,9 +139,16 @@ def add(
         number = secrets.token_hex(4)
         text = f"gnt_{number}_{secrets.token_urlsafe(32)}"
         token = Token(
-            id=number, name=name, digest=digest_of(text), permissions=granted,
-            created=now, expires=expires, group=group, tag=tag, quota=quota,
-        )  # fmt: skip
+            id=number,
+            name=name,
+            digest=digest_of(text),
+            permissions=granted,
+            created=now,
+            expires=expires,
+            group=group,
+            tag=tag,
+            quota=quota,
+        )
         _write(path, [*(item for item in known if item.name != name), token])
     return text
 

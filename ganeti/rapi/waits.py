@@ -26,9 +26,17 @@ CHANGE_CAP, END_CAP = 10.0, 60.0
 #: Serial after which there is no log entry.
 _NO_LOG = 2**60
 _JOB = (
-    "id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts", "oplog",
+    "id",
+    "ops",
+    "status",
+    "summary",
+    "opstatus",
+    "received_ts",
+    "start_ts",
+    "end_ts",
+    "oplog",
     "opresult",
-)  # fmt: skip
+)
 
 
 class WaitingRoom:
@@ -109,8 +117,14 @@ class _JobWait:
         fields = ["status"] if whole else self._question.fields
         serial = _NO_LOG if whole else self._question.serial
         # Without values that were seen before, the answer comes at once.
-        args = [self._question.job_id, fields, seen, serial, math.ceil(left),
-                self._question.redacted]  # fmt: skip
+        args = [
+            self._question.job_id,
+            fields,
+            seen,
+            serial,
+            math.ceil(left),
+            self._question.redacted,
+        ]
         self._luxi.ask("WaitForJobChange", args, self._whole if whole else self._change, self._fail)
 
     def _change(self, found: list[Any]) -> None:
@@ -226,17 +240,40 @@ _QUESTION = {
 }
 
 ROUTES = (
-    Route("GET", "/2/jobs/{job_id}/wait",
-          "Wait for the end of a job, or with a body for a change of some of its fields", _wait,
-          access=("write",), query=(_TIMEOUT,), body=lambda: _QUESTION, waits=END_CAP,
-          answer={"oneOf": [schemas.record(_JOB), {
-              "type": "object", "required": ["job_info", "log_entries"], "properties": {
-                  "job_info": {"type": "array"}, "log_entries": {"type": "array"}}}]},
-          statuses=(404,)),
-    Route("GET", "/2/events", "Follow what happens, as Server-Sent Events (text/event-stream)",
-          _events, access=("read", "write"),
-          query=(Arg("kind", ArgKind.REPEATED, "Kinds of events: job, instance, node, ..."),
-                 Arg("object", ArgKind.REPEATED, "Names, uuids or job ids to hear of"),
-                 Arg("after", ArgKind.TEXT, "As the header Last-Event-ID")),
-          answer={"type": "string"}, content_type="text/event-stream", waits=END_CAP),
-)  # fmt: skip
+    Route(
+        "GET",
+        "/2/jobs/{job_id}/wait",
+        "Wait for the end of a job, or with a body for a change of some of its fields",
+        _wait,
+        access=("write",),
+        query=(_TIMEOUT,),
+        body=lambda: _QUESTION,
+        waits=END_CAP,
+        answer={
+            "oneOf": [
+                schemas.record(_JOB),
+                {
+                    "type": "object",
+                    "required": ["job_info", "log_entries"],
+                    "properties": {"job_info": {"type": "array"}, "log_entries": {"type": "array"}},
+                },
+            ]
+        },
+        statuses=(404,),
+    ),
+    Route(
+        "GET",
+        "/2/events",
+        "Follow what happens, as Server-Sent Events (text/event-stream)",
+        _events,
+        access=("read", "write"),
+        query=(
+            Arg("kind", ArgKind.REPEATED, "Kinds of events: job, instance, node, ..."),
+            Arg("object", ArgKind.REPEATED, "Names, uuids or job ids to hear of"),
+            Arg("after", ArgKind.TEXT, "As the header Last-Event-ID"),
+        ),
+        answer={"type": "string"},
+        content_type="text/event-stream",
+        waits=END_CAP,
+    ),
+)

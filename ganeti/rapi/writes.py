@@ -200,9 +200,7 @@ def body_schema(cls: type[OpCode], path: str, own: Difference) -> Values:
     result: Values = {
         "type": "object",
         "properties": {
-            names.get(name, name): value
-            for name, value in properties.items()
-            if name not in hidden
+            names.get(name, name): value for name, value in properties.items() if name not in hidden
         },
         "additionalProperties": False,
     }

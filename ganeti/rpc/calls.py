@@ -234,9 +234,7 @@ class NodeCalls(DiskCalls):
 
     @abstractmethod
     @call(timeout=FAST)
-    def file_storage_dir_rename(
-        self, old_file_storage_dir: str, new_file_storage_dir: str
-    ) -> None:
+    def file_storage_dir_rename(self, old_file_storage_dir: str, new_file_storage_dir: str) -> None:
         """Rename a directory for file disks."""
 
     # instances ---------------------------------------------------------------------------
@@ -250,9 +248,7 @@ class NodeCalls(DiskCalls):
 
     @abstractmethod
     @call(timeout=URGENT)
-    def instance_list(
-        self, hypervisor_list: list[str], hvparams: dict[str, Json]
-    ) -> list[str]:
+    def instance_list(self, hypervisor_list: list[str], hvparams: dict[str, Json]) -> list[str]:
         """Names of what runs here."""
 
     @abstractmethod
@@ -272,9 +268,7 @@ class NodeCalls(DiskCalls):
 
     @abstractmethod
     @call(timeout=NORMAL)
-    def instance_shutdown(
-        self, instance: NodeInstance, timeout: int, reason: list[Any]
-    ) -> None:
+    def instance_shutdown(self, instance: NodeInstance, timeout: int, reason: list[Any]) -> None:
         """Stop an instance: ask, wait up to ``timeout`` seconds, then end it."""
 
     @abstractmethod
@@ -433,9 +427,14 @@ class NodeCalls(DiskCalls):
     @abstractmethod
     @call(timeout=FAST)
     def os_validate(
-        self, required: bool, name: str, checks: list[str], params: Json, force_variant: bool,
+        self,
+        required: bool,
+        name: str,
+        checks: list[str],
+        params: Json,
+        force_variant: bool,
         hypervisor: str,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Check that an OS and its parameters can be used; False when not there and optional.
 
         ``hypervisor`` is that of the instance; empty when none is meant.

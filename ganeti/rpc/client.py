@@ -197,9 +197,7 @@ def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any], node: Node | None = 
     return jsonio.dumps_bytes(wire.encode(list(args)))
 
 
-def _answer(
-    spec: CallSpec, node: Node, reply: Response | errors.GanetiError
-) -> Answer[Any]:
+def _answer(spec: CallSpec, node: Node, reply: Response | errors.GanetiError) -> Answer[Any]:
     try:
         return Answer(node, value=_value(spec, reply))
     except errors.GanetiError as err:

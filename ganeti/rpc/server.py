@@ -78,9 +78,7 @@ class RpcApp:
             spec = self._admit(environ)
             arguments = _read_arguments(environ)
         except _RefusedError as err:
-            log.warning(
-                "refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text
-            )
+            log.warning("refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text)
             return _answer(start_response, err.status, err.text.encode(), "text/plain")
         envelope = self._run(spec, arguments)
         return _answer(start_response, 200, envelope, "application/json")

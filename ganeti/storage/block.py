@@ -31,9 +31,7 @@ class BlockParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class BlockDevice(Device):
     """A device below ``/dev/disk``; ``logical_id`` is ("manual", path)."""
 
-    traits: ClassVar[Traits] = Traits(
-        shared=True, growable=False, may_adopt=True, must_adopt=True
-    )
+    traits: ClassVar[Traits] = Traits(shared=True, growable=False, may_adopt=True, must_adopt=True)
     params: ClassVar[type[msgspec.Struct]] = BlockParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:
@@ -95,9 +93,7 @@ class BlockDevice(Device):
     def status(self) -> BlockDevStatus:
         self._need()
         number = os.stat(self.path).st_rdev
-        return BlockDevStatus(
-            dev_path=self.path, major=os.major(number), minor=os.minor(number)
-        )
+        return BlockDevStatus(dev_path=self.path, major=os.major(number), minor=os.minor(number))
 
     @classmethod
     def plan(cls, request: PlanRequest) -> tuple[str, ...]:

@@ -162,9 +162,7 @@ class ExtDevice(Device):
         if not self._path:
             return BlockDevStatus(dev_path=self.path, ldisk_status=LocalDisk.OKAY)
         number = os.stat(self._path).st_rdev
-        return BlockDevStatus(
-            dev_path=self._path, major=os.major(number), minor=os.minor(number)
-        )
+        return BlockDevStatus(dev_path=self._path, major=os.major(number), minor=os.minor(number))
 
     @classmethod
     def plan(cls, request: PlanRequest) -> tuple[str, ...]:

@@ -54,13 +54,9 @@ def spindles(config: Config, node: str) -> Held:
     return _sum((disk.spindles or 0, who) for disk, who in disks(config, node))
 
 
-def space(
-    config: Config, node: str, unit: tuple[str, str], without: Collection[str] = ()
-) -> Held:
+def space(config: Config, node: str, unit: tuple[str, str], without: Collection[str] = ()) -> Held:
     """MiB, or spindles, of a storage unit (type, name) of a node (uuid) for disks to come."""
-    return _sum(
-        (_share(disk, unit), who) for disk, who in disks(config, node, without)
-    )
+    return _sum((_share(disk, unit), who) for disk, who in disks(config, node, without))
 
 
 def all_space(config: Config, node: str) -> Held:
@@ -89,9 +85,7 @@ def instances(config: Config, node: str) -> list[Instance]:
     return [item for item in config.forthcoming if item.primary_node == node]
 
 
-def disks(
-    config: Config, node: str, without: Collection[str] = ()
-) -> list[tuple[Disk, str]]:
+def disks(config: Config, node: str, without: Collection[str] = ()) -> list[tuple[Disk, str]]:
     """Forthcoming disks that are to lie on a node, or on all, and whose they are."""
     if not config.forthcoming_disks:
         return []
@@ -109,7 +103,5 @@ def disks(
 def _everywhere(disk: Disk) -> bool:
     """Whether every node sees a disk; one that has no place yet is nowhere."""
     return bool(
-        disk.dev_type is not None
-        and disk.logical_id
-        and TEMPLATES.get(disk.dev_type).traits.shared
+        disk.dev_type is not None and disk.logical_id and TEMPLATES.get(disk.dev_type).traits.shared
     )

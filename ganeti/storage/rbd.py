@@ -146,9 +146,7 @@ class RbdDevice(Device):
         if self._mapped is None:
             return BlockDevStatus(dev_path=self.path)
         number = _device_number(self._mapped)
-        return BlockDevStatus(
-            dev_path=self._mapped, major=os.major(number), minor=os.minor(number)
-        )
+        return BlockDevStatus(dev_path=self._mapped, major=os.major(number), minor=os.minor(number))
 
     @classmethod
     def plan(cls, request: PlanRequest) -> tuple[str, ...]:

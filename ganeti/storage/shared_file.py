@@ -14,6 +14,4 @@ from ganeti.storage.interface import Traits
 class SharedFileDevice(FileDevice):
     """A file disk whose bytes every node sees."""
 
-    traits: ClassVar[Traits] = Traits(
-        file_based=True, shared=True, space_checked_as="sharedfile"
-    )
+    traits: ClassVar[Traits] = Traits(file_based=True, shared=True, space_checked_as="sharedfile")

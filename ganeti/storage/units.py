@@ -83,8 +83,7 @@ def execute(kind: str, name: str, operation: str) -> None:
     """
     if (kind, operation) != ("lvm-vg", FIX_CONSISTENCY):
         raise errors.StorageError(
-            f"storage of type '{kind}' has no operation '{operation}';"
-            f" lvm-vg has {FIX_CONSISTENCY}"
+            f"storage of type '{kind}' has no operation '{operation}'; lvm-vg has {FIX_CONSISTENCY}"
         )
     if all(group.vg_name != name for group in report.groups()):
         raise errors.StorageError(f"there is no volume group {name!r} on this node")

@@ -29,9 +29,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
     where = paths.current()
     log.setup(
-        constants.WATCHER, file=where.log / "watcher.log", debug=options.debug,
+        constants.WATCHER,
+        file=where.log / "watcher.log",
+        debug=options.debug,
         console=options.debug,
-    )  # fmt: skip
+    )
     lock = files.FileLock(where.watcher_lock)
     try:
         lock.acquire()
@@ -57,9 +59,13 @@ def _parser() -> argparse.ArgumentParser:
         "-d", "--debug", action="store_true", help="log more, and to this terminal too"
     )
     parser.add_argument(
-        "-A", "--job-age", type=int, default=_JOB_AGE, metavar="SECONDS",
+        "-A",
+        "--job-age",
+        type=int,
+        default=_JOB_AGE,
+        metavar="SECONDS",
         help="archive jobs that ended longer ago (default: %(default)s)",
-    )  # fmt: skip
+    )
     parser.add_argument("--ignore-pause", action="store_true", help="act in spite of a pause")
     for name in ("--wait-children", "--no-wait-children", "--no-verify-disks", "--no-strict"):
         parser.add_argument(name, action="store_true", help=_OLD)

@@ -22,9 +22,7 @@ def run(now: Round) -> None:
     Raises:
         GanetiError: the master did not take a job; the next run tries again.
     """
-    found = now.client.query(
-        "instance", ["uuid", "name", "expires"], ["?", "forthcoming"]
-    )
+    found = now.client.query("instance", ["uuid", "name", "expires"], ["?", "forthcoming"])
     over = expired(found, now.clock.now())
     if not over:
         return

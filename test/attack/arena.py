@@ -64,8 +64,10 @@ class Arena:
         return self.rapi.ask(method, path, who, source=self.rapi.fresh_address(), **more)
 
     def pids(self) -> dict[str, int]:
-        found = {name: self.cluster.pid(name) for name in (
-            constants.MASTERD, constants.NODED, constants.RAPI)}  # fmt: skip
+        found = {
+            name: self.cluster.pid(name)
+            for name in (constants.MASTERD, constants.NODED, constants.RAPI)
+        }
         assert None not in found.values(), found
         return {name: pid for name, pid in found.items() if pid is not None}
 

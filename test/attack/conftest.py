@@ -36,8 +36,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Attack, result, seconds."""
     rows: dict[str, tuple[str, float]] = {}
     for outcome, word in (
-        ("passed", "held"), ("skipped", "skipped"), ("failed", "NOT HELD"), ("error", "NOT HELD")
-    ):  # fmt: skip
+        ("passed", "held"),
+        ("skipped", "skipped"),
+        ("failed", "NOT HELD"),
+        ("error", "NOT HELD"),
+    ):
         for report in terminalreporter.stats.get(outcome, []):
             path, _, test = str(getattr(report, "nodeid", "")).partition("::")
             if not Path(path).parent.match("test/attack"):

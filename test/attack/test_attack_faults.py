@@ -55,8 +55,9 @@ def test_kill_9_of_the_master_under_load_round(arena: Arena, number: int) -> Non
             before = (len(jobs), len(tags))
             wait_for(
                 lambda before=before: len(jobs) > before[0] + 20 and len(tags) > before[1] + 2,
-                "acknowledged changes", timeout=60,
-            )  # fmt: skip
+                "acknowledged changes",
+                timeout=60,
+            )
             arena.cluster.kill_master()
             arena.restart()
     finally:
@@ -81,7 +82,7 @@ def test_kill_9_of_a_node_daemon_under_load(arena: Arena) -> None:
     adding.join()
     assert tool("kill-node", arena.cluster.directory, "node2.example.com").code == 0
     assert tool("start-node", arena.cluster.directory, "node2.example.com").code == 0
-    for name, in arena.cluster.cells("instance list -o name"):
+    for (name,) in arena.cluster.cells("instance list -o name"):
         if name.startswith("k"):
             arena.cluster.ok("instance remove -f --ignore-failures", name)
     arena.cluster.ok("instance startup --force", WEB1)
@@ -116,9 +117,11 @@ def test_command_that_is_killed(arena: Arena) -> None:
     with arena.held():
         for _ in range(3):
             command = subprocess.Popen(
-                arena.cluster.argv("gnt-debug", "delay", "1"), env=arena.cluster.env(),
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                arena.cluster.argv("gnt-debug", "delay", "1"),
+                env=arena.cluster.env(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
             before = len(arena.cluster.cells("job list -o id"))
             wait_for(lambda b=before: len(arena.cluster.cells("job list -o id")) >= b, "the job")
             command.kill()
@@ -218,8 +221,10 @@ def test_full_disk_of_the_master(arena: Arena) -> None:
         with (data / "filler").open("wb", buffering=0) as stream, contextlib.suppress(OSError):
             while stream.write(bytes(4096)):
                 pass
-        for line in (("cluster add-tags", "lost"), ("instance add -n node2 -o noop -t diskless"
-                     " --no-nics", "full.example.com")):  # fmt: skip
+        for line in (
+            ("cluster add-tags", "lost"),
+            ("instance add -n node2 -o noop -t diskless --no-nics", "full.example.com"),
+        ):
             ran = cluster.gnt(*line)
             assert ran.code != 0
             assert "No space left on device" in ran.err
@@ -243,8 +248,12 @@ def test_clock_of_the_master_jumps(arena: Arena) -> None:
         cluster.kill_master()
         started = subprocess.run(
             [found, "-f", offset, *cluster.argv("gnt-cluster")[:1], "-m", "ganeti.master.daemon"],
-            env=cluster.env(), capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            env=cluster.env(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert started.returncode == 0, started.stderr
         cluster.ok("debug delay", "0.001")
     cluster.kill_master()
@@ -269,9 +278,10 @@ def test_readers_of_events_that_do_not_read(arena: Arena) -> None:
 def memory(pid: int) -> int:
     """Resident MiB."""
     [line] = [
-        line for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
         if line.startswith("VmRSS")
-    ]  # fmt: skip
+    ]
     return int(line.split()[1]) >> 10
 
 

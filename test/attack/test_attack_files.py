@@ -114,9 +114,7 @@ def test_config_journal_with_a_flipped_bit(arena: Arena) -> None:
     try:
         assert good.count(b"\n") >= 3
         middle = len(good) // 3
-        said = refuses(
-            arena, path, good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :]
-        )
+        said = refuses(arena, path, good[:middle] + bytes([good[middle] ^ 1]) + good[middle + 1 :])
         assert "line" in said
     finally:
         path.write_bytes(good)
@@ -164,7 +162,8 @@ def test_job_file(arena: Arena, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"garbage\n", b"", b"-5\n", b"9" * 5000],
+    "content",
+    [b"garbage\n", b"", b"-5\n", b"9" * 5000],
     ids=["garbage", "empty", "negative", "5000_digits"],
 )
 def test_serial_of_jobs(arena: Arena, content: bytes) -> None:

@@ -19,7 +19,7 @@ HEADS = {
     "huge_length": POST + b"Content-Length: 99999999999999999999\r\n\r\n",
     "two_lengths": POST + b"Content-Length: 2\r\nContent-Length: 60\r\n\r\n{}" + SMUGGLED,
     "length_and_chunks": POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
-                         b"0\r\n\r\n" + SMUGGLED,
+    b"0\r\n\r\n" + SMUGGLED,
     "chunk_size_is_no_number": POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
     "negative_chunk": POST + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
     "huge_chunk": POST + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}",
@@ -37,10 +37,15 @@ HEADS = {
     "head_of_a_megabyte": GET + b"X-A: " + b"x" * 1_000_000 + b"\r\n\r\n",
     "ten_thousand_headers": GET + b"X-A: 1\r\n" * 10_000 + b"\r\n",
     "path_outside_of_the_api": b"GET /2/../../etc/passwd HTTP/1.1\r\nHost: x\r\n\r\n",
-}  # fmt: skip
+}
 #: Those that a server may read in a harmless way.
-HARMLESS = {"nul_in_a_header", "bare_carriage_return", "header_without_colon",
-            "header_without_name", "length_with_plus"}  # fmt: skip
+HARMLESS = {
+    "nul_in_a_header",
+    "bare_carriage_return",
+    "header_without_colon",
+    "header_without_name",
+    "length_with_plus",
+}
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -82,9 +87,10 @@ def test_http_json_body(arena: Arena, name: str) -> None:
     with arena.held(), arena.rapi.dial(arena.rapi.fresh_address()) as sock:
         sock.settimeout(20)
         sock.sendall(
-            head + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            head
+            + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             + body
-        )  # fmt: skip
+        )
         answer = sock.recv(65536)
         assert answer.startswith(b"HTTP/1.1 400 "), answer[:300]
         assert b"Traceback" not in answer

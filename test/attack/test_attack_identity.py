@@ -105,18 +105,27 @@ def test_noded_call_from_a_node_that_is_no_candidate(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/etc/passwd", "/var/lib/ganeti/../../../etc/evil", "/root/.ssh/authorized_keys",
-             "etc/evil", "/etc/cron.d/evil", "/var/lib/ganeti/server.pem\x00.txt"],
-)  # fmt: skip
+    "path",
+    [
+        "/etc/passwd",
+        "/var/lib/ganeti/../../../etc/evil",
+        "/root/.ssh/authorized_keys",
+        "etc/evil",
+        "/etc/cron.d/evil",
+        "/var/lib/ganeti/server.pem\x00.txt",
+    ],
+)
 def test_upload_to(arena: Arena, path: str) -> None:
     """Even a master candidate replaces none but the files of the cluster."""
     local = arena.cluster.paths("node2").local
     asked = local(path) if path.startswith("/") else path
     with arena.held():
         status, body = arena.call(
-            "upload_file_single", [asked, [0, "evil"], 0o644, "root", "root", 1.0, 1.0],
-            candidate(arena), "node2",
-        )  # fmt: skip
+            "upload_file_single",
+            [asked, [0, "evil"], 0o644, "root", "root", 1.0, 1.0],
+            candidate(arena),
+            "node2",
+        )
         assert status != 200 or body.startswith(b"[false"), body
     assert not Path(local("/etc/evil")).exists()
 
@@ -159,9 +168,11 @@ def restart_noded(arena: Arena, node: str, *, may_refuse: bool = False) -> None:
 def test_writes_without_a_password(arena: Arena) -> None:
     with arena.held():
         for method, path in (
-            ("PUT", f"/2/instances/{WEB1}/shutdown"), ("DELETE", f"/2/instances/{WEB1}"),
-            ("POST", "/2/nodes/node2.example.com/powercycle"), ("PUT", "/2/modify"),
-        ):  # fmt: skip
+            ("PUT", f"/2/instances/{WEB1}/shutdown"),
+            ("DELETE", f"/2/instances/{WEB1}"),
+            ("POST", "/2/nodes/node2.example.com/powercycle"),
+            ("PUT", "/2/modify"),
+        ):
             assert arena.ask(method, path).status == 401
 
 
@@ -191,8 +202,11 @@ def test_limited_token_and_objects_of_others(arena: Arena, tenant: str) -> None:
 
 def test_limited_token_and_jobs_of_others(arena: Arena, tenant: str) -> None:
     job = arena.rapi.admin("PUT", f"/2/instances/{WEB2}/startup").value
-    for method, path in (("GET", f"/2/jobs/{job}"), ("GET", f"/2/jobs/{job}/wait"),
-                         ("DELETE", f"/2/jobs/{job}")):  # fmt: skip
+    for method, path in (
+        ("GET", f"/2/jobs/{job}"),
+        ("GET", f"/2/jobs/{job}/wait"),
+        ("DELETE", f"/2/jobs/{job}"),
+    ):
         assert arena.ask(method, path, tenant).status in (403, 404)
     assert job not in [item["id"] for item in arena.ask("GET", "/2/jobs", tenant).value]
 
@@ -307,8 +321,14 @@ def test_keys_are_for_their_owner_only(arena: Arena) -> None:
     wrong = []
     for node in ("node1", "node2", "node3"):
         paths = arena.cluster.paths(node)
-        for path in (paths.ca_key, paths.server_cert, paths.client_cert, paths.config_file,
-                     paths.rapi_tokens, paths.rapi_users):  # fmt: skip
+        for path in (
+            paths.ca_key,
+            paths.server_cert,
+            paths.client_cert,
+            paths.config_file,
+            paths.rapi_tokens,
+            paths.rapi_users,
+        ):
             if path.exists() and path.stat().st_mode & 0o007:
                 wrong.append(str(path))
     assert wrong == []

@@ -19,21 +19,32 @@ TEXTS = {
     "deep_objects": '{"method": "Query", "args": [' + '{"a":' * 100_000,
     "100000_digits": '{"method": "QueryJobs", "args": [[%s], ["id"]]}' % ("9" * 100_000),
     "number_too_large_for_float": '{"method": "WaitForJobChange", "args": [1, ["id"], null, 1e999'
-                                  ", 1e999]}",
+    ", 1e999]}",
     "lone_surrogate": r'{"method": "QueryTags", "args": ["node", "\ud800"]}',
     "wrong_types": '{"method": "QueryInstances", "args": [{"a": 1}, "name", {"b": 2}]}',
     "names_of_a_wrong_type": '{"method": "QueryNodes", "args": [[[1], null], [7], 3]}',
     "200000_fields": json.dumps(
-        {"method": "Query", "args": ["node", [f"x{n}" for n in range(200_000)], None]}),
+        {"method": "Query", "args": ["node", [f"x{n}" for n in range(200_000)], None]}
+    ),
     "50000_conditions": json.dumps(
-        {"method": "Query", "args": ["instance", ["name"],
-                                     ["|", *(["==", "name", f"n{n}"] for n in range(50_000))]]}),
+        {
+            "method": "Query",
+            "args": [
+                "instance",
+                ["name"],
+                ["|", *(["==", "name", f"n{n}"] for n in range(50_000))],
+            ],
+        }
+    ),
     "nested_filter": '{"method": "Query", "args": ["instance", ["name"], '
-                     + '["!",' * 10_000 + '["?", "name"]' + "]" * 10_000 + "]}",
+    + '["!",' * 10_000
+    + '["?", "name"]'
+    + "]" * 10_000
+    + "]}",
     "unknown_method": '{"method": "__class__", "args": []}',
     "unknown_opcode": '{"method": "SubmitJob", "args": [[{"OP_ID": "OP_RUN_SHELL"}]]}',
     "huge_text": '{"method": "QueryTags", "args": ["node", "%s"]}' % ("x" * 40_000_000),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -51,10 +62,18 @@ def test_luxi_request(arena: Arena, name: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["^(a+)+$", "^(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){25}!", "^(a?){60}a{60}!",
-     "(x+x+)+y|^(a|a)*$", r"^(\w+\s?)*!$", "(a|b)" * 10_000],
+    [
+        "^(a+)+$",
+        "^(a|aa)+$",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        "(.*a){25}!",
+        "^(a?){60}a{60}!",
+        "(x+x+)+y|^(a|a)*$",
+        r"^(\w+\s?)*!$",
+        "(a|b)" * 10_000,
+    ],
     ids=lambda pattern: f"pattern_{len(pattern)}_{pattern[:6]}",
-)  # fmt: skip
+)
 def test_catastrophic(arena: Arena, pattern: str) -> None:
     query = {"method": "Query", "args": ["instance", ["name"], ["=~", "name", pattern]]}
     with arena.held():
@@ -83,10 +102,20 @@ ADD = "instance add -n node2 -t diskless --no-nics"
 
 
 @pytest.mark.parametrize(
-    "name", ["../../../etc/evil", "/etc/evil", "a\nb.example.com", "..", "a/b.example.com",
-             "-o", "a b.example.com", "x" * 300 + ".example.com", "a;reboot.example.com"],
+    "name",
+    [
+        "../../../etc/evil",
+        "/etc/evil",
+        "a\nb.example.com",
+        "..",
+        "a/b.example.com",
+        "-o",
+        "a b.example.com",
+        "x" * 300 + ".example.com",
+        "a;reboot.example.com",
+    ],
     ids=lambda name: f"{name[:12]!a}",
-)  # fmt: skip
+)
 def test_name_of_an_instance(arena: Arena, name: str) -> None:
     refused(arena, f"{ADD} -o noop", "--", name)
 
@@ -117,17 +146,26 @@ def test_symlink_in_file_storage(arena: Arena) -> None:
     outside.mkdir()
     (storage / "link.example.com").symlink_to(outside)
     refused(
-        arena, "instance add -n node2 -o noop -t file --disk 0:size=4M --no-nics",
+        arena,
+        "instance add -n node2 -o noop -t file --disk 0:size=4M --no-nics",
         "link.example.com",
-    )  # fmt: skip
+    )
     assert not any(outside.iterdir())
 
 
 @pytest.mark.parametrize(
-    "path", ["/2/instances/..%2f..%2fetc", "/2/nodes/%2e%2e", "/2/os/../../passwd",
-             "/2/jobs/1%2f..%2f..%2fconfig.data", "/2/instances/a%00b", "/2//info//", "/.git"],
+    "path",
+    [
+        "/2/instances/..%2f..%2fetc",
+        "/2/nodes/%2e%2e",
+        "/2/os/../../passwd",
+        "/2/jobs/1%2f..%2f..%2fconfig.data",
+        "/2/instances/a%00b",
+        "/2//info//",
+        "/.git",
+    ],
     ids=lambda path: path.replace("/", "_"),
-)  # fmt: skip
+)
 def test_rapi_path(arena: Arena, path: str) -> None:
     who = (arena.rapi.user, arena.rapi.password)
     with arena.held():
@@ -158,9 +196,12 @@ def test_dependency_cycle(arena: Arena) -> None:
     with pytest.raises(errors.GanetiError):
         submit(arena, {**DELAY, "depends": [[newest + 2, []]]})
     with arena.luxi() as client, pytest.raises(errors.OpPrereqError, match="earlier job"):
-        client.submit_many_jobs([
-            [{**DELAY, "depends": [[-2, []]]}], [{**DELAY, "depends": [[-1, []]]}],
-        ])  # fmt: skip
+        client.submit_many_jobs(
+            [
+                [{**DELAY, "depends": [[-2, []]]}],
+                [{**DELAY, "depends": [[-1, []]]}],
+            ]
+        )
     arena.check()
 
 

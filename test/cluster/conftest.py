@@ -37,10 +37,13 @@ def storage_cluster(
         nodes = StorageNodes(directory / "stand-ins", roots)
         enabled = [name for name in ("drbd", "plain") if name in TEMPLATES]
         made.ok(
-            "cluster modify", f"--vg-name={GROUP}", "--drbd-usermode-helper=/bin/true",
+            "cluster modify",
+            f"--vg-name={GROUP}",
+            "--drbd-usermode-helper=/bin/true",
             "--default-iallocator=",
-            "--enabled-disk-templates", ",".join([*enabled, "file", "sharedfile", "diskless"]),
-        )  # fmt: skip
+            "--enabled-disk-templates",
+            ",".join([*enabled, "file", "sharedfile", "diskless"]),
+        )
         yield made, nodes
     finally:
         made.destroy()

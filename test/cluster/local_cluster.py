@@ -33,8 +33,11 @@ def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
     """Run tools/local-cluster."""
     result = subprocess.run(
         [*TOOL, verb, "--dir", str(directory), *words],
-        capture_output=True, text=True, timeout=timeout, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
@@ -74,9 +77,14 @@ class Cluster:
         """Run a command: ``gnt("instance add -t file", "name")``."""
         program, *rest = line.split()
         result = subprocess.run(
-            self.argv(program, *rest, *words), env=self.env(node), capture_output=True,
-            stdin=subprocess.DEVNULL, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
+            self.argv(program, *rest, *words),
+            env=self.env(node),
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
         assert "Traceback" not in result.stderr + result.stdout, result.stderr
         return Ran(result.returncode, result.stdout, result.stderr)
 
@@ -90,8 +98,9 @@ class Cluster:
         """Add a small instance with a file disk."""
         return self.gnt(
             f"instance add -n {node} -o noop -t file --disk 0:size=8M --no-nics",
-            *words, name,
-        )  # fmt: skip
+            *words,
+            name,
+        )
 
     def cells(self, line: str, *words: str) -> list[list[str]]:
         """Rows of a list command without titles."""
@@ -110,9 +119,13 @@ class Cluster:
 
     def start_master(self) -> Ran:
         result = subprocess.run(
-            [sys.executable, "-m", "ganeti.master.daemon"], env=self.env(),
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "ganeti.master.daemon"],
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         return Ran(result.returncode, result.stdout, result.stderr)
 
     def disks(self) -> list[str]:

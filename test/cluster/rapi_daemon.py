@@ -89,9 +89,12 @@ class RapiDaemon:
     ) -> Got:
         """One request; ``who`` is a token, a user with a password, or None for nobody."""
         connection = http.client.HTTPSConnection(
-            self.host, self.port, timeout=30, context=self.tls(),
+            self.host,
+            self.port,
+            timeout=30,
+            context=self.tls(),
             source_address=None if source is None else (source, 0),
-        )  # fmt: skip
+        )
         if who is not None:
             headers["Authorization"] = basic(*who) if isinstance(who, tuple) else f"Bearer {who}"
         if body is not None:
@@ -116,9 +119,14 @@ class RapiDaemon:
     def gnt(self, line: str, stdin: str = "") -> Ran:
         """Run gnt-rapi with something to read."""
         result = subprocess.run(
-            self.cluster.argv(*line.split()), env=self.cluster.env(), input=stdin,
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            self.cluster.argv(*line.split()),
+            env=self.cluster.env(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert result.returncode == 0, result.stderr
         return Ran(result.returncode, result.stdout, result.stderr)
 
@@ -133,9 +141,13 @@ class RapiDaemon:
     def start(self, *options: str) -> Ran:
         """Start the daemon again."""
         result = subprocess.run(
-            [sys.executable, "-m", "ganeti.rapi.daemon", *options], env=self.cluster.env(),
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "ganeti.rapi.daemon", *options],
+            env=self.cluster.env(),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         return Ran(result.returncode, result.stdout, result.stderr)
 
 

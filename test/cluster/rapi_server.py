@@ -76,9 +76,7 @@ class Api:
 
     def connection(self) -> http.client.HTTPSConnection:
         """A connection for several requests, to be closed by the caller."""
-        return http.client.HTTPSConnection(
-            self.address, self.port, timeout=30, context=self._tls
-        )
+        return http.client.HTTPSConnection(self.address, self.port, timeout=30, context=self._tls)
 
     def send(
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] = {}
@@ -134,5 +132,3 @@ class Api:
         job = self.wait(answer.value)
         assert job["status"] == "success", job["opresult"]
         return job
-
-

@@ -155,8 +155,11 @@ def test_answers_that_cannot_be_used(cluster: Cluster, name: str) -> None:
 def test_allocators_do_nothing_but_move(cluster: Cluster) -> None:
     cluster.ok(f"{ADD} -n node2", "web1.example.com")
     jobs = [[{"OP_ID": "OP_INSTANCE_REMOVE", "instance_name": "web1.example.com"}]]
-    allocator(cluster, "evil", f"print(json.dumps({{'success': True, 'info': '',"
-                               f" 'result': [[], [], {jobs!r}]}}))")  # fmt: skip
+    allocator(
+        cluster,
+        "evil",
+        f"print(json.dumps({{'success': True, 'info': '', 'result': [[], [], {jobs!r}]}}))",
+    )
     ran = cluster.gnt("node evacuate -f -I evil node2")
     assert ran.code == 1
     assert "'OP_INSTANCE_REMOVE' is not a way to move an instance" in ran.err
@@ -167,15 +170,19 @@ def test_requests_can_be_looked_at(cluster: Cluster) -> None:
     cluster.ok(f"{ADD} -n node2", "web1.example.com")
     asked = json.loads(cluster.ok("debug iallocator -m node-evacuate", "web1.example.com").out)
     assert asked["request"] == {
-        "type": "node-evacuate", "instances": ["web1.example.com"], "evac_mode": "all",
-    }  # fmt: skip
+        "type": "node-evacuate",
+        "instances": ["web1.example.com"],
+        "evac_mode": "all",
+    }
     assert asked["nodes"]["node2.example.com"]["free_memory"] == 9000
     assert asked["nodes"]["node2.example.com"]["i_pri_up_memory"] == 64
     assert asked["instances"]["web1.example.com"]["disk_space_total"] == 8
     answer = json.loads(
-        cluster.ok("debug iallocator --dir out -I most-free -m allocate -t diskless --disks 4",
-                   "new.example.com").out
-    )  # fmt: skip
+        cluster.ok(
+            "debug iallocator --dir out -I most-free -m allocate -t diskless --disks 4",
+            "new.example.com",
+        ).out
+    )
     assert answer["result"] == ["node2.example.com"]
 
 
@@ -191,11 +198,14 @@ def helper(cluster: Cluster, text: str) -> str:
 
 def test_power_and_health(cluster: Cluster) -> None:
     log = cluster.directory / "oob.log"
-    program = helper(cluster, f"""echo "$1 $2" >> {log}
+    program = helper(
+        cluster,
+        f"""echo "$1 $2" >> {log}
 case "$1" in
 power-status) echo '{{"powered": true}}';;
 health) echo '[["fan1", "OK"], ["disk0", "WARNING"]]';;
-esac""")  # fmt: skip
+esac""",
+    )
     without = cluster.gnt("node power status", "node3")
     assert "gnt-node modify --node-parameters oob_program=PATH" in without.err
     cluster.ok(f"node modify --node-parameters oob_program={program} node3")

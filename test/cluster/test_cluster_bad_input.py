@@ -67,18 +67,46 @@ def test_words(cluster: Cluster, line: str, code: int, text: str) -> None:
         ((*GOOD, "--disk", "0:size=8M", "-H", "zen:x=1", NAME), "zen"),
         ((*GOOD, "--disk", "0:size=8M", "-H", "kvm", NAME), "kvm"),
         (("-n", "node9", "-o", "noop", "-t", "file", "--disk", "0:size=8M", NAME), "node9"),
-        (("-n", "node2", "-o", "windoze", "-t", "file", "--no-nics", "--disk", "0:size=8M",
-          NAME), "windoze"),
-        (("-n", "node2", "-o", "noop+huge", "-t", "file", "--no-nics", "--disk", "0:size=8M",
-          NAME), "huge"),
-        (("-n", "node2", "-o", "noop", "-t", "plain", "--no-nics", "--disk", "0:size=8M", NAME),
-         "plain"),
+        (
+            (
+                "-n",
+                "node2",
+                "-o",
+                "windoze",
+                "-t",
+                "file",
+                "--no-nics",
+                "--disk",
+                "0:size=8M",
+                NAME,
+            ),
+            "windoze",
+        ),
+        (
+            (
+                "-n",
+                "node2",
+                "-o",
+                "noop+huge",
+                "-t",
+                "file",
+                "--no-nics",
+                "--disk",
+                "0:size=8M",
+                NAME,
+            ),
+            "huge",
+        ),
+        (
+            ("-n", "node2", "-o", "noop", "-t", "plain", "--no-nics", "--disk", "0:size=8M", NAME),
+            "plain",
+        ),
         ((*GOOD, "--disk", "0:size=9000T", NAME), "disk-size"),
         ((*GOOD, "--disk", "0:size=15T", NAME), "free"),
         ((*GOOD, "--disk", "0:size=8M", "not a name"), "not a name"),
         ((*GOOD, "--disk", "0:size=8M", "--net", "0:mac=zz", NAME), "net"),
     ],
-)  # fmt: skip
+)
 def test_instance_add(cluster: Cluster, words: tuple[str, ...], text: str) -> None:
     ran = add(cluster, *words)
     assert ran.code in (1, 2), ran
@@ -157,9 +185,13 @@ def test_no_cluster_here(cluster: Cluster) -> None:
     empty = cluster.directory / "empty"
     empty.mkdir()
     ran = subprocess.run(
-        cluster.argv("instance", "list"), env={**cluster.env(), "GANETI_ROOTDIR": str(empty)},
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        cluster.argv("instance", "list"),
+        env={**cluster.env(), "GANETI_ROOTDIR": str(empty)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert ran.returncode == 5
     assert "no cluster" in ran.stderr or "gnt-cluster init" in ran.stderr
 

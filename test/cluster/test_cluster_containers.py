@@ -92,8 +92,10 @@ def test_life_of_an_instance(mixed: Cluster, hypervisor: str, after_reboot: list
     name = f"{hypervisor}1.example.com"
     added = mixed.gnt(
         f"instance add -n {NODE} -o tree -t file --disk 0:size=16M --no-nics -B memory=32M,vcpus=1",
-        "-H", hypervisor, name,
-    )  # fmt: skip
+        "-H",
+        hypervisor,
+        name,
+    )
     assert added.code == 0, added.err
     assert state(mixed, name) == ["running", hypervisor, "32", "1"]
     shown = mixed.ok("instance console --show-cmd", name).out
@@ -128,8 +130,9 @@ def test_restarted_node_daemon_and_verify(mixed: Cluster) -> None:
     infos = mixed.ok("instance info", "chroot2.example.com").out
     assert "init_script: default (/ganeti-chroot)" in infos
     assert mixed.cells("instance list -o name,status,hypervisor") == [
-        ["chroot2.example.com", "running", "chroot"], ["fake1.example.com", "running", "fake"],
-    ]  # fmt: skip
+        ["chroot2.example.com", "running", "chroot"],
+        ["fake1.example.com", "running", "fake"],
+    ]
     mixed.ok("instance remove --force", "fake1.example.com")
 
 
@@ -145,8 +148,10 @@ def test_what_cannot_be_is_refused_with_its_reason(mixed: Cluster) -> None:
         ran = mixed.gnt(f"instance add -n {NODE} -H {hypervisor}", *words, "bad.example.com")
         assert ran.code != 0
         assert text in ran.err
-    ran = mixed.gnt(f"instance add -n {NODE} -H chroot -o noop -t file --disk 0:size=4M --no-nics",
-                    "empty.example.com")  # fmt: skip
+    ran = mixed.gnt(
+        f"instance add -n {NODE} -H chroot -o noop -t file --disk 0:size=4M --no-nics",
+        "empty.example.com",
+    )
     assert "has the OS definition made a file system on disk 0?" in ran.err
     mixed.gnt("instance remove --force", "empty.example.com")
     assert mixed.cells("instance list -o name") == [["chroot2.example.com"]]

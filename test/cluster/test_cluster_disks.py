@@ -108,8 +108,9 @@ def test_add_and_remove_disks(cluster: Cluster) -> None:
 
 def test_a_failed_addition_leaves_nothing(cluster: Cluster) -> None:
     before = cluster.disks()
-    ran = cluster.gnt("instance modify --ignore-ipolicy --disk add:size=4m --disk add:size=900t",
-                      NAME)  # fmt: skip
+    ran = cluster.gnt(
+        "instance modify --ignore-ipolicy --disk add:size=4m --disk add:size=900t", NAME
+    )
     assert ran.code == 1
     assert "not enough space" in ran.err
     assert cluster.disks() == before
@@ -259,10 +260,17 @@ class TestRunning:
         assert "has 4 processors after its next start: --no-hotplug was given" in ran.out
         assert cluster.cells(vcpus, NAME) == [["4", "3"]]
         with Client(cluster.paths().luxi_socket) as client:  # as clients of 3.0 ask for it
-            job = client.submit_job([{
-                "OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": NAME, "beparams": {"vcpus": 5},
-                "hotplug": False, "hotplug_if_possible": True,
-            }])  # fmt: skip
+            job = client.submit_job(
+                [
+                    {
+                        "OP_ID": "OP_INSTANCE_SET_PARAMS",
+                        "instance_name": NAME,
+                        "beparams": {"vcpus": 5},
+                        "hotplug": False,
+                        "hotplug_if_possible": True,
+                    }
+                ]
+            )
         cluster.ok("job wait", str(job))
         assert cluster.cells(vcpus, NAME) == [["5", "5"]]
         script(cluster, {"set_vcpus": {"*": {"fail": "the guest keeps them"}}})

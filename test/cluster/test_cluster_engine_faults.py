@@ -256,15 +256,14 @@ def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
         pid = cluster.pid(constants.NODED, node)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-    wait_for(
-        lambda: "2 are needed" in cluster.gnt("debug delay", "0.001").err, "a refusal"
-    )
+    wait_for(lambda: "2 are needed" in cluster.gnt("debug delay", "0.001").err, "a refusal")
     assert newest(cluster) == before
     for node in ("node2", "node3"):
         subprocess.run(
             [*TOOL, "start-node", "--dir", str(cluster.directory), f"{node}.example.com"],
-            check=True, capture_output=True,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+        )
     wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
 
 

@@ -35,9 +35,13 @@ def fresh(tmp_path: Path) -> Iterator[Cluster]:
 def masterd(cluster: Cluster, node: str, *options: str) -> Ran:
     """Start the master daemon of a node by hand."""
     result = subprocess.run(
-        [sys.executable, "-m", "ganeti.master.daemon", *options], env=cluster.env(node),
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "ganeti.master.daemon", *options],
+        env=cluster.env(node),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
@@ -48,9 +52,13 @@ def kill_node(cluster: Cluster, node: str) -> None:
 def revive(cluster: Cluster, node: str) -> None:
     """Start the node daemon again, and nothing else."""
     result = subprocess.run(
-        [sys.executable, "-m", "ganeti.node.daemon"], env=cluster.env(node),
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "ganeti.node.daemon"],
+        env=cluster.env(node),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
 
 
@@ -206,9 +214,12 @@ def test_under_load(cluster: Cluster) -> None:
         f" echo load$n; n=$((n+1)); done"
     )
     load = subprocess.Popen(
-        ["/bin/sh", "-c", script], env=cluster.env(), stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        ["/bin/sh", "-c", script],
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert load.stdout is not None
     first = load.stdout.readline()
     moved = cluster.gnt(FAILOVER, node="node3", timeout=90)
@@ -337,8 +348,11 @@ def test_the_drain_flag_is_that_of_the_last_command(fresh: Cluster) -> None:
     assert flag("node2") == "set"
     kill_node(fresh, "node3")
     revive(fresh, "node1")  # with the flag of its own term
-    wait_for(lambda: fresh.gnt("cluster queue undrain", node="node2", timeout=90).code == 0,
-             "node1 to be a candidate with a copy", 60)  # fmt: skip
+    wait_for(
+        lambda: fresh.gnt("cluster queue undrain", node="node2", timeout=90).code == 0,
+        "node1 to be a candidate with a copy",
+        60,
+    )
     wait_for(lambda: not marked("node1"), "node1 to lose the flag of its own term", 60)
     revive(fresh, "node3")  # it missed that the flag was removed
     wait_for(lambda: not marked("node3"), "node3 to hear that the flag was removed", 60)

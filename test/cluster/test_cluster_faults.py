@@ -52,10 +52,25 @@ def held(cluster: Cluster) -> Iterator[Path]:
 def begin(cluster: Cluster, name: str = NAME) -> subprocess.Popen[str]:
     """Begin to add an instance with the OS ``held``; returns when its script runs."""
     process = subprocess.Popen(
-        cluster.argv("instance", "add", "-n", "node2", "-o", "held+default", "-t", "file",
-                     "--disk", "0:size=8M", "--no-nics", name),
-        env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cluster.argv(
+            "instance",
+            "add",
+            "-n",
+            "node2",
+            "-o",
+            "held+default",
+            "-t",
+            "file",
+            "--disk",
+            "0:size=8M",
+            "--no-nics",
+            name,
+        ),
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for((cluster.directory / "begun").exists, "the create script to run")
     return process
 

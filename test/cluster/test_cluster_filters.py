@@ -43,9 +43,16 @@ def test_add_shows_the_uuid_and_list_the_rule(cluster: Cluster, client: Client) 
     assert rules(client) == {}
     last_job = max(row[0] for row in client.query_jobs(None, ["id"]))
     uuid = add(
-        cluster, "--predicates", DELAYS, "--action", "RATE_LIMIT 2", "--priority", "7",
-        "--reason", "quiet hours",
-    )  # fmt: skip
+        cluster,
+        "--predicates",
+        DELAYS,
+        "--action",
+        "RATE_LIMIT 2",
+        "--priority",
+        "7",
+        "--reason",
+        "quiet hours",
+    )
     (rule,) = rules(client).values()
     assert rule["uuid"] == uuid
     assert rule["watermark"] == last_job
@@ -53,13 +60,20 @@ def test_add_shows_the_uuid_and_list_the_rule(cluster: Cluster, client: Client) 
     assert rule["action"] == ["RATE_LIMIT", 2]
     assert rule["predicates"] == json.loads(DELAYS)
     assert [entry[:2] for entry in rule["reason_trail"]] == [
-        ["gnt:user", "quiet hours"], ["gnt:client:gnt-filter", "add"], ["luxid", ""],
-    ]  # fmt: skip
+        ["gnt:user", "quiet hours"],
+        ["gnt:client:gnt-filter", "add"],
+        ["luxid", ""],
+    ]
     line = "filter list -o uuid,watermark,priority,predicates,action"
     assert cluster.cells(line, uuid) == [
-        [uuid, str(last_job), "7", "[['opcode', ['=', 'OP_ID', 'OP_TEST_DELAY']]]",
-         "['RATE_LIMIT', 2]"]
-    ]  # fmt: skip
+        [
+            uuid,
+            str(last_job),
+            "7",
+            "[['opcode', ['=', 'OP_ID', 'OP_TEST_DELAY']]]",
+            "['RATE_LIMIT', 2]",
+        ]
+    ]
     titles = cluster.ok("filter list").lines[0].split()
     assert titles == ["UUID", "Watermark", "Priority", "Predicates", "Action", "ReasonTrail"]
 
@@ -75,8 +89,9 @@ def test_info(cluster: Cluster) -> None:
     first = add(cluster, "--priority", "1", "--predicates", DELAYS)
     lines = cluster.ok("filter info").lines
     assert [line for line in lines if line.startswith("UUID")] == [
-        f"UUID: {first}", f"UUID: {second}",
-    ]  # fmt: skip
+        f"UUID: {first}",
+        f"UUID: {second}",
+    ]
     assert '  Predicates: [["opcode",["=","OP_ID","OP_TEST_DELAY"]]]' in lines
     assert cluster.ok("filter info", second).lines[4] == "  Action: RATE_LIMIT 3"
     missing = cluster.ok("filter info", NOBODY)
@@ -181,13 +196,22 @@ def test_wrong_uuids(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"uuid": 5}, {"uuid": ""}, {"priority": "1"}, {"priority": True}, {"priority": 1.5},
-        {"predicates": None}, {"predicates": {}}, {"action": None}, {"action": ["PAUSE"]},
-        {"reason": None}, {"reason": [["a", "b"]]}, {"reason": [["a", "b", "c"]]},
+        {"uuid": 5},
+        {"uuid": ""},
+        {"priority": "1"},
+        {"priority": True},
+        {"priority": 1.5},
+        {"predicates": None},
+        {"predicates": {}},
+        {"action": None},
+        {"action": ["PAUSE"]},
+        {"reason": None},
+        {"reason": [["a", "b"]]},
+        {"reason": [["a", "b", "c"]]},
         {"reason": [[1, "b", 2]]},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_wrong_requests(cluster: Cluster, client: Client, change: dict[str, Any]) -> None:
     request = {"uuid": None, "priority": 0, "predicates": [], "action": "PAUSE", "reason": []}
     request.update(change)

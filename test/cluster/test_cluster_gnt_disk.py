@@ -122,8 +122,12 @@ def test_data_goes_along(storage_cluster: Both) -> None:
     assert cluster.cells("disk list -o index,instance", "data") == [["0", ONE]]
     assert cluster.cells("instance list -o disk.count", ONE) == [["2"]]
     for template, more in (
-        ("plain", ""), ("drbd", "-n node3"), ("file", ""), ("sharedfile", ""), ("plain", ""),
-    ):  # fmt: skip
+        ("plain", ""),
+        ("drbd", "-n node3"),
+        ("file", ""),
+        ("sharedfile", ""),
+        ("plain", ""),
+    ):
         cluster.ok(f"instance modify -t {template} {more} {ONE}")
         assert checksum(storage_cluster, "data") == written, template
         assert cluster.cells("instance list -o disk_template", ONE) == [[template]]
@@ -149,7 +153,8 @@ def test_what_an_os_wrote_outlives_its_instance(storage_cluster: Both) -> None:
     three = "three.example.com"
     cluster.ok(
         "instance add -n node2 -o bootsector+beat -t file --disk 0:size=8M --no-nics",
-        "--no-start", three
+        "--no-start",
+        three,
     )
     [[uuid]] = cluster.cells("disk list -o uuid --filter", f'instance == "{three}"')
     written = checksum(storage_cluster, uuid)
@@ -302,9 +307,9 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     cluster.ok("instance startup", ONE)
     warned = cluster.ok("instance modify --disk 0:mode=ro", ONE).out
     assert "the guest sees the new mode of disk 0 after its next start" in warned
-    assert "sees the new mode after its next start" in cluster.ok(
-        f"disk modify --mode rw {ONE}/0"
-    ).out
+    assert (
+        "sees the new mode after its next start" in cluster.ok(f"disk modify --mode rw {ONE}/0").out
+    )
     links = cluster.paths("node2").instance_disks
     cluster.ok(f"disk attach hot {ONE}")
     [volume] = nodes.volumes("node2")

@@ -80,8 +80,9 @@ def test_settings(cluster: Cluster) -> None:
     cluster.ok("group add", "rack1")
     ran = cluster.ok(
         "group modify --alloc-policy unallocable --node-parameters exclusive_storage=true"
-        " -D plain:stripes=4 --ipolicy-vcpu-ratio 2", "rack1",
-    )  # fmt: skip
+        " -D plain:stripes=4 --ipolicy-vcpu-ratio 2",
+        "rack1",
+    )
     assert "alloc_policy -> unallocable" in ran.out
     shown = cluster.ok("group info", "rack1").out
     for text in ("exclusive_storage: True", "stripes: 4", "vcpu-ratio: 2.0", "default (32.0)"):

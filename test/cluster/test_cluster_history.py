@@ -40,8 +40,15 @@ def web(cluster: Cluster) -> float:
     before = time.time()
     time.sleep(0.01)  # clocks of both processes are the same, but coarse
     hidden = f"--os-parameters-private=greeting={SECRET}"
-    made = cluster.add("web1.example.com", "--reason", "for the shop", "--no-start",
-                       "-o", "bootsector+beat", f"{hidden}-1")  # fmt: skip
+    made = cluster.add(
+        "web1.example.com",
+        "--reason",
+        "for the shop",
+        "--no-start",
+        "-o",
+        "bootsector+beat",
+        f"{hidden}-1",
+    )
     assert made.code == 0, made.err
     cluster.ok("instance startup --reason", "open for customers", "web1.example.com")
     cluster.ok("instance shutdown --timeout 0", "web1.example.com")
@@ -59,9 +66,11 @@ def test_a_change_tells_job_user_and_reason(cluster: Cluster, web: float) -> Non
     assert {c["reason"] for c in found["changes"] if c["job"] == made} == {"for the shop"}
     changed = {
         k["key"]: (k["old"], k["new"])
-        for c in found["changes"] if c["reason"] == "open for customers"
-        for o in c["objects"] for k in o["keys"]
-    }  # fmt: skip
+        for c in found["changes"]
+        if c["reason"] == "open for customers"
+        for o in c["objects"]
+        for k in o["keys"]
+    }
     assert changed["admin_state"] == ("down", "up")
     assert first["time"] >= web
     (tagged,) = [c for c in found["changes"] if c["name"] == "tags-add"]
@@ -95,12 +104,16 @@ def test_filters_of_the_command(cluster: Cluster, web: float) -> None:
 def test_the_difference_of_two_times(cluster: Cluster, web: float) -> None:
     found = json.loads(cluster.ok(f"cluster diff --format json {web} now").out)
     assert [(o["kind"], o["change"]) for o in found["objects"] if o["kind"] != "cluster"] == [
-        ("instance", "added"), ("disk", "added"),
-    ]  # fmt: skip
+        ("instance", "added"),
+        ("disk", "added"),
+    ]
     ran = cluster.ok("cluster diff -1s now")
     assert ran.lines[0].startswith("From: ")
-    middle = next(c["time"] for c in history(cluster, "web1")["changes"]
-                  if c["reason"] == "open for customers")  # fmt: skip
+    middle = next(
+        c["time"]
+        for c in history(cluster, "web1")["changes"]
+        if c["reason"] == "open for customers"
+    )
     text = cluster.ok(f"cluster diff {middle - 0.0001:.6f} {middle + 0.0001:.6f}").out
     assert "Instance web1.example.com: changed (change " in text
     assert "  admin_state: down -> up\n" in text
@@ -112,9 +125,15 @@ def test_no_secret_leaves_the_master(cluster: Cluster, web: float) -> None:
     assert SECRET.encode() in written
     outputs = [
         cluster.ok(f"cluster {line}").out
-        for line in ("history -v", "history -v web1", "history --format json",
-                     f"diff -v {web} now", f"diff --format json {web} now", "diff -1s now")
-    ]  # fmt: skip
+        for line in (
+            "history -v",
+            "history -v web1",
+            "history --format json",
+            f"diff -v {web} now",
+            f"diff --format json {web} now",
+            "diff -1s now",
+        )
+    ]
     assert "osparams_private" in "".join(outputs)
     assert SECRET not in "".join(outputs)
 

@@ -29,10 +29,14 @@ def used(cluster: Cluster) -> Cluster:
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("cluster info", None), ("instance info", WEB), ("node info", "node2"),
-        ("group info", "default"), ("os info", None), ("disk info", None),
+        ("cluster info", None),
+        ("instance info", WEB),
+        ("node info", "node2"),
+        ("group info", "default"),
+        ("os info", None),
+        ("disk info", None),
     ],
-)  # fmt: skip
+)
 def test_the_text_is_yaml(used: Cluster, command: str, name: str | None) -> None:
     assert yaml.safe_load(used.ok(command, *([name] if name else [])).out)
 

@@ -69,11 +69,14 @@ def test_submitter_is_recorded(cluster: Cluster) -> None:
 
 def test_ctrl_c_detaches_and_the_job_goes_on(cluster: Cluster) -> None:
     process = subprocess.Popen(
-        cluster.argv("debug", "delay", "60"), env=cluster.env(),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cluster.argv("debug", "delay", "60"),
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         # whoever runs the tests in the background has it ignored
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+    )
 
     def running() -> list[list[str]]:
         rows = cluster.cells("job list --running -o id,summary")
@@ -93,12 +96,26 @@ def test_many_instances_at_once(cluster: Cluster) -> None:
     names = [f"many{n}.example.com" for n in range(6)]
     children = [
         subprocess.Popen(
-            cluster.argv("instance", "add", "-n", f"node{n % 3 + 1}", "-o", "noop", "-t", "file",
-                         "--disk", "0:size=8M", "--no-nics", name),
-            env=cluster.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            cluster.argv(
+                "instance",
+                "add",
+                "-n",
+                f"node{n % 3 + 1}",
+                "-o",
+                "noop",
+                "-t",
+                "file",
+                "--disk",
+                "0:size=8M",
+                "--no-nics",
+                name,
+            ),
+            env=cluster.env(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
         for n, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     for child in children:
         _out, err = child.communicate(timeout=60)
         assert child.returncode == 0, err

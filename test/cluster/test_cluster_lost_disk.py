@@ -39,17 +39,20 @@ def lvm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 def test_the_disks_of_an_instance_lie_together_and_instances_apart(lvm_cluster: Both) -> None:
     cluster, disks = lvm_cluster
     # 48 MiB and 64 MiB fit each on the first disk beside 40 MiB, together only elsewhere.
-    disks["node2"].lvm("lvcreate", "-n", "old", "-L", "20m", "--yes", "xenvg",
-                       disks["node2"].devices[0])  # fmt: skip
+    disks["node2"].lvm(
+        "lvcreate", "-n", "old", "-L", "20m", "--yes", "xenvg", disks["node2"].devices[0]
+    )
     cluster.ok("cluster modify --reserved-lvs=xenvg/old")
     for name in ("web1", "web2"):
         cluster.ok(
             "instance add -n node2 -t plain --no-install --no-start --no-nics -o noop"
-            " --disk 0:size=48M --disk 1:size=64M", f"{name}.example.com",
-        )  # fmt: skip
+            " --disk 0:size=48M --disk 1:size=64M",
+            f"{name}.example.com",
+        )
     rows = cluster.cells("node volumes -o instance,phys", "node2")
-    places = {name: {disk for owner, disk in rows if owner.startswith(name)} for name in
-              ("web1", "web2")}  # fmt: skip
+    places = {
+        name: {disk for owner, disk in rows if owner.startswith(name)} for name in ("web1", "web2")
+    }
     assert [len(found) for found in places.values()] == [1, 1]
     assert places["web1"] != places["web2"]
     assert disks["node2"].devices[0] not in places["web1"] | places["web2"]

@@ -198,9 +198,7 @@ class TestRunning:
 
 class TestReplace:
     @pytest.mark.parametrize(("option", "target"), [("-s", "node2"), ("-p", "node1")])
-    def test_new_volumes_on_the_same_node(
-        self, running: Both, option: str, target: str
-    ) -> None:
+    def test_new_volumes_on_the_same_node(self, running: Both, option: str, target: str) -> None:
         cluster, nodes = running
         write(nodes)
         before = data(nodes, "node1")

@@ -31,8 +31,9 @@ def web(cluster: Cluster) -> Iterator[list[Path]]:
 
 
 def contents(cluster: Cluster) -> dict[str, bytes]:
-    return {path.partition("/")[2]: (cluster.directory / path).read_bytes()
-            for path in cluster.disks()}  # fmt: skip
+    return {
+        path.partition("/")[2]: (cluster.directory / path).read_bytes() for path in cluster.disks()
+    }
 
 
 @pytest.mark.parametrize("compress", ["none", "gzip-fast"])

@@ -72,13 +72,20 @@ def web(cluster: Cluster) -> Iterator[str]:
 
 def begin(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
     """Begin a migration from node2 to node3 that does not get to its end by itself."""
-    script(cluster, "node2", migration_status={
-        "*": {"delay": 0.2, "lie": {"status": "active", "remaining_ram": 1 << 19}}
-    })  # fmt: skip
+    script(
+        cluster,
+        "node2",
+        migration_status={
+            "*": {"delay": 0.2, "lie": {"status": "active", "remaining_ram": 1 << 19}}
+        },
+    )
     child = subprocess.Popen(
         cluster.argv("instance", "migrate", "-f", "-n", "node3", *words, WEB),
-        env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     away = cluster.paths("node2").fake_hypervisor / f".away-{WEB}"
     wait_for(away.exists, "the migration to begin")
     return child
@@ -148,8 +155,10 @@ def test_refusals_say_what_to_do(cluster: Cluster, web: str) -> None:
 
 def test_the_guest_gives_memory_back_when_it_must_fit(cluster: Cluster) -> None:
     name = "large.example.com"
-    cluster.ok("instance add -n node2 -t diskless -o noop --no-install --no-nics"
-               " -B minmem=64,maxmem=256", name)  # fmt: skip
+    cluster.ok(
+        "instance add -n node2 -t diskless -o noop --no-install --no-nics -B minmem=64,maxmem=256",
+        name,
+    )
     cluster.ok("instance startup", name)
     script(cluster, "node3", node_info={"*": {"lie": {"memory_free": 100}}})
     refused = cluster.gnt("instance migrate -f --no-runtime-changes -n node3", name)
@@ -282,9 +291,11 @@ def test_a_master_that_dies_after_the_guest_has_arrived(cluster: Cluster, web: s
     """The target is committed and runs the guest, but the record is not written yet."""
     script(cluster, "node2", info={"*": {"delay": 3}})
     child = subprocess.Popen(
-        cluster.argv("instance", "migrate", "-f", "-n", "node3", WEB), env=cluster.env(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cluster.argv("instance", "migrate", "-f", "-n", "node3", WEB),
+        env=cluster.env(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     wait_for(lambda: runs_on(cluster) == ["node3"], "the guest to arrive")
     cluster.kill_master()
     child.kill()

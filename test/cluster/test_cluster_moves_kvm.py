@@ -31,8 +31,9 @@ NAME = "beat.example.com"
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("kvm") / "c", 2, "kvm")
-    made.ok("instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics",
-            NAME)  # fmt: skip
+    made.ok(
+        "instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics", NAME
+    )
     try:
         yield made
     finally:
@@ -82,8 +83,11 @@ def begin(cluster: Cluster) -> subprocess.Popen[str]:
     cluster.ok("cluster modify -H kvm:migration_bandwidth=1")
     return subprocess.Popen(
         cluster.argv("instance", "migrate", "-f", "-n", other(at(cluster)), NAME),
-        env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def test_the_count_goes_on(pair: Cluster) -> None:

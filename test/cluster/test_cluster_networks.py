@@ -17,8 +17,9 @@ def connected(cluster: Cluster) -> Iterator[None]:
     """A connected network of 16 addresses; .0, .1 (the gateway), .5 and .15 are reserved."""
     cluster.ok(
         "network add --network=198.51.100.0/28 --gateway=198.51.100.1"
-        " --add-reserved-ips=198.51.100.5 -m aa:bb:cc", "net1",
-    )  # fmt: skip
+        " --add-reserved-ips=198.51.100.5 -m aa:bb:cc",
+        "net1",
+    )
     cluster.ok("network connect -N mode=bridged,link=br100 net1")
     yield
     cluster.ok("network disconnect net1")
@@ -46,8 +47,14 @@ def shown_map(cluster: Cluster) -> str:
 
 
 def test_the_addresses_of_an_instance_through_its_life(cluster: Cluster, net1: None) -> None:
-    cluster.ok(ADD, "--net", "0:network=net1,ip=pool", "--net", "1:network=net1,ip=198.51.100.4",
-               "web1.example.com")  # fmt: skip
+    cluster.ok(
+        ADD,
+        "--net",
+        "0:network=net1,ip=pool",
+        "--net",
+        "1:network=net1,ip=198.51.100.4",
+        "web1.example.com",
+    )
     assert addresses(cluster, "web1") == ["198.51.100.2", "198.51.100.4"]
     assert shown_map(cluster) == "XXX.XX.........X"
     cells = cluster.cells("instance list -o nic.mode/0,nic.link/0,nic.network.name/0,nic.mac/0")
@@ -84,16 +91,18 @@ def test_refused_cards(cluster: Cluster) -> None:
     cluster.ok(ADD, "--net", "0:network=net1,ip=198.51.100.2", "web1.example.com")
     cluster.ok(f"{ADD} --no-nics web3.example.com")
     before = cluster.config()
-    for number, (net, text) in enumerate((
-        ("network=net1,ip=192.0.2.7", "is not an address of network net1 (198.51.100.0/28)"),
-        ("network=net1,ip=198.51.100.5", "reserved for something outside"),
-        ("network=net1,ip=198.51.100.2", "used by instance web1.example.com"),
-        ("network=net1,ip=pool,link=br0", "link is set by network net1"),
-        ("network=nosuch,ip=pool", "'nosuch' is not known"),
-        ("ip=pool", "name it with network=NAME"),
-        ("ip=198.51.100.9", "belongs to network net1"),
-        ("network=net2,ip=pool", "not connected to node group default"),
-    )):  # fmt: skip
+    for number, (net, text) in enumerate(
+        (
+            ("network=net1,ip=192.0.2.7", "is not an address of network net1 (198.51.100.0/28)"),
+            ("network=net1,ip=198.51.100.5", "reserved for something outside"),
+            ("network=net1,ip=198.51.100.2", "used by instance web1.example.com"),
+            ("network=net1,ip=pool,link=br0", "link is set by network net1"),
+            ("network=nosuch,ip=pool", "'nosuch' is not known"),
+            ("ip=pool", "name it with network=NAME"),
+            ("ip=198.51.100.9", "belongs to network net1"),
+            ("network=net2,ip=pool", "not connected to node group default"),
+        )
+    ):
         words = f"{ADD} --net 0:{net} web2.example.com"
         ran = cluster.gnt(words if number % 2 else f"instance modify --net add:{net} web3")
         assert ran.code == 1, ran
@@ -103,8 +112,14 @@ def test_refused_cards(cluster: Cluster) -> None:
 
 
 def test_without_the_check_of_conflicts(cluster: Cluster, net1: None) -> None:
-    cluster.ok(f"{ADD} --no-conflicts-check", "--net", "0:ip=198.51.100.9",
-               "--net", "1:network=net1,ip=198.51.100.5", "web1.example.com")  # fmt: skip
+    cluster.ok(
+        f"{ADD} --no-conflicts-check",
+        "--net",
+        "0:ip=198.51.100.9",
+        "--net",
+        "1:network=net1,ip=198.51.100.5",
+        "web1.example.com",
+    )
     # the first card is not in the network, so it has no place in its pool
     assert shown_map(cluster) == "XX...X.........X"
     refused = cluster.gnt("network disconnect net1")
@@ -159,11 +174,15 @@ def test_settings(cluster: Cluster) -> None:
 
     cluster.ok("network add --network=203.0.113.0/29 --gateway=203.0.113.1 net5")
     assert shown() == ["203.0.113.1", "-", "-", "-", "XX.....X"]
-    cluster.ok("network modify --gateway=203.0.113.2 --network6=2001:db8::/64"
-               " --gateway6=2001:db8::1 -m 02:00:00 --add-reserved-ips=203.0.113.5 net5")
+    cluster.ok(
+        "network modify --gateway=203.0.113.2 --network6=2001:db8::/64"
+        " --gateway6=2001:db8::1 -m 02:00:00 --add-reserved-ips=203.0.113.5 net5"
+    )
     assert shown() == ["203.0.113.2", "2001:db8::/64", "2001:db8::1", "02:00:00", "X.X..X.X"]
-    cluster.ok("network modify --gateway=none --network6=none --gateway6=none -m none"
-               " --remove-reserved-ips=203.0.113.5 net5")
+    cluster.ok(
+        "network modify --gateway=none --network6=none --gateway6=none -m none"
+        " --remove-reserved-ips=203.0.113.5 net5"
+    )
     assert shown() == ["-", "-", "-", "-", "X......X"]
     said = cluster.ok("network modify --add-reserved-ips=203.0.113.0 net5").out
     assert "203.0.113.0 is reserved already" in said
@@ -235,8 +254,10 @@ def test_a_group_without_the_network_takes_no_instance_of_it(cluster: Cluster, n
     cluster.ok("group assign-nodes rack1 node3")
     try:
         cluster.ok("cluster modify --enabled-disk-templates file,sharedfile,diskless")
-        cluster.ok("instance add -n node2 -o noop -t sharedfile --disk 0:size=8M --no-start"
-                   " --net 0:network=net1,ip=pool web1.example.com")
+        cluster.ok(
+            "instance add -n node2 -o noop -t sharedfile --disk 0:size=8M --no-start"
+            " --net 0:network=net1,ip=pool web1.example.com"
+        )
         refused = cluster.gnt("instance failover -f -n node3 web1")
         assert refused.code == 1
         assert "needs network net1" in refused.err
@@ -274,22 +295,35 @@ def test_hooks_and_scripts_see_the_network(cluster: Cluster, net1: None) -> None
         return dict(line.removeprefix("GANETI_").split("=", 1) for line in text.splitlines())
 
     assert env("network-add") == {
-        "NETWORK_NAME": "net2", "NETWORK_SUBNET": "192.0.2.0/24",
-        "NETWORK_SUBNET6": "2001:db8::/64", "NETWORK_TAGS": "", "OBJECT_TYPE": "NETWORK",
+        "NETWORK_NAME": "net2",
+        "NETWORK_SUBNET": "192.0.2.0/24",
+        "NETWORK_SUBNET6": "2001:db8::/64",
+        "NETWORK_TAGS": "",
+        "OBJECT_TYPE": "NETWORK",
         "OP_CODE": "OP_NETWORK_ADD",
-    }  # fmt: skip
+    }
     for verb in ("network-connect", "network-disconnect"):
-        assert env(verb, "node2").items() >= {
-            "GROUP_NETWORK_MODE": "openvswitch", "GROUP_NETWORK_LINK": "sw",
-            "GROUP_NETWORK_VLAN": "7",
-        }.items()  # fmt: skip
-    assert env("instance-add", "node2").items() >= {
-        "INSTANCE_NIC0_IP": "198.51.100.2", "INSTANCE_NIC0_MODE": "bridged",
-        "INSTANCE_NIC0_LINK": "br100", "INSTANCE_NIC0_NETWORK_NAME": "net1",
-        "INSTANCE_NIC0_NETWORK_SUBNET": "198.51.100.0/28",
-        "INSTANCE_NIC0_NETWORK_GATEWAY": "198.51.100.1",
-        "INSTANCE_NIC0_NETWORK_MAC_PREFIX": "aa:bb:cc", "INSTANCE_NIC0_NETWORK_TAGS": "blue",
-    }.items()  # fmt: skip
+        assert (
+            env(verb, "node2").items()
+            >= {
+                "GROUP_NETWORK_MODE": "openvswitch",
+                "GROUP_NETWORK_LINK": "sw",
+                "GROUP_NETWORK_VLAN": "7",
+            }.items()
+        )
+    assert (
+        env("instance-add", "node2").items()
+        >= {
+            "INSTANCE_NIC0_IP": "198.51.100.2",
+            "INSTANCE_NIC0_MODE": "bridged",
+            "INSTANCE_NIC0_LINK": "br100",
+            "INSTANCE_NIC0_NETWORK_NAME": "net1",
+            "INSTANCE_NIC0_NETWORK_SUBNET": "198.51.100.0/28",
+            "INSTANCE_NIC0_NETWORK_GATEWAY": "198.51.100.1",
+            "INSTANCE_NIC0_NETWORK_MAC_PREFIX": "aa:bb:cc",
+            "INSTANCE_NIC0_NETWORK_TAGS": "blue",
+        }.items()
+    )
     for verb in ("network-connect", "network-disconnect", "network-add", "instance-add"):
         for node in ("node1", "node2"):
             (cluster.paths(node).hooks / f"{verb}-post.d" / "tell").unlink()
@@ -314,9 +348,14 @@ def test_the_network_between_guests_and_nodes(cluster: Cluster) -> None:
     cluster.ok("cluster modify --instance-communication-network com")
     try:
         cluster.ok(f"{ADD} --no-nics -c yes web1.example.com")
-        assert cluster.cells("instance list -o nic.name/0,nic.ip/0,nic.mode/0,nic.link/0") == [[
-            "ganeti:communication:web1.example.com", "169.254.0.1", "routed", "communication_rt",
-        ]]  # fmt: skip
+        assert cluster.cells("instance list -o nic.name/0,nic.ip/0,nic.mode/0,nic.link/0") == [
+            [
+                "ganeti:communication:web1.example.com",
+                "169.254.0.1",
+                "routed",
+                "communication_rt",
+            ]
+        ]
         cluster.ok("instance modify -c no web1")
         assert cluster.cells("instance list -o nic.count", "web1") == [["0"]]
         cluster.ok("instance modify -c yes web1")

@@ -36,10 +36,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             nets = [f"--net={n}:ip=192.0.2.{10 * number + n}" for n in range(addresses)]
             made.ok(
                 f"instance add -n node{number} -o noop -t file --disk 0:size=8M -B memory=96M",
-                *nets, f"web{number}.example.com",
-            )  # fmt: skip
-        made.ok("instance add -n node1 -o noop -t file --disk 0:size=8M --no-nics --no-start",
-                "web10.example.com")  # fmt: skip
+                *nets,
+                f"web{number}.example.com",
+            )
+        made.ok(
+            "instance add -n node1 -o noop -t file --disk 0:size=8M --no-nics --no-start",
+            "web10.example.com",
+        )
         made.ok("node modify -O yes --force", "node3")
         assert tool("kill-node", made.directory, "node4").code == 0
         yield made
@@ -62,20 +65,37 @@ def test_the_example_with_instances(client: Client) -> None:
     result = client.query("instance", FIELDS)
     assert time.monotonic() - begin < ONE_TIMEOUT
     assert [(item.name, item.kind) for item in result.fields] == [
-        ("name", "text"), ("oper_ram", "unit"), ("xyz", "unknown"), ("be/maxmem", "unit"),
-        ("nic0.ip", "text"), ("nic1.ip", "text"), ("nic2.ip", "text"),
-    ]  # fmt: skip
+        ("name", "text"),
+        ("oper_ram", "unit"),
+        ("xyz", "unknown"),
+        ("be/maxmem", "unit"),
+        ("nic0.ip", "text"),
+        ("nic1.ip", "text"),
+        ("nic2.ip", "text"),
+    ]
     none: Any = None
     nothing, lacking = (UNKNOWN, none), (UNAVAIL, none)
     assert {name: row[1:] for name, row in rows(result).items()} == {
         "web1": [(OK, 96), nothing, (OK, 96), (OK, "192.0.2.10"), (OK, "192.0.2.11"), lacking],
-        "web2": [(OK, 96), nothing, (OK, 96), (OK, "192.0.2.20"), (OK, "192.0.2.21"),
-                 (OK, "192.0.2.22")],
+        "web2": [
+            (OK, 96),
+            nothing,
+            (OK, 96),
+            (OK, "192.0.2.20"),
+            (OK, "192.0.2.21"),
+            (OK, "192.0.2.22"),
+        ],
         "web3": [(OFFLINE, none), nothing, (OK, 96), (OK, "192.0.2.30"), lacking, lacking],
-        "web4": [(NODATA, none), nothing, (OK, 96), (OK, "192.0.2.40"), (OK, "192.0.2.41"),
-                 lacking],
+        "web4": [
+            (NODATA, none),
+            nothing,
+            (OK, 96),
+            (OK, "192.0.2.40"),
+            (OK, "192.0.2.41"),
+            lacking,
+        ],
         "web10": [lacking, nothing, (OK, 64), lacking, lacking, lacking],
-    }  # fmt: skip
+    }
     seen = {status for row in result.data for status, _ in row}
     assert seen == {OK, UNKNOWN, NODATA, UNAVAIL, OFFLINE}
     assert all(value is None for row in result.data for status, value in row if status != OK)
@@ -95,13 +115,19 @@ def test_the_example_with_nodes(client: Client) -> None:
 def test_what_instances_do_on_such_nodes(client: Client) -> None:
     found = rows(client.query("instance", ["name", "status", "oper_state", "console"]))
     assert {name: row[1] for name, row in found.items()} == {
-        "web1": (OK, "running"), "web2": (OK, "running"), "web3": (OK, "ERROR_nodeoffline"),
-        "web4": (OK, "ERROR_nodedown"), "web10": (OK, "ADMIN_down"),
-    }  # fmt: skip
+        "web1": (OK, "running"),
+        "web2": (OK, "running"),
+        "web3": (OK, "ERROR_nodeoffline"),
+        "web4": (OK, "ERROR_nodedown"),
+        "web10": (OK, "ADMIN_down"),
+    }
     assert {name: row[2] for name, row in found.items()} == {
-        "web1": (OK, True), "web2": (OK, True), "web3": (OFFLINE, None),
-        "web4": (NODATA, None), "web10": (OK, False),
-    }  # fmt: skip
+        "web1": (OK, True),
+        "web2": (OK, True),
+        "web3": (OFFLINE, None),
+        "web4": (NODATA, None),
+        "web10": (OK, False),
+    }
     assert [found[name][3][0] for name in ("web1", "web3", "web4")] == [OK, OFFLINE, NODATA]
 
 
@@ -123,9 +149,7 @@ def test_configuration_needs_no_node(cluster: Cluster, client: Client) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def test_a_silent_node_costs_one_timeout_and_its_own_rows(
-    cluster: Cluster, client: Client
-) -> None:
+def test_a_silent_node_costs_one_timeout_and_its_own_rows(cluster: Cluster, client: Client) -> None:
     pid = cluster.pid(constants.NODED, "node2")
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -182,8 +206,15 @@ def test_default_columns(cluster: Cluster) -> None:
 
 def test_plus_units_and_order(cluster: Cluster) -> None:
     ran = cluster.ok("instance list -o +nic.count --units=m", "web10", "web2")
-    assert ran.lines[0].split() == ["Instance", "Hypervisor", "OS", "Primary_node", "Status",
-                                    "Memory", "NICs"]  # fmt: skip
+    assert ran.lines[0].split() == [
+        "Instance",
+        "Hypervisor",
+        "OS",
+        "Primary_node",
+        "Status",
+        "Memory",
+        "NICs",
+    ]
     assert [line.split()[0] for line in ran.lines[1:]] == ["web10.example.com", "web2.example.com"]
     assert ran.lines[2].split()[5:] == ["96", "3"]
     natural = [row[0].partition(".")[0] for row in cluster.cells("instance list -o name")]
@@ -198,21 +229,43 @@ def test_json_has_the_reasons_beside_the_values(cluster: Cluster) -> None:
     assert ran.code == 14
     assert ran.err == "Warning: Queried for unknown fields xyz\n"
     found = json.loads(ran.out)
-    assert found[0] == {"name": "web1.example.com", "oper_ram": 96, "xyz": None,
-                        "nic.ip/1": "192.0.2.11", "Missing": {"xyz": "unknown"}}  # fmt: skip
+    assert found[0] == {
+        "name": "web1.example.com",
+        "oper_ram": 96,
+        "xyz": None,
+        "nic.ip/1": "192.0.2.11",
+        "Missing": {"xyz": "unknown"},
+    }
     assert [item["Missing"].get("oper_ram") for item in found] == [
-        None, None, "offline", "nodata", "unavail",
-    ]  # fmt: skip
+        None,
+        None,
+        "offline",
+        "nodata",
+        "unavail",
+    ]
     plain = json.loads(cluster.ok("instance list --format json", "web1").out)
     assert plain == [
-        {"name": "web1.example.com", "hypervisor": "fake", "os": "noop",
-         "pnode": "node1.example.com", "status": "running", "oper_ram": 96}
-    ]  # fmt: skip
+        {
+            "name": "web1.example.com",
+            "hypervisor": "fake",
+            "os": "noop",
+            "pnode": "node1.example.com",
+            "status": "running",
+            "oper_ram": 96,
+        }
+    ]
 
 
 def test_every_list_command_speaks_json(cluster: Cluster) -> None:
-    for line in ("instance list", "node list", "group list", "job list", "filter list",
-                 "debug locks", "os list"):  # fmt: skip
+    for line in (
+        "instance list",
+        "node list",
+        "group list",
+        "job list",
+        "filter list",
+        "debug locks",
+        "os list",
+    ):
         found = json.loads(cluster.ok(f"{line} --format json").out)
         assert isinstance(found, list), line
         assert all(isinstance(item, dict) for item in found), line
@@ -220,8 +273,10 @@ def test_every_list_command_speaks_json(cluster: Cluster) -> None:
         known = json.loads(cluster.ok(f"{program} list-fields --format json").out)
         assert {tuple(item) for item in known} == {("name", "title", "kind", "doc")}
     fields = json.loads(cluster.ok("node list-fields --format json", "name", "mfree").out)
-    assert [(item["name"], item["kind"]) for item in fields] == [("name", "text"),
-                                                                 ("mfree", "unit")]  # fmt: skip
+    assert [(item["name"], item["kind"]) for item in fields] == [
+        ("name", "text"),
+        ("mfree", "unit"),
+    ]
 
 
 def test_csv(cluster: Cluster) -> None:

@@ -118,10 +118,13 @@ def raw(cluster: Cluster, text: str) -> Any:
         (["node", ["name"], {"a": 1}], errors.OpPrereqError, "must be a list"),
         (["node", ["name"], ["==", "name", None]], errors.OpPrereqError, "no value"),
         (["node", ["name"], ["==", "name", "node9"]], errors.OpPrereqError, "node9"),
-        (["instance", ["name"], ["|", ["==", "name", "web1"], ["==", "name", "web9"]]],
-         errors.OpPrereqError, "web9"),
+        (
+            ["instance", ["name"], ["|", ["==", "name", "web1"], ["==", "name", "web9"]]],
+            errors.OpPrereqError,
+            "web9",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_in_itself(
     client: Client, args: list[Any], error: type[errors.GanetiError], text: str
 ) -> None:
@@ -148,9 +151,8 @@ def test_no_fields_and_the_same_field_twice(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "error"),
-    [(300, errors.OpPrereqError), (10_000, errors.RequestError),
-     (500_000, errors.RequestError)],
-)  # fmt: skip
+    [(300, errors.OpPrereqError), (10_000, errors.RequestError), (500_000, errors.RequestError)],
+)
 def test_nested(cluster: Cluster, depth: int, error: type[errors.GanetiError]) -> None:
     filter_text = '["!",' * depth + '["?","offline"]' + "]" * depth
     with pytest.raises(error, match="nest"):
@@ -188,8 +190,7 @@ class TestOneMegabyte:
     def test_name_of_a_field_and_of_a_kind(self, client: Client) -> None:
         found = client.query("node", ["x" * 1_000_000, "name"])
         assert [status for status, _ in found.data[0]] == [1, 0]
-        for args in (["x" * 1_000_000, ["name"], None],
-                     ["node", ["name"], ["?", "x" * 1_000_000]]):  # fmt: skip
+        for args in (["x" * 1_000_000, ["name"], None], ["node", ["name"], ["?", "x" * 1_000_000]]):
             with pytest.raises(errors.ParameterError) as caught:
                 client.call("Query", *args)
             assert len(errors.text(caught.value)) < 1000
@@ -197,9 +198,16 @@ class TestOneMegabyte:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["^(a+)+$", "^(a|aa)+$", "^(([a-z])+.)+[A-Z]([a-z])+$", "(.*a){25}!", "^(a?){60}a{60}!",
-     "(x+x+)+y|^(a|a)*$", r"^(\w+\s?)*!$"],
-)  # fmt: skip
+    [
+        "^(a+)+$",
+        "^(a|aa)+$",
+        "^(([a-z])+.)+[A-Z]([a-z])+$",
+        "(.*a){25}!",
+        "^(a?){60}a{60}!",
+        "(x+x+)+y|^(a|a)*$",
+        r"^(\w+\s?)*!$",
+    ],
+)
 def test_catastrophic_patterns(client: Client, pattern: str) -> None:
     """They are refused, give up, or are quick; several clients try at once."""
     begin = time.monotonic()
@@ -216,9 +224,10 @@ def test_many_bad_clients_at_once(cluster: Cluster, others: Others) -> None:
     worst = [
         jsonio.dumps(["instance", ["name"], ["=~", "name", "(.*a){25}!"]]),
         '["node",["name"],' + '["!",' * 10_000 + "]" * 10_001,
-        jsonio.dumps(["instance", ["name"], ["|", *(["==", "pnode", f"n{n}"]
-                                                     for n in range(20_000))]]),
-    ]  # fmt: skip
+        jsonio.dumps(
+            ["instance", ["name"], ["|", *(["==", "pnode", f"n{n}"] for n in range(20_000))]]
+        ),
+    ]
     odd: list[str] = []
 
     def attack(number: int) -> None:

@@ -36,9 +36,13 @@ def revive(cluster: Cluster, *nodes: str) -> None:
     """Start the node daemons again, and nothing else."""
     for node in nodes:
         result = subprocess.run(
-            [sys.executable, "-m", "ganeti.node.daemon"], env=cluster.env(node),
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "ganeti.node.daemon"],
+            env=cluster.env(node),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
         assert result.returncode == 0, result.stderr
 
 
@@ -93,8 +97,11 @@ def test_the_cluster_goes_on_and_takes_the_dead_back(fresh: Cluster) -> None:
     fresh.ok("cluster verify")
 
     revive(fresh, "node2", "node3")
-    wait_for(lambda: not has_copy(fresh, "node2") and not has_copy(fresh, "node3"),
-             "the nodes to hear that they are no candidates", 60)  # fmt: skip
+    wait_for(
+        lambda: not has_copy(fresh, "node2") and not has_copy(fresh, "node3"),
+        "the nodes to hear that they are no candidates",
+        60,
+    )
     rival = fresh.gnt("cluster master-failover", node="node2", timeout=90)
     assert rival.code != 0
     for node in ("node2", "node3"):
@@ -102,10 +109,12 @@ def test_the_cluster_goes_on_and_takes_the_dead_back(fresh: Cluster) -> None:
     assert roles(fresh) == ["M", "C", "C"]
     fresh.ok("cluster verify")
     wait_for(
-        lambda: all(has_copy(fresh, node) and read_config(fresh.paths(node)).cluster.tags
-                    == ("kept",) for node in ("node2", "node3")),
+        lambda: all(
+            has_copy(fresh, node) and read_config(fresh.paths(node)).cluster.tags == ("kept",)
+            for node in ("node2", "node3")
+        ),
         "the nodes to have the state",
-    )  # fmt: skip
+    )
     kill(fresh, "node1")
     fresh.ok("cluster master-failover", node="node3", timeout=90)
     assert fresh.ok("cluster list-tags", node="node3").lines == ["kept"]

@@ -18,9 +18,14 @@ RECORDED = Path(__file__).resolve().parents[1] / "recorded" / "contract_rapi.jso
 CONTRACT: dict[str, Any] = json.loads(RECORDED.read_text())
 TABLE = routes.by_path()
 PLACES = {
-    "<instance>": "web.example.com", "<node>": "node2.example.com", "<group>": "default",
-    "<network>": "nosuch", "<job_id>": "1", "<disk_index>": "0", "<resource>": "node",
-}  # fmt: skip
+    "<instance>": "web.example.com",
+    "<node>": "node2.example.com",
+    "<group>": "default",
+    "<network>": "nosuch",
+    "<job_id>": "1",
+    "<disk_index>": "0",
+    "<resource>": "node",
+}
 ARGUMENTS = {
     "GET /2/nodes/<node>/storage": "output_fields=name&storage_type=file",
     "PUT /2/nodes/<node>/storage/modify": "storage_type=file&name=x&allocatable=1",
@@ -30,9 +35,15 @@ ARGUMENTS = {
     "PUT /2/query/<resource>": "fields=name,role",
 }
 CREATE = {
-    "__version__": 1, "name": "new.example.com", "mode": "create", "disk_template": "file",
-    "disks": [{"size": "8M"}], "nics": [], "pnode": "node1.example.com", "os": "noop",
-}  # fmt: skip
+    "__version__": 1,
+    "name": "new.example.com",
+    "mode": "create",
+    "disk_template": "file",
+    "disks": [{"size": "8M"}],
+    "nics": [],
+    "pnode": "node1.example.com",
+    "os": "noop",
+}
 BODIES: dict[str, Any] = {
     "POST /2/instances": CREATE,
     "POST /2/groups": {"name": "other"},
@@ -45,13 +56,16 @@ BODIES: dict[str, Any] = {
     "POST /2/instances/<instance>/replace-disks": {"mode": "replace_auto", "disks": "0"},
     "POST /2/networks": {"name": "net", "network": "192.0.2.0/24"},
     "PUT /2/networks/<network>/connect": {
-        "group_name": "default", "network_mode": "bridged", "network_link": "br0"},
+        "group_name": "default",
+        "network_mode": "bridged",
+        "network_link": "br0",
+    },
     "PUT /2/networks/<network>/disconnect": {"group_name": "default"},
     "PUT /2/networks/<network>/rename": {"new_name": "other"},
     "POST /2/nodes/<node>/evacuate": {"mode": "all"},
     "PUT /2/nodes/<node>/role": "regular",
     "GET /2/jobs/<job_id>/wait": {"fields": ["status"]},
-}  # fmt: skip
+}
 REQUESTS = [
     (method, path, facts)
     for path, resource in CONTRACT["resources"].items()
@@ -165,15 +179,19 @@ def test_single_objects(api):
     assert api.get("/2/nodes/node2.example.com/role") == "master-candidate"
     info = api.get("/2/info")
     assert (info["vg_name"], info["drbd_helper"]) == (
-        info["volume_group_name"], info["drbd_usermode_helper"])  # fmt: skip
+        info["volume_group_name"],
+        info["drbd_usermode_helper"],
+    )
     unknown = api.get("/2/jobs/999999")
     assert unknown.pop("id") == 999999
     assert set(unknown.values()) == {None}
 
 
 def test_filters_are_added_changed_and_removed(api):
-    uuid = api.ask("POST /2/filters", {"priority": 3, "action": "REJECT",
-                   "predicates": [["jobid", [">", "id", 100000]]]}).value  # fmt: skip
+    uuid = api.ask(
+        "POST /2/filters",
+        {"priority": 3, "action": "REJECT", "predicates": [["jobid", [">", "id", 100000]]]},
+    ).value
     assert {"uuid": uuid, "uri": f"/2/filters/{uuid}"} in api.get("/2/filters")
     rule = api.get(f"/2/filters/{uuid}")
     assert (rule["priority"], rule["action"]) == (3, "REJECT")
@@ -191,22 +209,25 @@ def test_filters_are_added_changed_and_removed(api):
 # what was recorded from other servers, and what differs on purpose -------------------------------
 
 
-@pytest.mark.parametrize(("request_", "status"), [
-    ("GET /2/nodes?bulk=x", 400),
-    ("GET /2/jobs/abc", 404),
-    ("GET /2/nodes/nosuch", 404),
-    ("GET /2/nodes/nosuch/role", 404),
-    ("GET /2/query/nosuch?fields=name", 404),
-    ("GET /2/query/node", 400),
-    ("GET /2/instances/nosuch/console", 404),
-    ("GET /2/instances/nosuch/tags", 404),
-    ("GET /2/instances?lock=1", 400),
-    ("DELETE /2/nodes", 501),
-    ("HEAD /2/nodes", 501),
-    ("PATCH /2/nodes", 501),
-    ("BREW /2/nodes", 501),
-    ("GET /3", 404),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        ("GET /2/nodes?bulk=x", 400),
+        ("GET /2/jobs/abc", 404),
+        ("GET /2/nodes/nosuch", 404),
+        ("GET /2/nodes/nosuch/role", 404),
+        ("GET /2/query/nosuch?fields=name", 404),
+        ("GET /2/query/node", 400),
+        ("GET /2/instances/nosuch/console", 404),
+        ("GET /2/instances/nosuch/tags", 404),
+        ("GET /2/instances?lock=1", 400),
+        ("DELETE /2/nodes", 501),
+        ("HEAD /2/nodes", 501),
+        ("PATCH /2/nodes", 501),
+        ("BREW /2/nodes", 501),
+        ("GET /3", 404),
+    ],
+)
 def test_statuses_of_wrong_requests(api, request_, status):
     answer = api.ask(request_)
     assert answer.status == status
@@ -254,11 +275,22 @@ def test_a_misspelt_argument_does_not_do_the_real_thing(api):
     assert api.get("/2/instances?_=1700000000")
 
 
-@pytest.mark.parametrize("path", [
-    "/2/instances/..%2f..%2finfo", "/2/instances/../../etc/passwd", "/2/instances/a%00b",
-    "/2/instances/%2e%2e", "/2//instances", "/2/instances/a%0d%0ab", "/2/instances/%ff%fe",
-    "/2/instances/" + "a" * 5000, "/2/jobs/" + "9" * 5000, "/2/instances/a;b", "//2/info",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/2/instances/..%2f..%2finfo",
+        "/2/instances/../../etc/passwd",
+        "/2/instances/a%00b",
+        "/2/instances/%2e%2e",
+        "/2//instances",
+        "/2/instances/a%0d%0ab",
+        "/2/instances/%ff%fe",
+        "/2/instances/" + "a" * 5000,
+        "/2/jobs/" + "9" * 5000,
+        "/2/instances/a;b",
+        "//2/info",
+    ],
+)
 def test_paths_that_try_something(api, path):
     answer = api.ask(f"GET {path}")
     assert answer.status in (400, 404)

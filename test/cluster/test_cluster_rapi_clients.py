@@ -22,10 +22,17 @@ from ganeti import constants
 
 WEB = "/2/instances/web.example.com"
 CREATE = {
-    "__version__": 1, "mode": "create", "disk_template": "file", "disks": [{"size": "8M"}],
-    "nics": [], "pnode": "node1.example.com", "os": "noop", "ip_check": False,
-    "name_check": False, "start": True,
-}  # fmt: skip
+    "__version__": 1,
+    "mode": "create",
+    "disk_template": "file",
+    "disks": [{"size": "8M"}],
+    "nics": [],
+    "pnode": "node1.example.com",
+    "os": "noop",
+    "ip_check": False,
+    "name_check": False,
+    "start": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +44,14 @@ def api(cluster: Cluster) -> Api:
 
 
 def test_the_life_of_an_instance(api):
-    api.done("POST /2/instances", {
-        **CREATE, "name": "web.example.com", "beparams": {"memory": "128M", "vcpus": 1},
-    })  # fmt: skip
+    api.done(
+        "POST /2/instances",
+        {
+            **CREATE,
+            "name": "web.example.com",
+            "beparams": {"memory": "128M", "vcpus": 1},
+        },
+    )
     assert api.get(WEB)["beparams"]["memory"] == 128
     assert api.get(f"{WEB}/console")["instance"] == "web.example.com"
     uuid = api.get(WEB)["uuid"]
@@ -114,9 +126,13 @@ def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
     api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
     job = api.done(
         "POST /2/instances/later.example.com/create",
-        {"os_type": "noop", "disk_template": "file", "disks": [{"size": 4}],
-         "beparams": {"memory": 64}},
-    )  # fmt: skip
+        {
+            "os_type": "noop",
+            "disk_template": "file",
+            "disks": [{"size": 4}],
+            "beparams": {"memory": 64},
+        },
+    )
     assert job["opresult"] == [[api.get(f"/2/instances/{uuid}")["pnode"]]]
     assert api.get(f"/2/instances/{uuid}")["status"] == "running"
     api.done("DELETE /2/instances/later.example.com")
@@ -124,8 +140,9 @@ def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
 
 def test_jobs_are_canceled(api):
     api.cluster.ok("job list")
-    job = api.ask("PUT /2/redistribute-config", {"depends": [[api.get("/2/jobs")[0]["id"],
-                                                              ["error"]]]}).value  # fmt: skip
+    job = api.ask(
+        "PUT /2/redistribute-config", {"depends": [[api.get("/2/jobs")[0]["id"], ["error"]]]}
+    ).value
     done, text = api.ask(f"DELETE /2/jobs/{job}").value
     assert isinstance(done, bool)
     assert text
@@ -164,8 +181,14 @@ def test_the_same_key_makes_one_job(api):
 
 
 def test_an_answer_that_did_not_change_is_not_sent_again(api):
-    for path in ("/2/nodes/node2.example.com/role", "/2/groups/default", "/2/groups?bulk=1",
-                 "/2/tags", "/2/jobs", "/2/info"):  # fmt: skip
+    for path in (
+        "/2/nodes/node2.example.com/role",
+        "/2/groups/default",
+        "/2/groups?bulk=1",
+        "/2/tags",
+        "/2/jobs",
+        "/2/info",
+    ):
         first = api.ask(f"GET {path}")
         tag = first.headers["etag"]
         again = api.ask(f"GET {path}", If_None_Match=f'"other", W/{tag}')
@@ -198,9 +221,13 @@ def test_a_stale_change_is_refused(api):
 def _head(request: str, more: str, length: int | None = None) -> bytes:
     """The head of a request with a JSON body, on a connection that is closed afterwards."""
     lines = [
-        f"{request} HTTP/1.1", "Host: x", "Connection: close", "Content-Type: application/json",
-        f"Authorization: {basic('alice')}", more,
-    ]  # fmt: skip
+        f"{request} HTTP/1.1",
+        "Host: x",
+        "Connection: close",
+        "Content-Type: application/json",
+        f"Authorization: {basic('alice')}",
+        more,
+    ]
     if length is not None:
         lines.append(f"Content-Length: {length}")
     return "\r\n".join([*lines, "", ""]).encode()
@@ -218,8 +245,13 @@ def test_many_requests_on_one_connection(api):
     try:
         link.connect()
         local = link.sock.getsockname()
-        for method, path in (("GET", "/version"), ("GET", "/nosuch"), ("DELETE", "/2/nodes"),
-                             ("PUT", "/2/tags?bogus=1"), ("GET", "/2/info")):  # fmt: skip
+        for method, path in (
+            ("GET", "/version"),
+            ("GET", "/nosuch"),
+            ("DELETE", "/2/nodes"),
+            ("PUT", "/2/tags?bogus=1"),
+            ("GET", "/2/info"),
+        ):
             link.request(method, path, b"{}" if method == "PUT" else None, headers)
             assert link.getresponse().read()
             assert link.sock.getsockname() == local
@@ -240,7 +272,7 @@ def test_a_client_that_waits_for_continue_before_its_body(api):
 def test_a_body_in_chunks(api):
     found = api.raw(
         _head("PUT /2/nodes/node2.example.com/role", "Transfer-Encoding: chunked")
-        + b"4\r\n\"nos\r\n4\r\nuch\"\r\n0\r\n\r\n"
+        + b'4\r\n"nos\r\n4\r\nuch"\r\n0\r\n\r\n'
     )
     assert b"400 Bad Request" in found
     assert b"nosuch" in found

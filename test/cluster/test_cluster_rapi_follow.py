@@ -106,8 +106,9 @@ def test_a_reader_comes_back_and_has_missed_nothing(
     known = reader.result()[-1]["id"]
     jobs = [client.AddClusterTags([f"t{number}"]) for number in range(5)]
     assert client.Wait(jobs[-1])["status"] == "success"
-    late = Reader(rapi, lambda e: e.get("object") == str(jobs[-1]) and ended(e),
-                  kinds=["job"], after=known)  # fmt: skip
+    late = Reader(
+        rapi, lambda e: e.get("object") == str(jobs[-1]) and ended(e), kinds=["job"], after=known
+    )
     found = late.result()
     first = int(known.rpartition("-")[2])
     assert [int(e["id"].rpartition("-")[2]) for e in found[1:]] != []
@@ -135,8 +136,12 @@ def test_a_revoked_token_reads_no_further(rapi: RapiDaemon, client: GanetiRapiCl
 def test_changes_of_instances_and_nodes_are_told(
     rapi: RapiDaemon, client: GanetiRapiClient
 ) -> None:
-    down = Reader(rapi, lambda e: e.get("data", {}).get("admin_state") == "down",
-                  kinds=["instance"], objects=["web1.example.com"])  # fmt: skip
+    down = Reader(
+        rapi,
+        lambda e: e.get("data", {}).get("admin_state") == "down",
+        kinds=["instance"],
+        objects=["web1.example.com"],
+    )
     drained = Reader(rapi, lambda e: e.get("data", {}).get("drained"), kinds=["node"])
     client.WaitForJobCompletion(client.ShutdownInstance("web1.example.com"))
     assert "admin_state" in down.result()[-1]["data"]["keys"]
@@ -231,31 +236,52 @@ def test_every_method_of_the_client(rapi: RapiDaemon, client: GanetiRapiClient) 
     rule = client.AddFilter(5, [["jobid", [">", "id", 10**9]]], "CONTINUE")
     disk = client.GetDisks()[0]
     arguments: dict[str, tuple[Any, ...]] = {
-        "CreateDisk": ("file", 8, [node]), "GetDisk": (disk,), "GetDiskTags": (disk,),
+        "CreateDisk": ("file", 8, [node]),
+        "GetDisk": (disk,),
+        "GetDiskTags": (disk,),
         "GrowDisk": (name, 4),
-        "Query": ("node", ["name"]), "QueryFields": ("node",), "EvacuateNode": (name,),
-        "SetNodeRole": (node, "regular"), "GetNodeStorageUnits": (node, "file", ["name"]),
+        "Query": ("node", ["name"]),
+        "QueryFields": ("node",),
+        "EvacuateNode": (name,),
+        "SetNodeRole": (node, "regular"),
+        "GetNodeStorageUnits": (node, "file", ["name"]),
         "ModifyNodeStorageUnits": (name, "lvm-pv", "x", True),
         "RepairNodeStorageUnits": (name, "lvm-vg", "x"),
-        "CreateNetwork": ("net1", "192.0.2.0/24"), "GetNetwork": ("net1",),
+        "CreateNetwork": ("net1", "192.0.2.0/24"),
+        "GetNetwork": ("net1",),
         "ConnectNetwork": ("net1", "default", "bridged", "br0"),
-        "DisconnectNetwork": ("net1", "default"), "RenameNetwork": ("net1", "net2"),
-        "CreateGroup": ("g1",), "GetGroup": ("default",), "RenameGroup": ("nosuch", "g2"),
-        "AssignGroupNodes": ("default", [node]), "GetFilter": (rule,),
-        "AddFilter": (1, [], "CONTINUE"), "ReplaceFilter": (rule, 1, [], "CONTINUE"),
-        "DeleteFilter": (rule,), "InstanceAllocation": ("create", name, "file", [], []),
-        "InstancesMultiAlloc": ([],), "CreateInstance": ("create", "a.example.com", "diskless",
-                                                         [], []),
-        "GrowInstanceDisk": (name, 0, 1), "PrepareExport": (name, "local"),
-        "ExportInstance": (name, "local", node), "RenameInstance": (name, "b.example.com"),
-        "GetInstance": (web,), "GetInstanceInfo": (web, True), "GetInstanceTags": (web,),
-        "GetNode": (node,), "GetNodeRole": (node,), "GetNodeTags": (node,),
-        "GetGroupTags": ("default",), "GetJobStatus": (1,), "WaitForJobCompletion": (1,),
-        "WaitForJobChange": (1, ["status"], None, None), "CancelJob": (1,),
-        "GetInstanceConsole": (web,), "GetNetworkTags": ("net1",),
-    }  # fmt: skip
-    order = ("CreateNetwork", *sorted(public() - {"CreateNetwork", "DeleteFilter"}),
-             "DeleteFilter")  # fmt: skip
+        "DisconnectNetwork": ("net1", "default"),
+        "RenameNetwork": ("net1", "net2"),
+        "CreateGroup": ("g1",),
+        "GetGroup": ("default",),
+        "RenameGroup": ("nosuch", "g2"),
+        "AssignGroupNodes": ("default", [node]),
+        "GetFilter": (rule,),
+        "AddFilter": (1, [], "CONTINUE"),
+        "ReplaceFilter": (rule, 1, [], "CONTINUE"),
+        "DeleteFilter": (rule,),
+        "InstanceAllocation": ("create", name, "file", [], []),
+        "InstancesMultiAlloc": ([],),
+        "CreateInstance": ("create", "a.example.com", "diskless", [], []),
+        "GrowInstanceDisk": (name, 0, 1),
+        "PrepareExport": (name, "local"),
+        "ExportInstance": (name, "local", node),
+        "RenameInstance": (name, "b.example.com"),
+        "GetInstance": (web,),
+        "GetInstanceInfo": (web, True),
+        "GetInstanceTags": (web,),
+        "GetNode": (node,),
+        "GetNodeRole": (node,),
+        "GetNodeTags": (node,),
+        "GetGroupTags": ("default",),
+        "GetJobStatus": (1,),
+        "WaitForJobCompletion": (1,),
+        "WaitForJobChange": (1, ["status"], None, None),
+        "CancelJob": (1,),
+        "GetInstanceConsole": (web,),
+        "GetNetworkTags": ("net1",),
+    }
+    order = ("CreateNetwork", *sorted(public() - {"CreateNetwork", "DeleteFilter"}), "DeleteFilter")
     failed = {}
     for method in order:
         function = getattr(client, method)
@@ -330,8 +356,9 @@ def test_tls_is_at_least_1_2_with_forward_secrecy(rapi: RapiDaemon) -> None:
     context.maximum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("AES128-SHA:AES256-GCM-SHA384:AES128-GCM-SHA256:@SECLEVEL=0")
     for refused in (context, _old_tls(rapi)):
-        with socket.create_connection((rapi.host, rapi.port), 5) as raw, pytest.raises(
-            (ssl.SSLError, ConnectionError)
+        with (
+            socket.create_connection((rapi.host, rapi.port), 5) as raw,
+            pytest.raises((ssl.SSLError, ConnectionError)),
         ):
             refused.wrap_socket(raw, server_hostname=rapi.host)
     # Clients without SNI, and by the other name of the certificate.
@@ -398,10 +425,16 @@ def test_bombs_get_the_right_status(rapi: RapiDaemon) -> None:
     assert status(head + b"Content-Length: -1\r\n\r\n") == b"400"
     assert status(b"\x00\xff\r\n\r\n") == b"400"
     deep = b"[" * 100_000
-    assert status(
-        head + b"Authorization: " + basic(rapi.user, rapi.password).encode()
-        + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(deep) + deep
-    ) == b"400"  # fmt: skip
+    assert (
+        status(
+            head
+            + b"Authorization: "
+            + basic(rapi.user, rapi.password).encode()
+            + b"\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(deep)
+            + deep
+        )
+        == b"400"
+    )
 
 
 def test_slow_clients_hold_nothing(rapi: RapiDaemon, client: GanetiRapiClient) -> None:

@@ -21,19 +21,26 @@ THOROUGH = SECONDS > 60
 #: What ends this machine or does not end by itself; waiting takes its time.
 LEFT_OUT = "powercycle|events" if THOROUGH else "powercycle|events|wait"
 CHECKS = [
-    "not_a_server_error", "status_code_conformance", "content_type_conformance",
-    "response_headers_conformance", "response_schema_conformance",
-]  # fmt: skip
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+]
 #: 501 and 503 are answers; 500, 502 and 504 are not.
 CONFIG = """
 [checks.not_a_server_error]
 expected-statuses = ["2xx", "3xx", "4xx", 501, 503]
 """
 REAL = {
-    "instance_name": ["web.example.com"], "node_name": ["node1.example.com", "node2.example.com"],
-    "group_name": ["default"], "name": ["default", "web.example.com", "node2.example.com"],
-    "resource": ["node", "instance", "job", "os"], "job_id": [1, 2, 3], "disk": [0],
-}  # fmt: skip
+    "instance_name": ["web.example.com"],
+    "node_name": ["node1.example.com", "node2.example.com"],
+    "group_name": ["default"],
+    "name": ["default", "web.example.com", "node2.example.com"],
+    "resource": ["node", "instance", "job", "os"],
+    "job_id": [1, 2, 3],
+    "disk": [0],
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +66,38 @@ def test_random_requests(api: Api, tmp_path: Path) -> None:
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
     program = Path(sys.executable).with_name("schemathesis")
     ran = subprocess.run(
-        [program, "run", "openapi.json", "--url", api.url,
-         "--phases", "coverage,fuzzing" if THOROUGH else "fuzzing",
-         "--max-examples", "100" if THOROUGH else "2", "--max-time", str(SECONDS), "--no-color",
-         "--checks", ",".join(CHECKS), "--exclude-path-regex", LEFT_OUT,
-         "--suppress-health-check", "all", "--request-timeout", "30",
-         "--auth", f"alice:{PASSWORD}", "--tls-verify", "false"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS * 3 + 120, check=False,
-    )  # fmt: skip
+        [
+            program,
+            "run",
+            "openapi.json",
+            "--url",
+            api.url,
+            "--phases",
+            "coverage,fuzzing" if THOROUGH else "fuzzing",
+            "--max-examples",
+            "100" if THOROUGH else "2",
+            "--max-time",
+            str(SECONDS),
+            "--no-color",
+            "--checks",
+            ",".join(CHECKS),
+            "--exclude-path-regex",
+            LEFT_OUT,
+            "--suppress-health-check",
+            "all",
+            "--request-timeout",
+            "30",
+            "--auth",
+            f"alice:{PASSWORD}",
+            "--tls-verify",
+            "false",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS * 3 + 120,
+        check=False,
+    )
     print(ran.stdout[-1500:])
     assert ran.returncode == 0, ran.stdout[-12000:]
     assert api.get("/2/info")["master"] == "node1.example.com"

@@ -40,13 +40,25 @@ MAY = {
     "reader": lambda access, name: not access or "read" in access,
     "writer": lambda access, name: True,
     "admin2": lambda access, name: True,
-    "operator": lambda access, name: not access or "read" in access or name in {
-        "instance.startup", "instance.shutdown", "instance.reboot", "instance.migrate",
-        "instance.failover", "instance.console", "job.wait", "job.cancel"},
+    "operator": lambda access, name: (
+        not access
+        or "read" in access
+        or name
+        in {
+            "instance.startup",
+            "instance.shutdown",
+            "instance.reboot",
+            "instance.migrate",
+            "instance.failover",
+            "instance.console",
+            "job.wait",
+            "job.cancel",
+        }
+    ),
     "starter": lambda access, name: not access or name == "instance.startup",
     "family": lambda access, name: not access or name.startswith("instance."),
     "careful": lambda access, name: not access or not name.startswith("instance."),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +96,9 @@ def test_every_route_lets_in_whom_it_should(rapi: RapiDaemon, who: str) -> None:
 
 def test_a_wrong_password_gets_in_nowhere(rapi: RapiDaemon) -> None:
     for route in ROUTES:
-        got = rapi.ask(route.method, concrete(route.path), ("writer", "wrong"),
-                       source=rapi.fresh_address())  # fmt: skip
+        got = rapi.ask(
+            route.method, concrete(route.path), ("writer", "wrong"), source=rapi.fresh_address()
+        )
         assert got.status == 401, route.path
         assert got.headers["www-authenticate"] == 'Basic realm="Ganeti Remote API"'
         assert set(got.value) == {"code", "message", "explain"}
@@ -153,10 +166,12 @@ def test_a_broken_file_changes_nothing_and_no_request_is_lost(rapi: RapiDaemon) 
             new.rename(path)
             assert client.GetInfo()["name"] == "cluster.example.com"
         wait_for(
-            lambda: rapi.ask("GET", "/2/info", ("late29", "pw"),
-                             source=rapi.fresh_address()).status == 200,
+            lambda: (
+                rapi.ask("GET", "/2/info", ("late29", "pw"), source=rapi.fresh_address()).status
+                == 200
+            ),
             "the file counts again",
-        )  # fmt: skip
+        )
     path.write_text(good)
 
 
@@ -189,8 +204,10 @@ def test_a_token_works_until_it_is_revoked_or_over(rapi: RapiDaemon) -> None:
 def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
     rapi.cluster.ok("instance add-tags", "web1.example.com", "mine")
     token = rapi.gnt("gnt-rapi token add --permissions write --tag mine tenant").out.strip()
-    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
-             "token is known")  # fmt: skip
+    wait_for(
+        lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+        "token is known",
+    )
     ask = lambda method, path, **more: rapi.ask(method, path, token, **more)  # noqa: E731
     names = [item["id"] for item in ask("GET", "/2/instances").value]
     assert names == ["web1.example.com"]
@@ -200,8 +217,10 @@ def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
     assert ask("GET", "/2/nodes").value == []
     found = ask("PUT", "/2/query/instance", body={"fields": ["name"], "qfilter": None}).value
     assert found["data"] == [[[0, "web1.example.com"]]]
-    sly = {"fields": ["name"], "qfilter": ["|", ["==", "name", "web2.example.com"],
-                                           ["==", "name", "web1.example.com"]]}  # fmt: skip
+    sly = {
+        "fields": ["name"],
+        "qfilter": ["|", ["==", "name", "web2.example.com"], ["==", "name", "web1.example.com"]],
+    }
     assert len(ask("PUT", "/2/query/instance", body=sly).value["data"]) == 1
     job = ask("PUT", "/2/instances/web1.example.com/shutdown").value
     done = ask("GET", f"/2/jobs/{job}/wait?timeout=20").value
@@ -222,10 +241,21 @@ def test_a_token_for_a_tag_knows_only_its_instances(rapi: RapiDaemon) -> None:
         ask("GET", "/2/networks"),
         ask("GET", "/2/query/lock?fields=name"),
         ask("GET", "/2/events"),
-        ask("POST", "/2/instances", body={
-            "__version__": 1, "mode": "create", "name": "web3.example.com", "os": "noop",
-            "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node2.example.com"}),
-    ]  # fmt: skip
+        ask(
+            "POST",
+            "/2/instances",
+            body={
+                "__version__": 1,
+                "mode": "create",
+                "name": "web3.example.com",
+                "os": "noop",
+                "disk_template": "diskless",
+                "disks": [],
+                "nics": [],
+                "pnode": "node2.example.com",
+            },
+        ),
+    ]
     assert [got.status for got in refused] == [403] * len(refused)
     assert "limited to tag 'mine'" in refused[0].value["explain"]
     assert {got.value["message"] for got in refused} == {"Forbidden"}
@@ -236,16 +266,26 @@ def test_a_token_with_limits_reaches_nothing_on_a_node(rapi: RapiDaemon) -> None
     cluster, ran = rapi.cluster, rapi.cluster.directory / "script-ran"
     cluster.ok("instance add-tags", "web1.example.com", "shop")
     token = rapi.gnt("gnt-rapi token add --permissions write --tag shop shop").out.strip()
-    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
-             "token is known")  # fmt: skip
+    wait_for(
+        lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+        "token is known",
+    )
     script = cluster.directory / "qemu-ifup"
     script.write_text(f"#!/bin/sh\ntouch {ran}\n")
     script.chmod(0o755)
     web1, evil = "/2/instances/web1.example.com", f"-netdev tap,id=x,script={script}"
     jobs = rapi.admin("GET", "/2/jobs").value
-    new = {"__version__": 1, "mode": "create", "name": "web5.example.com", "os_type": "noop",
-           "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node2.example.com",
-           "tags": ["shop"]}  # fmt: skip
+    new = {
+        "__version__": 1,
+        "mode": "create",
+        "name": "web5.example.com",
+        "os_type": "noop",
+        "disk_template": "diskless",
+        "disks": [],
+        "nics": [],
+        "pnode": "node2.example.com",
+        "tags": ["shop"],
+    }
     for method, path, body in (
         ("PUT", f"{web1}/modify", {"hvparams": {"kvm_extra": evil}}),
         ("PUT", f"{web1}/modify", {"hvparams": {"cdrom_image_path": "/srv/ganeti/x"}}),
@@ -274,8 +314,10 @@ def test_limits_hold_when_a_job_runs(rapi: RapiDaemon) -> None:
     cluster = rapi.cluster
     cluster.ok("instance add-tags", "web1.example.com", "lent")
     token = rapi.gnt("gnt-rapi token add --permissions write --tag lent lent").out.strip()
-    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
-             "token is known")  # fmt: skip
+    wait_for(
+        lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+        "token is known",
+    )
     before = cluster.ok("debug delay --no-locks --submit 120").err.split()[-1]
     body = {"depends": [[int(before), ["canceled", "success"]]]}
     job = rapi.ask("DELETE", "/2/instances/web1.example.com", token, body=body)
@@ -293,21 +335,34 @@ def test_a_quota_holds_for_all_jobs_of_a_token(rapi: RapiDaemon) -> None:
         "gnt-rapi token add --permissions write --tag few --quota instances=1,disk=24m few"
     ).out.strip()
     assert "instances=1,disk=24" in rapi.gnt("gnt-rapi token list").out
-    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
-             "token is known")  # fmt: skip
+    wait_for(
+        lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+        "token is known",
+    )
 
     def ended(got: Got) -> tuple[str, str]:
         assert got.status == 200, got.value
         done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=30", token).value
         return done["status"], str(done["opresult"])
 
-    new = {"__version__": 1, "mode": "create", "os_type": "noop", "disk_template": "file",
-           "nics": [], "pnode": "node2.example.com", "tags": ["few"]}  # fmt: skip
+    new = {
+        "__version__": 1,
+        "mode": "create",
+        "os_type": "noop",
+        "disk_template": "file",
+        "nics": [],
+        "pnode": "node2.example.com",
+        "tags": ["few"],
+    }
     together = [
-        rapi.ask("POST", "/2/instances", token,
-                 body={**new, "name": f"few{number}.example.com", "disks": [{"size": 16}]})
+        rapi.ask(
+            "POST",
+            "/2/instances",
+            token,
+            body={**new, "name": f"few{number}.example.com", "disks": [{"size": 16}]},
+        )
         for number in (1, 2)
-    ]  # fmt: skip
+    ]
     ends = dict(ended(got) for got in together)
     assert set(ends) == {"success", "error"}
     assert "quota of token:few: instances: 1 used, 1 more wanted, the limit is 1" in ends["error"]
@@ -326,8 +381,10 @@ def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon
     cluster.ok("group add", "side")
     cluster.ok("group assign-nodes --force", "side", "node3.example.com")
     token = rapi.gnt("gnt-rapi token add --permissions write --group side half").out.strip()
-    wait_for(lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
-             "token is known")  # fmt: skip
+    wait_for(
+        lambda: rapi.ask("GET", "/version", token, source=rapi.fresh_address()).status == 200,
+        "token is known",
+    )
     ids = lambda path: [item["id"] for item in rapi.ask("GET", path, token).value]  # noqa: E731
     assert ids("/2/nodes") == ["node3.example.com"]
     assert ids("/2/instances") == ["web2.example.com"]
@@ -340,10 +397,21 @@ def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon
         ("PUT", "/2/instances/web1.example.com/startup", None),
     ):
         assert rapi.ask(method, path, token, body=body).status == 403, path
-    got = rapi.ask("POST", "/2/instances", token, body={
-        "__version__": 1, "mode": "create", "name": "web4.example.com", "os": "noop",
-        "disk_template": "diskless", "disks": [], "nics": [], "pnode": "node3.example.com",
-    })  # fmt: skip
+    got = rapi.ask(
+        "POST",
+        "/2/instances",
+        token,
+        body={
+            "__version__": 1,
+            "mode": "create",
+            "name": "web4.example.com",
+            "os": "noop",
+            "disk_template": "diskless",
+            "disks": [],
+            "nics": [],
+            "pnode": "node3.example.com",
+        },
+    )
     assert got.status == 200
     done = rapi.ask("GET", f"/2/jobs/{got.value}/wait?timeout=20", token).value
     assert done["status"] == "success"
@@ -354,19 +422,32 @@ def test_a_token_for_a_group_knows_only_its_nodes_and_instances(rapi: RapiDaemon
 
 def test_kernel_arguments_are_shown_to_those_who_may_set_them(rapi: RapiDaemon) -> None:
     secret, cluster = "password=hunter2", rapi.cluster
-    cluster.ok("cluster modify --force --enabled-hypervisors fake,kvm -H",
-               f"kvm:kernel_path=,kernel_args=ro {secret}")  # fmt: skip
-    cluster.ok("instance add --forthcoming -t diskless --no-nics -n node2 --no-install",
-               "-H", f"kvm:kernel_args=rw {secret}", "secretive.example.com")  # fmt: skip
+    cluster.ok(
+        "cluster modify --force --enabled-hypervisors fake,kvm -H",
+        f"kvm:kernel_path=,kernel_args=ro {secret}",
+    )
+    cluster.ok(
+        "instance add --forthcoming -t diskless --no-nics -n node2 --no-install",
+        "-H",
+        f"kvm:kernel_args=rw {secret}",
+        "secretive.example.com",
+    )
     path = "/2/instances/secretive.example.com"
     query = "/2/query/instance?fields=name,hv/kernel_args,custom_hvparams"
-    [job] = [item for item in rapi.admin("GET", "/2/jobs?bulk=1").value
-             if "secretive" in str(item["summary"])]  # fmt: skip
+    [job] = [
+        item
+        for item in rapi.admin("GET", "/2/jobs?bulk=1").value
+        if "secretive" in str(item["summary"])
+    ]
     paths = ["/2/info", path, "/2/instances?bulk=1", "/2/jobs?bulk=1", f"/2/jobs/{job['id']}"]
     reading = [query, f"/2/jobs/{job['id']}/wait"]
     operator, reader, writer = ("operator", "pw"), ("reader", "pw"), ("writer", "pw")
-    for who, asked in ((None, paths), (operator, paths + reading), (reader, [*paths, query]),
-                       (("careful", "pw"), ["/2/info"])):  # fmt: skip
+    for who, asked in (
+        (None, paths),
+        (operator, paths + reading),
+        (reader, [*paths, query]),
+        (("careful", "pw"), ["/2/info"]),
+    ):
         for place in asked:
             got = rapi.ask("GET", place, who)
             assert got.status == 200, (who, place, got.value)
@@ -403,8 +484,12 @@ def test_sighup_and_a_clean_stop(rapi: RapiDaemon) -> None:
 def test_other_nodes_have_no_remote_api(rapi: RapiDaemon) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "ganeti.rapi.daemon"],
-        env=rapi.cluster.env("node2"), capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        env=rapi.cluster.env("node2"),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert result.returncode == 11
     assert "node1.example.com" in result.stderr
 
@@ -412,8 +497,11 @@ def test_other_nodes_have_no_remote_api(rapi: RapiDaemon) -> None:
 @contextmanager
 def passable(directory: Path) -> Iterator[None]:
     """Let other users through to a directory below the one of the tests."""
-    closed = [(path, path.stat().st_mode) for path in directory.parents
-              if path.owner() == directory.owner() and not path.stat().st_mode & 0o001]  # fmt: skip
+    closed = [
+        (path, path.stat().st_mode)
+        for path in directory.parents
+        if path.owner() == directory.owner() and not path.stat().st_mode & 0o001
+    ]
     for path, mode in closed:
         path.chmod(mode | 0o011)
     try:
@@ -436,8 +524,13 @@ def test_the_daemon_gives_up_root(rapi: RapiDaemon) -> None:
         assert rapi.ask("GET", "/version").status == 200
         users = rapi.paths.rapi_users
         users.write_text(users.read_text() + "last pw read\n")
-        wait_for(lambda: rapi.ask("GET", "/2/info", ("last", "pw"),
-                                  source=rapi.fresh_address()).status != 401, "users are followed")
+        wait_for(
+            lambda: (
+                rapi.ask("GET", "/2/info", ("last", "pw"), source=rapi.fresh_address()).status
+                != 401
+            ),
+            "users are followed",
+        )
         os.kill(rapi.pid(), signal.SIGTERM)
         wait_for(lambda: rapi.cluster.pid("ganeti-rapi") is None, "the daemon ends")
     assert rapi.start().code == 0

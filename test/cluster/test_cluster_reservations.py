@@ -47,8 +47,12 @@ def empty(cluster: Cluster) -> Iterator[None]:
 def watch(cluster: Cluster) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, str(REPOSITORY / "daemons/ganeti-watcher")],
-        env=cluster.env(), capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        env=cluster.env(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_twenty_that_fit_exactly_and_all_become_instances(cluster: Cluster, api: Api) -> None:
@@ -126,13 +130,17 @@ def test_the_watcher_gives_up_what_has_expired_and_nothing_else(cluster: Cluster
     cluster.ok("instance add --commit", "late.example.com")
     assert ["late.example.com", "-"] in cluster.cells("instance list -o name,expires")
     wait_for(
-        lambda: watch(cluster).returncode == 0
-        and "old.example.com" not in cluster.ok("instance list -o name").out,
+        lambda: (
+            watch(cluster).returncode == 0
+            and "old.example.com" not in cluster.ok("instance list -o name").out
+        ),
         "an expired reservation is given up",
     )
     assert cluster.cells("instance list -o name,forthcoming") == [
-        ["kept.example.com", "Y"], ["late.example.com", "N"], ["soon.example.com", "Y"],
-    ]  # fmt: skip
+        ["kept.example.com", "Y"],
+        ["late.example.com", "N"],
+        ["soon.example.com", "Y"],
+    ]
     log = (cluster.paths().log / "watcher.log").read_text()
     assert "Reservation old.example.com has expired: job" in log
     assert "late" not in log
@@ -178,8 +186,9 @@ def test_the_remote_api_reserves_names_and_creates(cluster: Cluster, api: Api) -
     assert api.get("/2/instances/web1.example.com")["status"] == "running"
     body = {
         "instances": [{"disk_template": "diskless", "pnode": "node1.example.com"}] * 3,
-        "owner": "alice", "expires": 4e9,
-    }  # fmt: skip
+        "owner": "alice",
+        "expires": 4e9,
+    }
     [made] = api.done("POST /2/reservations", body)["opresult"]
     assert len(made) == 3
     names = [item["id"] for item in api.get("/2/instances")]

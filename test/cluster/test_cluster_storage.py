@@ -51,8 +51,9 @@ def test_volumes_are_listed_with_their_instances(storage_cluster: Both) -> None:
     cluster, nodes = storage_cluster
     cluster.ok(
         "instance add -n node2 -o noop -t plain --no-nics --disk 0:size=64M"
-        " --disk 1:size=32M,vg=fastvg", "web.example.com",
-    )  # fmt: skip
+        " --disk 1:size=32M,vg=fastvg",
+        "web.example.com",
+    )
     nodes.run("node2", "lvcreate", "-y", "-n", "root", "-L", "128m", "xenvg")
     rows = cluster.cells("node volumes -o vg,size,instance,phys", "node2")
     assert sorted(rows) == [

@@ -20,9 +20,14 @@ LISTED = "instance list -o name,uuid,pnode,disk.sizes,disk.uuids,tags,be/maxmem"
 def upgrade(cluster: Cluster, *words: str) -> Ran:
     """Run cfgupgrade on the master node."""
     result = subprocess.run(
-        [sys.executable, "-m", "ganeti.offline.cfgupgrade", *words], env=cluster.env(),
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "ganeti.offline.cfgupgrade", *words],
+        env=cluster.env(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
@@ -72,8 +77,9 @@ def test_data_directories_of_other_versions_start(tmp_path: Path) -> None:
             ["5", "success", "CLUSTER_WHATEVER"]
         ]
         assert [row[0] for row in cluster.cells("instance list -o name")] == [
-            "inst1.example.com", "inst2.example.com",
-        ]  # fmt: skip
+            "inst1.example.com",
+            "inst2.example.com",
+        ]
         assert cluster.cells("instance list -o disk.sizes", "inst1") == [["20,8"]]
         assert cluster.ok("instance modify -B maxmem=300", "inst1").code == 0
 
@@ -95,9 +101,11 @@ def one_node(raw: old_configs.Raw) -> old_configs.Raw:
     former = raw["cluster"]["master_node"]
     node = raw["nodes"][former] | {"name": "node1.example.com"}
     raw["cluster"] |= {
-        "master_node": node["name"], "enabled_hypervisors": ["fake"], "master_netdev": "lo",
+        "master_node": node["name"],
+        "enabled_hypervisors": ["fake"],
+        "master_netdev": "lo",
         "volume_group_name": None,
-    }  # fmt: skip
+    }
     raw["nodes"] = {node["name"]: node}
     raw["instances"] = {
         name: instance | {"primary_node": node["name"], "hypervisor": "fake", "hvparams": {}}
@@ -113,13 +121,23 @@ def old_job(number: int) -> old_configs.Raw:
     stamp = [1_795_225_000, 5]
     op = {
         "input": {"OP_ID": "OP_CLUSTER_WHATEVER", "reason": [], "name": "x", "debug_level": 0},
-        "status": "success", "result": True, "log": [], "priority": 0, "start_timestamp": stamp,
-        "exec_timestamp": stamp, "end_timestamp": stamp,
-    }  # fmt: skip
+        "status": "success",
+        "result": True,
+        "log": [],
+        "priority": 0,
+        "start_timestamp": stamp,
+        "exec_timestamp": stamp,
+        "end_timestamp": stamp,
+    }
     return {
-        "id": number, "ops": [op], "received_timestamp": stamp, "start_timestamp": stamp,
-        "end_timestamp": stamp, "livelock": "/var/run/ganeti/livelocks/job_1", "process_id": 77,
-    }  # fmt: skip
+        "id": number,
+        "ops": [op],
+        "received_timestamp": stamp,
+        "start_timestamp": stamp,
+        "end_timestamp": stamp,
+        "livelock": "/var/run/ganeti/livelocks/job_1",
+        "process_id": 77,
+    }
 
 
 def exchange(

@@ -26,9 +26,12 @@ def on_terminal(cluster: Cluster, *words: str) -> str:
     """What gnt-cluster writes to a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        cluster.argv("gnt-cluster", *words), env=cluster.env(), stdin=subprocess.DEVNULL,
-        stdout=theirs, stderr=theirs,
-    ) as running:  # fmt: skip
+        cluster.argv("gnt-cluster", *words),
+        env=cluster.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as running:
         os.close(theirs)
         said = bytearray()
         while chunk := _read(ours):
@@ -108,8 +111,10 @@ def test_other_file_of_a_node(cluster: Cluster) -> None:
 def test_changes_meanwhile_are_no_finding(cluster: Cluster) -> None:
     """Tags go into an ssconf file; while they change, each node has the old or the new ones."""
     words = cluster.argv("gnt-cluster", "add-tags")
-    with_tags = [subprocess.Popen([*words, f"tag{number}"], env=cluster.env(),
-                                  stdin=subprocess.DEVNULL) for number in range(6)]  # fmt: skip
+    with_tags = [
+        subprocess.Popen([*words, f"tag{number}"], env=cluster.env(), stdin=subprocess.DEVNULL)
+        for number in range(6)
+    ]
     try:
         cluster.ok("cluster verify")
     finally:

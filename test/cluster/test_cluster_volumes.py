@@ -188,10 +188,27 @@ def test_recorded_sizes_are_corrected(storage_cluster: Both) -> None:
 def test_a_node_that_dies_in_the_middle_leaves_what_verify_names(storage_cluster: Both) -> None:
     cluster, nodes = storage_cluster
     adding = subprocess.Popen(
-        cluster.argv("instance", "add", "-n", "node1", "-o", "noop", "-t", "plain", "--disk",
-                     "0:size=4M", "--disk", "1:size=4M", "--no-nics", "lost.example.com"),
-        env=cluster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cluster.argv(
+            "instance",
+            "add",
+            "-n",
+            "node1",
+            "-o",
+            "noop",
+            "-t",
+            "plain",
+            "--disk",
+            "0:size=4M",
+            "--disk",
+            "1:size=4M",
+            "--no-nics",
+            "lost.example.com",
+        ),
+        env=cluster.env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_for(lambda: len(nodes.volumes("node1")) == 1, "the first volume")
     pid = cluster.pid("ganeti-noded", "node1")
     assert pid

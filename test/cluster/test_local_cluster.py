@@ -118,15 +118,23 @@ def clone_for_nobody(home: Path, python: str) -> Path:
     """The program and the libraries it needs, where nobody may read them."""
     copy = home / "src"
     ignored = (".git", ".venv", ".local-cluster", "__pycache__", ".*_cache", ".hypothesis")
-    shutil.copytree(
-        REPOSITORY, copy, symlinks=True, ignore=shutil.ignore_patterns(*ignored)
-    )
+    shutil.copytree(REPOSITORY, copy, symlinks=True, ignore=shutil.ignore_patterns(*ignored))
     ours = Path(pytest.__file__).parents[1]
     shutil.copytree(
-        ours, home / "site", symlinks=True,
-        ignore=shutil.ignore_patterns("mypy*", "*__mypyc*", "pip*", "ruff*", "__editable__*",
-                                      "hypothesis*", "grimp*", "__pycache__"),
-    )  # fmt: skip
+        ours,
+        home / "site",
+        symlinks=True,
+        ignore=shutil.ignore_patterns(
+            "mypy*",
+            "*__mypyc*",
+            "pip*",
+            "ruff*",
+            "__editable__*",
+            "hypothesis*",
+            "grimp*",
+            "__pycache__",
+        ),
+    )
     subprocess.run([python, "-m", "venv", "--without-pip", str(copy / ".venv")], check=True)
     packages = next((copy / ".venv" / "lib").glob("python3.*/site-packages"))
     (packages / "libraries.pth").write_text(f"{home}/site\n")
@@ -168,9 +176,12 @@ def test_without_root() -> None:
         )
         ran = subprocess.run(
             [*on_a_machine_with_a_package(home), *AS_NOBODY, "sh", "-c", script],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env={"PATH": f"{copy}/.venv/bin:/usr/bin:/bin", "HOME": str(home)},
-        )  # fmt: skip
+        )
         assert "user.example.com running" in ran.stdout, ran.stderr + ran.stdout
         assert processes_of(home) == []
     finally:

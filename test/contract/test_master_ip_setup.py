@@ -34,8 +34,9 @@ class Space:
         self._path = f"{directory}:/usr/sbin:/usr/bin:/sbin:/bin"
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--", "sh", "-c", "echo; exec cat"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         assert self._holder.stdout is not None
         if self._holder.stdout.readline() != b"\n":
             pytest.skip("this container may not make network namespaces")
@@ -44,9 +45,13 @@ class Space:
     def run(self, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
         inside = f"--net=/proc/{self._holder.pid}/ns/net"
         return subprocess.run(
-            ["nsenter", inside, "--", *argv], env={"PATH": self._path, **env},
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+            ["nsenter", inside, "--", *argv],
+            env={"PATH": self._path, **env},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
     def add_card(self, name: str) -> None:
         for line in (f"link add {name} type veth peer name peer{name[-1]}", f"link set {name} up"):
@@ -58,9 +63,13 @@ class Space:
     ) -> subprocess.CompletedProcess[str]:
         version, address, length = what
         return self.run(
-            str(SCRIPT), verb, MASTER_NETDEV=card, MASTER_IP=address, MASTER_NETMASK=length,
+            str(SCRIPT),
+            verb,
+            MASTER_NETDEV=card,
+            MASTER_IP=address,
+            MASTER_NETMASK=length,
             CLUSTER_IP_VERSION=version,
-        )  # fmt: skip
+        )
 
     def addresses(self, card: str = CARD) -> list[str]:
         """With their prefix lengths; without those that the kernel gives by itself."""

@@ -125,8 +125,9 @@ class CrashRun:
             other = self.cluster.paths(name.partition(".")[0])
             wait_for(
                 lambda other=other: self.master.died.is_set() or not self.checker.same_copy(other),
-                f"{name} has the copy of the master's state", 15,
-            )  # fmt: skip
+                f"{name} has the copy of the master's state",
+                15,
+            )
 
     def kill_during_load(self) -> None:
         """Kill the master at any time."""

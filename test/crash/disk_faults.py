@@ -203,10 +203,12 @@ class DiskFaults:
             return write(fd, data)
         view = memoryview(data)
         return self._do(
-            "write", path, lambda: write(fd, view),
+            "write",
+            path,
+            lambda: write(fd, view),
             lambda: self._revert_content(fd, os.lseek(fd, 0, os.SEEK_CUR), len(view)),
             lambda: write(fd, view[: len(view) // 2]),
-        )  # fmt: skip
+        )
 
     def _pwrite(self, fd: int, data: Any, offset: int) -> int:
         path = self._file(fd)
@@ -214,10 +216,12 @@ class DiskFaults:
         if path is None:
             return pwrite(fd, data, offset)
         return self._do(
-            "write", path, lambda: pwrite(fd, data, offset),
+            "write",
+            path,
+            lambda: pwrite(fd, data, offset),
             lambda: self._revert_content(fd, offset, len(data)),
             lambda: pwrite(fd, data[: len(data) // 2], offset),
-        )  # fmt: skip
+        )
 
     def _truncate(self, fd: int, size: int) -> None:
         path = self._file(fd)
@@ -226,9 +230,11 @@ class DiskFaults:
             return
         length = max(0, os.fstat(fd).st_size - size)
         self._do(
-            "truncate", path, lambda: self._os_ftruncate(fd, size),
+            "truncate",
+            path,
+            lambda: self._os_ftruncate(fd, size),
             lambda: self._revert_content(fd, size, length),
-        )  # fmt: skip
+        )
 
     def _fsync(self, fd: int) -> None:
         path = self._file(fd)
@@ -250,9 +256,11 @@ class DiskFaults:
             rename(source, target, **more)
             return
         self._do(
-            "rename", path, lambda: rename(source, target, **more),
+            "rename",
+            path,
+            lambda: rename(source, target, **more),
             lambda: self._revert_rename(os.fsdecode(source), path),
-        )  # fmt: skip
+        )
 
     def _unlink(self, path: Any, **more: Any) -> None:
         unlink = self._os_unlink  # type: ignore[attr-defined]
@@ -271,9 +279,11 @@ class DiskFaults:
             mkdir(path, *args, **more)
             return
         self._do(
-            "mkdir", mine, lambda: mkdir(path, *args, **more),
+            "mkdir",
+            mine,
+            lambda: mkdir(path, *args, **more),
             lambda: self._revert_by_removing(mine),
-        )  # fmt: skip
+        )
 
     def _symlink(self, source: Any, path: Any, *args: Any, **more: Any) -> None:
         symlink = self._os_symlink  # type: ignore[attr-defined]
@@ -282,9 +292,11 @@ class DiskFaults:
             symlink(source, path, *args, **more)
             return
         self._do(
-            "symlink", mine, lambda: symlink(source, path, *args, **more),
+            "symlink",
+            mine,
+            lambda: symlink(source, path, *args, **more),
             lambda: self._revert_by_removing(mine),
-        )  # fmt: skip
+        )
 
     # taking back ---------------------------------------------------------------------------
 

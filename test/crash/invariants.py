@@ -110,9 +110,10 @@ class Checker:
             for uuid, obj in getattr(before.data, container).items():
                 if uuid in now and hasattr(obj, "serial_no"):
                     self._check(
-                        "serials", now[uuid].serial_no >= obj.serial_no,
+                        "serials",
+                        now[uuid].serial_no >= obj.serial_no,
                         f"{container} {uuid}: serial {obj.serial_no} became {now[uuid].serial_no}",
-                    )  # fmt: skip
+                    )
 
     def _promised(self, config: Config) -> None:
         objects = {"cluster": {"": config.cluster}, "node": {}}
@@ -158,9 +159,7 @@ class Checker:
         archived: dict[int, JobFile] = {}
         for path in (queue / "archive").glob("*/job-*"):
             number = int(path.name[4:])
-            archived[number] = self._archive.get(number) or self._read(
-                path, path.read_bytes()
-            )
+            archived[number] = self._archive.get(number) or self._read(path, path.read_bytes())
         lost = set(self._archive) - set(archived)
         self._check("archives", not lost, f"jobs {sorted(lost)} left the archive")
         twice = set(archived) & set(live)
@@ -262,8 +261,9 @@ class Checker:
             missing = set(self.known.jobs) - set(ids) - set(self._archive)
             self._check("answers", not missing, f"jobs {sorted(missing)} are not listed")
             told = client.query_tags("cluster")
-            promised = {t for (kind, _, t), there in self.known.tags.items()
-                        if there and kind == "cluster"}  # fmt: skip
+            promised = {
+                t for (kind, _, t), there in self.known.tags.items() if there and kind == "cluster"
+            }
             lost = promised - set(told)
             self._check("answers", not lost, f"tags {sorted(lost)} are not listed")
             self._submit_again(client)

@@ -73,7 +73,11 @@ class Load:
     """One round of the load. Clients stop when their connection breaks."""
 
     def __init__(
-        self, socket: Path, round_number: int, known: Acknowledged, nodes: Sequence[str],
+        self,
+        socket: Path,
+        round_number: int,
+        known: Acknowledged,
+        nodes: Sequence[str],
         leftovers: Sequence[str],
     ) -> None:
         self._socket = socket
@@ -218,9 +222,10 @@ class Load:
         for kind, name in (("cluster", ""), ("node", self._nodes[0])):
             with self._known.lock:
                 old = [
-                    target for target, there in self._known.tags.items()
+                    target
+                    for target, there in self._known.tags.items()
                     if there and target[:2] == (kind, name)
-                ][:-5]  # fmt: skip
+                ][:-5]
                 for target in old:
                     del self._known.tags[target]
             if old:
@@ -237,11 +242,18 @@ class Load:
         mark = self._mark("add")
         disks = [{"size": 8}] if self._round % 4 == 0 else []
         op = {
-            "OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create", "nics": [],
-            "pnode": self._nodes[-1], "disks": disks, "os_type": "noop", "comment": mark,
-            "disk_template": "file" if disks else "diskless", "no_install": not disks,
+            "OP_ID": "OP_INSTANCE_CREATE",
+            "instance_name": name,
+            "mode": "create",
+            "nics": [],
+            "pnode": self._nodes[-1],
+            "disks": disks,
+            "os_type": "noop",
+            "comment": mark,
+            "disk_template": "file" if disks else "diskless",
+            "no_install": not disks,
             "start": bool(disks),
-        }  # fmt: skip
+        }
         self._do(client, mark, op)
         self._known.instances[name] = True
         if self._round % 2 == 0:

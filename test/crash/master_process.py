@@ -26,8 +26,12 @@ class MasterProcess:
         with log.open("ab") as errors:
             self._parent = subprocess.Popen(
                 [sys.executable, str(program), str(checkpoint), str(run_log)],
-                env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-            )  # fmt: skip
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
         self._lines: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read, name="master-lines")
         self._reader.start()

@@ -33,9 +33,13 @@ def data(tmp_path: Path) -> Path:
 
 def end_at(data: Path, label: str, way: str, body: str, number: int = 1) -> None:
     text = PROGRAM.format(
-        paths=[str(HERE), str(HERE.parents[1])], top=str(data.parent), label=f"start: {label}",
-        number=number, way=way, body=body,
-    )  # fmt: skip
+        paths=[str(HERE), str(HERE.parents[1])],
+        top=str(data.parent),
+        label=f"start: {label}",
+        number=number,
+        way=way,
+        body=body,
+    )
     ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert ran.returncode == -9, ran.stderr
 

@@ -57,12 +57,22 @@ OPERATIONS: dict[str, Change] = {
     "attach": modification(WEB, disks=[["attach", 0, {"name": "data"}]]),
     "detach": modification(DB, disks=[["detach", "kept", {}]]),
     "convert": modification(DB, disk_template="sharedfile"),
-    "make": {"OP_ID": "OP_DISK_CREATE", "disk_template": "file", "disk": {"size": 4},
-             "nodes": ["node1.example.com"]},
+    "make": {
+        "OP_ID": "OP_DISK_CREATE",
+        "disk_template": "file",
+        "disk": {"size": 4},
+        "nodes": ["node1.example.com"],
+    },
     "remove": {"OP_ID": "OP_DISK_REMOVE", "disk_name": "spare"},
-    "commit": {"OP_ID": "OP_INSTANCE_CREATE", "instance_name": SOON, "mode": "create",
-               "commit": True, "disks": [], "nics": []},
-}  # fmt: skip
+    "commit": {
+        "OP_ID": "OP_INSTANCE_CREATE",
+        "instance_name": SOON,
+        "mode": "create",
+        "commit": True,
+        "disks": [],
+        "nics": [],
+    },
+}
 
 
 class Steps:
@@ -82,9 +92,7 @@ class Steps:
         daemons.stop(constants.MASTERD, paths)
         log = directory / "master.log"
         self.socket = paths.luxi_socket
-        self.master = MasterProcess(
-            self.cluster.env(), directory / "runs", log, CHECKPOINT_AFTER
-        )
+        self.master = MasterProcess(self.cluster.env(), directory / "runs", log, CHECKPOINT_AFTER)
         self.begin()
 
     def begin(self, point: Point | None = None, *, trace: bool = False) -> None:
@@ -112,8 +120,9 @@ class Steps:
                 self.cluster.ok("instance remove -f", SOON)
             self.cluster.ok(
                 "instance add --forthcoming -n node1 -o noop -t file --disk 0:size=4M --no-nics"
-                " -B memory=64M", SOON
-            )  # fmt: skip
+                " -B memory=64M",
+                SOON,
+            )
         self.cluster.ok("cluster verify")
         return {name: self.checksum(name) for name in ("data", "kept")}
 

@@ -35,20 +35,28 @@ def disk(
 ) -> NodeDisk:
     children = tuple(
         NodeDisk(
-            uuid=f"{prefix}{part}", dev_type=DiskTemplate.PLAIN, size=mib,
+            uuid=f"{prefix}{part}",
+            dev_type=DiskTemplate.PLAIN,
+            size=mib,
             logical_id=("xenvg", f"{prefix}i1.disk0_{part}"),
         )
         for part, mib in (("data", size), ("meta", 128))
-    )  # fmt: skip
+    )
     return NodeDisk(
-        uuid="d0", dev_type=DiskTemplate.DRBD, children=children, size=size,
+        uuid="d0",
+        dev_type=DiskTemplate.DRBD,
+        children=children,
+        size=size,
         logical_id=("a", "b", 11000, *MINORS, secret),
         params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
         dynamic_params={
-            "local-ip": ADDRESSES[side], "remote-ip": ADDRESSES[1 - side], "port": 11000,
-            "local-minor": MINORS[side], "remote-minor": MINORS[1 - side],
+            "local-ip": ADDRESSES[side],
+            "remote-ip": ADDRESSES[1 - side],
+            "port": 11000,
+            "local-minor": MINORS[side],
+            "remote-minor": MINORS[1 - side],
         },
-    )  # fmt: skip
+    )
 
 
 def call(side: int, method: str, arguments: dict[str, Any], changes: dict[str, Any]) -> Any:
@@ -74,8 +82,11 @@ def record(file: str) -> None:
     def recording(argv: Any, **more: Any) -> process.Result:
         found = plain(argv, **more)
         entry = {
-            "argv": list(argv), "code": found.code, "stdout": found.stdout, "stderr": found.stderr,
-        }  # fmt: skip
+            "argv": list(argv),
+            "code": found.code,
+            "stdout": found.stdout,
+            "stderr": found.stderr,
+        }
         with open(file, "a") as out:
             out.write(json.dumps(entry) + "\n")
         return found

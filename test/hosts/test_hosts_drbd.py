@@ -101,14 +101,20 @@ def pair() -> Iterator[Pair]:
             machines = [
                 Machine(
                     Spec(
-                        f"side{n}", memory=640, disks=[1024], modules=["dm_mod", "drbd"],
-                        layers=("storage", "node"), shares=shares, address=f"{SUBNET}.{n + 1}/24",
+                        f"side{n}",
+                        memory=640,
+                        disks=[1024],
+                        modules=["dm_mod", "drbd"],
+                        layers=("storage", "node"),
+                        shares=shares,
+                        address=f"{SUBNET}.{n + 1}/24",
                         append="drbd.usermode_helper=/bin/true drbd.minor_count=128",
                     ),
-                    directory, network,
+                    directory,
+                    network,
                 )
                 for n in (0, 1)
-            ]  # fmt: skip
+            ]
             try:
                 boot(machines)
                 for machine in machines:

@@ -45,9 +45,11 @@ def counts(node: Node) -> int:
 def types(node: Node, line: str) -> None:
     """Give a line to the shell in the instance."""
     ran = node.ok(
-        "bash", "-c", f"(cat; sleep 1) | timeout 5 socat - UNIX-CONNECT:{_SERIAL}",
+        "bash",
+        "-c",
+        f"(cat; sleep 1) | timeout 5 socat - UNIX-CONNECT:{_SERIAL}",
         stdin=f"{line}\necho TYPED-IN\n",
-    )  # fmt: skip
+    )
     assert re.search(r"^TYPED-IN", ran.out, re.M), ran.out
 
 
@@ -82,8 +84,12 @@ def vm(cluster: Cluster) -> str:
     if not cluster.cells("instance list -o name"):
         cluster.ok(
             "instance add -t drbd -o noop --no-nics -B minmem=160,maxmem=160 --disk 0:size=16M",
-            "-H", _PARAMS, "-n", f"{second.name}:{third.name}", VM,
-        )  # fmt: skip
+            "-H",
+            _PARAMS,
+            "-n",
+            f"{second.name}:{third.name}",
+            VM,
+        )
         boots(cluster, second)
     return VM
 

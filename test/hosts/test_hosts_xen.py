@@ -71,8 +71,12 @@ def guest(xen: Cluster, request: pytest.FixtureRequest) -> Iterator[str]:
     second, third = xen.nodes[1:3]
     xen.ok(
         "instance add -t drbd -o noop --no-nics -B minmem=128,maxmem=128 --disk 0:size=16M",
-        "-H", _KINDS[name], "-n", f"{second.name}:{third.name}", name,
-    )  # fmt: skip
+        "-H",
+        _KINDS[name],
+        "-n",
+        f"{second.name}:{third.name}",
+        name,
+    )
     counts_past(second, name, 0)
     yield name
     xen.ok("instance remove -f", name)

@@ -73,8 +73,9 @@ class _Namespace:
     def __init__(self) -> None:
         self._holder = subprocess.Popen(
             ["unshare", "--net", "--", "sh", "-c", "echo; exec sleep 86400"],
-            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+        )
         assert self._holder.stdout is not None
         if not self._holder.stdout.read(1):
             raise OSError("unshare --net failed")
@@ -139,9 +140,13 @@ class NetNode:
     def run(self, argv: list[str], timeout: float = 60) -> Ran:
         """Run a program as this node."""
         child = subprocess.Popen(
-            self.space.enter(argv), env=self.env, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            self.space.enter(argv),
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         try:
             out, err = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -316,12 +321,13 @@ class NetCluster:
                     "masterd": node.pid(constants.MASTERD),
                     "told": node.told_master(),
                     "term": node.paths.epoch_file.read_text().strip()
-                    if node.paths.epoch_file.exists() else "",
+                    if node.paths.epoch_file.exists()
+                    else "",
                     "reigns": node.reigns(),
                 }
             )
             for node in self.nodes.values()
-        ]  # fmt: skip
+        ]
         return "\n".join(lines)
 
 

@@ -76,8 +76,7 @@ def test_random_schedules(tmp_path: Path) -> None:
     seeds = iter(range(FIRST, FIRST + SCHEDULES))
     lock = threading.Lock()
     runners = [
-        Runner(tmp_path / f"c{number}", seeds, lock)
-        for number in range(min(CLUSTERS, SCHEDULES))
+        Runner(tmp_path / f"c{number}", seeds, lock) for number in range(min(CLUSTERS, SCHEDULES))
     ]
     for runner in runners:
         runner.start()

@@ -72,8 +72,9 @@ def masterd(where: Paths) -> Iterator[subprocess.Popen[str]]:
     """Something that holds the pid file of the master daemon, as a daemon would."""
     child = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(where.pid_file(constants.MASTERD))],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "held\n"
     try:
@@ -164,9 +165,14 @@ class Wire:
 def node(number: int, **more: Any) -> Node:
     address = f"192.0.2.{number}"
     return Node(
-        uuid=f"uuid-{number}", name=f"node{number}.example.com", primary_ip=address,
-        secondary_ip=address, group="g", master_candidate=True, **more,
-    )  # fmt: skip
+        uuid=f"uuid-{number}",
+        name=f"node{number}.example.com",
+        primary_ip=address,
+        secondary_ip=address,
+        group="g",
+        master_candidate=True,
+        **more,
+    )
 
 
 @pytest.fixture
@@ -206,6 +212,7 @@ def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
     channel: Channel, wire: Wire, replica: Replica, where: Paths
 ) -> None:
     """What a candidate missed is not kept for it; archived jobs come from the archive."""
+
     def put(contents: dict[str, Any], sequence: int) -> None:
         channel.put(lambda pending: pending.files.add(contents), sequence)
 
@@ -310,6 +317,4 @@ def test_a_candidate_without_a_copy_does_not_count() -> None:
     view = found["uuid-3"].value
     assert view is not None
     view.config_serial = None
-    assert "master candidates" in str(
-        vote.missing_answers(config, vote.Own(node(1), 5, 7), found)
-    )
+    assert "master candidates" in str(vote.missing_answers(config, vote.Own(node(1), 5, 7), found))

@@ -160,8 +160,10 @@ def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
 
     where = paths.Paths(cluster.root)
     rows = cluster.client.query_nodes([], ["name", "uuid", "pip"])
-    nodes = [Node(uuid=uuid, name=name, primary_ip=ip, secondary_ip=ip, group="")
-             for name, uuid, ip in rows]  # fmt: skip
+    nodes = [
+        Node(uuid=uuid, name=name, primary_ip=ip, secondary_ip=ip, group="")
+        for name, uuid, ip in rows
+    ]
     rpc = NodeRpc(Identity(where.client_cert, where.ca_cert).client_context())
     try:
         first = timed(lambda: rpc.many(nodes, NodeCalls.version))
@@ -250,11 +252,14 @@ def _cluster(directory: Path, nodes: int) -> Iterator[Cluster]:
         cluster.destroy()
 
 
-
 def machine() -> Figures:
     load = os.getloadavg()[0]
-    return {"cores": os.cpu_count(), "python": platform.python_version(),
-            "system": platform.platform(), "load_before": round(load, 2)}  # fmt: skip
+    return {
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "load_before": round(load, 2),
+    }
 
 
 def main() -> None:

@@ -10,8 +10,12 @@ from measure import Cluster, Figures, delay, say, spread
 
 #: What one poll asks for, one after the other.
 POLL = (
-    "/2/info", "/2/nodes?bulk=1", "/2/instances?bulk=1", "/2/jobs?bulk=1", "/2/groups?bulk=1",
-)  # fmt: skip
+    "/2/info",
+    "/2/nodes?bulk=1",
+    "/2/instances?bulk=1",
+    "/2/jobs?bulk=1",
+    "/2/groups?bulk=1",
+)
 PERIOD = 1.0
 
 
@@ -47,19 +51,24 @@ def _polls(get: Callable[[str], None], polls: int) -> Figures:
         whole.append(time.perf_counter() - begin)
         time.sleep(max(0.0, PERIOD - whole[-1]))  # a poll each period is the load
     requests = [seconds for times in each.values() for seconds in times]
-    return {"poll": spread(whole), "request": spread(requests),
-            **{path: spread(times) for path, times in each.items()}}  # fmt: skip
+    return {
+        "poll": spread(whole),
+        "request": spread(requests),
+        **{path: spread(times) for path, times in each.items()},
+    }
 
 
-def _beside_running(
-    cluster: Cluster, get: Callable[[str], None], polls: int, jobs: int
-) -> Figures:
+def _beside_running(cluster: Cluster, get: Callable[[str], None], polls: int, jobs: int) -> Figures:
     """The jobs run all the time and do nothing else."""
     seconds = polls * PERIOD + 5
     made = cluster.client.submit_many_jobs([[delay(seconds)] for _ in range(jobs)])
     time.sleep(2)  # as many as may run have begun; no event tells how many that are
-    statuses = [row[0] for row in cluster.client.query_jobs(
-        [item.job_id for item in made if item.job_id is not None], ["status"])]  # fmt: skip
+    statuses = [
+        row[0]
+        for row in cluster.client.query_jobs(
+            [item.job_id for item in made if item.job_id is not None], ["status"]
+        )
+    ]
     found = _polls(get, polls)
     for item in made:
         cluster.wait(int(item.job_id or 0))

@@ -20,9 +20,7 @@ LOCKED = "locked.example.com"
 def waiting_jobs(cluster: Cluster, counts: tuple[int, ...] = (0, 1000, 10_000)) -> Figures:
     """From the submit of a job to its start, beside so many jobs that wait for one instance."""
     cluster.run([create(LOCKED, cluster.names[0])])
-    hold = cluster.client.submit_job(
-        [{"OP_ID": "OP_INSTANCE_SHUTDOWN", "instance_name": LOCKED}]
-    )
+    hold = cluster.client.submit_job([{"OP_ID": "OP_INSTANCE_SHUTDOWN", "instance_name": LOCKED}])
     cluster.wait(hold)
     figures: Figures = {}
     rest = cluster.resident_mb()["ganeti-masterd"]
@@ -136,8 +134,10 @@ def _change_alone(directory: Path, cluster: Cluster, runs: int) -> Figures:
     try:
         result = subprocess.run(
             [sys.executable, str(script), str(copy), str(runs)],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     finally:
         subprocess.run(["rm", "-rf", str(copy)], check=True)
     return spread([float(word) for word in result.stdout.split()])

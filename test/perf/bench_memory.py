@@ -145,10 +145,13 @@ def restart(cluster: Cluster, meter: Meter, count: int) -> Figures:
     runs = time.perf_counter() - begin
     starter.join()
     return {
-        "queued": count, "mb_queued": resident, "mb_after": meter.resident(),
-        "seconds_to_answer": round(answers, 2), "seconds_to_end_of_first_job": round(runs, 2),
+        "queued": count,
+        "mb_queued": resident,
+        "mb_after": meter.resident(),
+        "seconds_to_answer": round(answers, 2),
+        "seconds_to_end_of_first_job": round(runs, 2),
         "cpu_seconds": meter.cpu(),
-    }  # fmt: skip
+    }
 
 
 def _first_answer(cluster: Cluster, begin: float) -> float:
@@ -174,9 +177,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ganeti-bench-") as temporary:
         parts: dict[str, Callable[[Cluster, Meter], Figures]] = {
             "one_job": lambda c, m: one_job(c, m, options.opcodes),
-            "rounds": lambda c, m: rounds(
-                c, m, options.jobs, options.requests, options.rounds
-            ),
+            "rounds": lambda c, m: rounds(c, m, options.jobs, options.requests, options.rounds),
             "restart": lambda c, m: restart(c, m, options.queued),
         }
         for name, part in parts.items():

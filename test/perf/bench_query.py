@@ -45,14 +45,22 @@ def make_model(cluster: Cluster) -> None:
     cluster.run(
         [
             {
-                "OP_ID": "OP_INSTANCE_CREATE", "instance_name": MODEL, "mode": "create",
-                "disk_template": "file", "disks": [{"size": 8}, {"size": 8}],
-                "nics": [{"ip": "192.0.2.1"}, {}], "pnode": cluster.names[-1],
-                "os_type": "noop", "hypervisor": "fake", "ip_check": False,
-                "name_check": False, "start": True, "wait_for_sync": True,
+                "OP_ID": "OP_INSTANCE_CREATE",
+                "instance_name": MODEL,
+                "mode": "create",
+                "disk_template": "file",
+                "disks": [{"size": 8}, {"size": 8}],
+                "nics": [{"ip": "192.0.2.1"}, {}],
+                "pnode": cluster.names[-1],
+                "os_type": "noop",
+                "hypervisor": "fake",
+                "ip_check": False,
+                "name_check": False,
+                "start": True,
+                "wait_for_sync": True,
             }
         ]
-    )  # fmt: skip
+    )
 
 
 def fill(cluster: Cluster, count: int) -> None:
@@ -83,8 +91,9 @@ def fill(cluster: Cluster, count: int) -> None:
 
 def _copy(config: Figures, model: Figures, number: int, node: Figures) -> Figures:
     item = copy.deepcopy(model)
-    item.update(uuid=str(uuid.uuid4()), name=f"web{number}.example.com",
-                primary_node=node["uuid"], disks=[])  # fmt: skip
+    item.update(
+        uuid=str(uuid.uuid4()), name=f"web{number}.example.com", primary_node=node["uuid"], disks=[]
+    )
     for index, nic in enumerate(item["nics"]):
         nic["uuid"] = str(uuid.uuid4())
         nic["mac"] = f"aa:00:0{index}:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"

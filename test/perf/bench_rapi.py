@@ -99,8 +99,14 @@ class Api:
         link.sock = sock
         self._ask(link, "GET", path, None, {})
 
-    def _ask(self, link: http.client.HTTPSConnection, method: str, path: str, body: Any,
-             headers: dict[str, str]) -> bytes:  # fmt: skip
+    def _ask(
+        self,
+        link: http.client.HTTPSConnection,
+        method: str,
+        path: str,
+        body: Any,
+        headers: dict[str, str],
+    ) -> bytes:
         data = None if body is None else json.dumps(body).encode()
         more = {name.replace("_", "-"): text for name, text in headers.items()}
         link.request(method, path, data, {**self._headers, **more})

@@ -38,8 +38,9 @@ class Cluster:
         self.client = Client()
 
     def _tool(self, verb: str, *words: str) -> None:
-        subprocess.run([*TOOL, verb, "--dir", str(self.directory), *words], check=True,
-                       stdout=sys.stderr)  # fmt: skip
+        subprocess.run(
+            [*TOOL, verb, "--dir", str(self.directory), *words], check=True, stdout=sys.stderr
+        )
 
     def stop_master(self) -> None:
         """Stop the master daemon and wait for its end."""
@@ -56,8 +57,10 @@ class Cluster:
     def resident_mb(self) -> dict[str, float]:
         """Resident memory of the daemons of the master node, in MB."""
         where = paths.Paths(self.root)
-        pids = {name: daemon.running_pid(where.pid_file(name))
-                for name in (constants.MASTERD, constants.NODED)}  # fmt: skip
+        pids = {
+            name: daemon.running_pid(where.pid_file(name))
+            for name in (constants.MASTERD, constants.NODED)
+        }
         found = {name: _resident(pid) for name, pid in pids.items() if pid}
         return {**found, "together": round(sum(found.values()), 1)}
 
@@ -104,17 +107,25 @@ def spread(seconds: list[float]) -> Figures:
 
 
 def delay(seconds: float = SHORTEST, *, on_master: bool = True) -> dict[str, Any]:
-    return {"OP_ID": "OP_TEST_DELAY", "duration": seconds, "on_master": on_master,
-            "no_locks": True}  # fmt: skip
+    return {"OP_ID": "OP_TEST_DELAY", "duration": seconds, "on_master": on_master, "no_locks": True}
 
 
 def create(name: str, node: str) -> dict[str, Any]:
     return {
-        "OP_ID": "OP_INSTANCE_CREATE", "instance_name": name, "mode": "create",
-        "disk_template": "file", "disks": [{"size": 8}], "nics": [], "pnode": node,
-        "os_type": "noop", "hypervisor": "fake", "ip_check": False, "name_check": False,
-        "start": True, "wait_for_sync": True,
-    }  # fmt: skip
+        "OP_ID": "OP_INSTANCE_CREATE",
+        "instance_name": name,
+        "mode": "create",
+        "disk_template": "file",
+        "disks": [{"size": 8}],
+        "nics": [],
+        "pnode": node,
+        "os_type": "noop",
+        "hypervisor": "fake",
+        "ip_check": False,
+        "name_check": False,
+        "start": True,
+        "wait_for_sync": True,
+    }
 
 
 def say(text: str) -> None:

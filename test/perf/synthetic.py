@@ -30,16 +30,28 @@ def fill(root: Path, instances: int) -> None:
         name = f"synthetic{number}.example.com"
         node = nodes[number % len(nodes)]
         disk = Disk(
-            uuid=str(uuid.uuid4()), dev_type=DiskTemplate.FILE, iv_name="disk/0", size=1024,
-            logical_id=("loop", f"/srv/ganeti/file-storage/{name}/0"), nodes=(node,), params={},
-        )  # fmt: skip
+            uuid=str(uuid.uuid4()),
+            dev_type=DiskTemplate.FILE,
+            iv_name="disk/0",
+            size=1024,
+            logical_id=("loop", f"/srv/ganeti/file-storage/{name}/0"),
+            nodes=(node,),
+            params={},
+        )
         mac = f"aa:00:00:{number >> 16 & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
         nic = Nic(uuid=str(uuid.uuid4()), mac=mac)
         instance = Instance(
-            uuid=str(uuid.uuid4()), name=name, primary_node=node, os="noop",  # type: ignore[arg-type]
-            hypervisor=HypervisorName.FAKE, nics=(nic,), disks=(disk.uuid,),  # type: ignore[arg-type]
-            ctime=1.0, mtime=1.0, serial_no=1,
-        )  # fmt: skip
+            uuid=str(uuid.uuid4()),
+            name=name,
+            primary_node=node,
+            os="noop",  # type: ignore[arg-type]
+            hypervisor=HypervisorName.FAKE,
+            nics=(nic,),
+            disks=(disk.uuid,),  # type: ignore[arg-type]
+            ctime=1.0,
+            mtime=1.0,
+            serial_no=1,
+        )
         made[instance.uuid] = instance
         disks[disk.uuid] = disk
     full = base.replace(

@@ -31,21 +31,36 @@ ADDRESSES = st.integers(0, 16).map(lambda last: f"198.51.100.{last}") | st.just(
 def first_state() -> Config:
     networks = {
         f"net-{n}": Network(
-            uuid=f"net-{n}", name=f"net{n}", network=f"198.51.100.{8 * n}/29",
-            reservations="00000000", ext_reservations="10000001",
+            uuid=f"net-{n}",
+            name=f"net{n}",
+            network=f"198.51.100.{8 * n}/29",
+            reservations="00000000",
+            ext_reservations="10000001",
         )
         for n in (0, 1)
-    }  # fmt: skip
-    cluster = Cluster(uuid="c", cluster_name="c", master_node="node", master_ip="192.0.2.9",
-                      master_netdev="lo", master_netmask=32)
-    node = Node(uuid="node", name="node", primary_ip="192.0.2.1", secondary_ip="192.0.2.1",
-                group="g")
+    }
+    cluster = Cluster(
+        uuid="c",
+        cluster_name="c",
+        master_node="node",
+        master_ip="192.0.2.9",
+        master_netdev="lo",
+        master_netmask=32,
+    )
+    node = Node(
+        uuid="node", name="node", primary_ip="192.0.2.1", secondary_ip="192.0.2.1", group="g"
+    )
     params = {"mode": "bridged", "link": "br0", "vlan": ""}
     group = NodeGroup(uuid="g", name="g", networks=dict.fromkeys(networks, params))
-    return Config(ConfigData(
-        version=constants.CONFIG_VERSION, cluster=cluster, nodes={"node": node},
-        nodegroups={"g": group}, networks=networks,
-    ))  # fmt: skip
+    return Config(
+        ConfigData(
+            version=constants.CONFIG_VERSION,
+            cluster=cluster,
+            nodes={"node": node},
+            nodegroups={"g": group},
+            networks=networks,
+        )
+    )
 
 
 class Pools(RuleBasedStateMachine):
@@ -64,8 +79,11 @@ class Pools(RuleBasedStateMachine):
         edit(draft)
         self.config = draft.result()
 
-    @rule(name=NAMES, wanted=st.lists(st.tuples(NETWORKS, ADDRESSES), max_size=3),
-          external=st.booleans())  # fmt: skip
+    @rule(
+        name=NAMES,
+        wanted=st.lists(st.tuples(NETWORKS, ADDRESSES), max_size=3),
+        external=st.booleans(),
+    )
     def begin(self, name: str, wanted: list[tuple[str, str]], external: bool) -> None:
         """A job checks its parameters; a refusal ends it."""
         if any(name == other for _job, other, _cards in self.open):
@@ -77,8 +95,14 @@ class Pools(RuleBasedStateMachine):
                 found = self.promises.address(
                     text, network, lambda: self.config, self.job, external=external
                 )
-                cards.append(Nic(uuid=f"{name}{number}", mac=f"{self.job}-{number}", ip=found,
-                                 network=network))  # fmt: skip
+                cards.append(
+                    Nic(
+                        uuid=f"{name}{number}",
+                        mac=f"{self.job}-{number}",
+                        ip=found,
+                        network=network,
+                    )
+                )
             if len({(card.network, card.ip) for card in cards}) < len(cards):
                 raise errors.OpPrereqError("twice")
         except errors.GanetiError:

@@ -48,12 +48,26 @@ class Ticking:
 
 
 def first_state() -> Config:
-    node = Node(uuid="node-0", name="node0", primary_ip="192.0.2.1", secondary_ip="192.0.2.1",
-                group="group-0", master_candidate=True)
-    cluster = Cluster(uuid="cluster", cluster_name="c", master_node="node-0",
-                      master_ip="192.0.2.9", master_netdev="eth0", master_netmask=24)
+    node = Node(
+        uuid="node-0",
+        name="node0",
+        primary_ip="192.0.2.1",
+        secondary_ip="192.0.2.1",
+        group="group-0",
+        master_candidate=True,
+    )
+    cluster = Cluster(
+        uuid="cluster",
+        cluster_name="c",
+        master_node="node-0",
+        master_ip="192.0.2.9",
+        master_netdev="eth0",
+        master_netmask=24,
+    )
     data = ConfigData(
-        version=constants.CONFIG_VERSION, cluster=cluster, nodes={"node-0": node},
+        version=constants.CONFIG_VERSION,
+        cluster=cluster,
+        nodes={"node-0": node},
         nodegroups={"group-0": NodeGroup(uuid="group-0", name="default")},
     )
     return Config(data)
@@ -151,15 +165,19 @@ class StoreLife(RuleBasedStateMachine):
     @rule()
     def add_instance(self):
         self.number += 1
-        new = Instance(uuid=f"inst-{self.number}", name=f"web{self.number}",
-                       primary_node="node-0")
+        new = Instance(uuid=f"inst-{self.number}", name=f"web{self.number}", primary_node="node-0")
         self.lab.change(lambda draft: draft.add_instance(new, []))
 
     @rule()
     def add_node(self):
         self.number += 1
-        new = Node(uuid=f"node-{self.number}", name=f"node{self.number}",
-                   primary_ip="192.0.2.3", secondary_ip="192.0.2.3", group="group-0")
+        new = Node(
+            uuid=f"node-{self.number}",
+            name=f"node{self.number}",
+            primary_ip="192.0.2.3",
+            secondary_ip="192.0.2.3",
+            group="group-0",
+        )
         self.lab.change(lambda draft: draft.put(new))
 
     @rule(number=st.integers(0, 99), tag=st.text(min_size=1, max_size=4))
@@ -247,8 +265,12 @@ class StoreLife(RuleBasedStateMachine):
     def kill_while_writing(self, part, zeros):
         """A record that was never acknowledged is torn anywhere: it did not happen."""
         lab = self.lab
-        record = {"serial": lab.states[-1]["serial_no"] + 1, "time": 1.0, "name": "torn",
-                  "delete": {"nodes": ["node-0"]}}
+        record = {
+            "serial": lab.states[-1]["serial_no"] + 1,
+            "time": 1.0,
+            "name": "torn",
+            "delete": {"nodes": ["node-0"]},
+        }
         torn = journal.encode(record)[:-1]
         whole = lab.journal_bytes()
         paths = lab.copy(whole + torn[: int(part * len(torn))] + b"\0" * zeros)

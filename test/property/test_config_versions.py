@@ -89,9 +89,8 @@ def test_parts_of_disks_without_a_uuid_get_one(version: int, way: dict[str, Any]
     ]
     assert len(made) == len(set(made)) == 2 * len(found)
     assert all(
-        child.nodes == disk.nodes
-        for disk in first.config.disks.values() for child in disk.children
-    )  # fmt: skip
+        child.nodes == disk.nodes for disk in first.config.disks.values() for child in disk.children
+    )
 
 
 def same_instance(config: Config, one: old_configs.FactInstance, version: int) -> None:
@@ -99,8 +98,9 @@ def same_instance(config: Config, one: old_configs.FactInstance, version: int) -
     assert instance.uuid == one.uuid
     assert list(instance.tags) == one.tags
     assert (instance.primary_node, config.secondary_nodes(instance)) == (
-        one.primary, [one.secondary] if one.secondary else []
-    )  # fmt: skip
+        one.primary,
+        [one.secondary] if one.secondary else [],
+    )
     assert (instance.admin_state == "up", instance.network_port) == (one.up, one.port)
     assert config.beparams(instance)["maxmem"] == one.memory
     assert config.disk_template(instance) == one.template
@@ -186,8 +186,11 @@ def damage(value: Any, path: list[int], junk: Any) -> None:
 
 def test_every_version_of_the_list_is_tried_at_least_once() -> None:
     known = old_configs.facts(7)
-    texts = [versions.text(v) for v in old_configs.VERSIONS if not problems(
-        upgrade(old_configs.render(known, v)).config)]  # fmt: skip
+    texts = [
+        versions.text(v)
+        for v in old_configs.VERSIONS
+        if not problems(upgrade(old_configs.render(known, v)).config)
+    ]
     assert texts == [versions.text(v) for v in old_configs.VERSIONS]
 
 

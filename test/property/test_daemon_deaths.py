@@ -49,9 +49,15 @@ HOME, OTHER = "node2.example.com", "node3.example.com"
 
 def _create(name: str, template: DiskTemplate, disks: int, *, start: bool) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=start, nics=[],
-        disks=[DiskParams(size=1)] * disks, disk_template=template, pnode=HOME,
-    )  # fmt: skip
+        instance_name=name,
+        mode=InstCreateMode.CREATE,
+        os_type="noop",
+        start=start,
+        nics=[],
+        disks=[DiskParams(size=1)] * disks,
+        disk_template=template,
+        pnode=HOME,
+    )
 
 
 @pytest.fixture(scope="module")

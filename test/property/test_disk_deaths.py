@@ -33,11 +33,16 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (WEB, DB):
         cluster.run(
             OpInstanceCreate(
-                instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=False,
-                disks=[DiskParams(size=1), DiskParams(size=2)], nics=[],
-                disk_template=DiskTemplate.FILE, pnode="node2.example.com",
+                instance_name=name,
+                mode=InstCreateMode.CREATE,
+                os_type="noop",
+                start=False,
+                disks=[DiskParams(size=1), DiskParams(size=2)],
+                nics=[],
+                disk_template=DiskTemplate.FILE,
+                pnode="node2.example.com",
             )
-        )  # fmt: skip
+        )
         for uuid in cluster.instance(name).disks:
             cluster.mark(uuid)
     cluster.run(_modify(DB, DiskChange(DdmFull.DETACH, 1, DiskParams(name="data"))))
@@ -104,4 +109,3 @@ def _inspect(cluster: OneProcess, when: str) -> None:
             assert any(name in reported for name in names), (when, uuid, reported)
     for path in cluster.images():
         assert path.resolve() in known or path.name in reported, (when, path, reported)
-

@@ -91,9 +91,7 @@ class DiskMachine(RuleBasedStateMachine):
         return {self.disks[uuid].kind for uuid in item.disks}
 
     def modify(self, name: str, *changes: DiskChange, **more: Any) -> None:
-        self.cluster.run(
-            OpInstanceSetParams(instance_name=name, disks=list(changes), **more)
-        )
+        self.cluster.run(OpInstanceSetParams(instance_name=name, disks=list(changes), **more))
 
     def refused(self, *args: Any, **kwargs: Any) -> None:
         with pytest.raises(errors.OpPrereqError):
@@ -119,11 +117,16 @@ class DiskMachine(RuleBasedStateMachine):
         name = next(self.new_names)
         self.cluster.run(
             OpInstanceCreate(
-                instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=False,
-                disks=[DiskParams(size=size) for size in sizes], nics=[],
-                disk_template=DiskTemplate(kind), pnode=f"node{node}.example.com",
+                instance_name=name,
+                mode=InstCreateMode.CREATE,
+                os_type="noop",
+                start=False,
+                disks=[DiskParams(size=size) for size in sizes],
+                nics=[],
+                disk_template=DiskTemplate(kind),
+                pnode=f"node{node}.example.com",
             )
-        )  # fmt: skip
+        )
         self.instances[name] = ModelInstance(node)
         for index, size in enumerate(sizes):
             self.learn(name, index, size, kind, node)
@@ -173,10 +176,11 @@ class DiskMachine(RuleBasedStateMachine):
         """A disk of nobody."""
         uuid = self.cluster.run(
             OpDiskCreate(
-                disk_template=DiskTemplate(kind), disk=DiskParams(size=size),
+                disk_template=DiskTemplate(kind),
+                disk=DiskParams(size=size),
                 nodes=[] if kind == "sharedfile" else [f"node{node}.example.com"],
             )
-        )  # fmt: skip
+        )
         self.disks[uuid] = ModelDisk(size, kind, 0 if kind == "sharedfile" else node)
         self.cluster.mark(uuid)
 
@@ -270,16 +274,22 @@ class DiskMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.reserved) < 3)
     @rule(
-        kind=KINDS, sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
-        node=st.integers(1, 3), expires=st.booleans(),
-    )  # fmt: skip
+        kind=KINDS,
+        sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+        node=st.integers(1, 3),
+        expires=st.booleans(),
+    )
     def reserve(self, kind: str, sizes: list[int], node: int, expires: bool) -> None:
         name = next(self.new_names)
         wanted = OpInstanceCreate(
-            instance_name=name, mode=InstCreateMode.CREATE, os_type="noop",
-            disks=[DiskParams(size=size) for size in sizes], nics=[],
-            disk_template=DiskTemplate(kind), pnode=f"node{node}.example.com",
-        )  # fmt: skip
+            instance_name=name,
+            mode=InstCreateMode.CREATE,
+            os_type="noop",
+            disks=[DiskParams(size=size) for size in sizes],
+            nics=[],
+            disk_template=DiskTemplate(kind),
+            pnode=f"node{node}.example.com",
+        )
         end = self.cluster.clock.now() + LIMIT if expires else None
         self.cluster.run(OpReservationAdd(instances=[wanted], expires=end))
         self.reserved[name] = ModelReservation(node, kind, sizes, expires)
@@ -307,10 +317,14 @@ class DiskMachine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(list(self.reserved)), label="reservation")
         self.cluster.run(
             OpInstanceCreate(
-                instance_name=name, mode=InstCreateMode.CREATE, disks=[], nics=[], commit=True,
+                instance_name=name,
+                mode=InstCreateMode.CREATE,
+                disks=[],
+                nics=[],
+                commit=True,
                 start=False,
             )
-        )  # fmt: skip
+        )
         item = self.reserved.pop(name)
         self.instances[name] = ModelInstance(item.node)
         for index, size in enumerate(item.sizes):
@@ -393,9 +407,11 @@ def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch)
     run_state_machine_as_test(
         DiskMachine,
         settings=settings(
-            max_examples=15, stateful_step_count=30, deadline=None,
+            max_examples=15,
+            stateful_step_count=30,
+            deadline=None,
             suppress_health_check=list(HealthCheck),
             # a series that fails is told as it is: to shorten it takes minutes
             phases=[Phase.generate],
         ),
-    )  # fmt: skip
+    )

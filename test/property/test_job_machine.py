@@ -27,11 +27,21 @@ CANCELED = ["JobCanceled", ["somebody said so"]]
 #: What may happen to a job, by the status of the opcode it is at. Everything else is refused.
 POSSIBLE = {
     "queued": {
-        "Submitted", "Picked", "OpFailed", "Rejected", "CancelAsked", "PriorityChanged",
+        "Submitted",
+        "Picked",
+        "OpFailed",
+        "Rejected",
+        "CancelAsked",
+        "PriorityChanged",
         "Restarted",
     },
     "waiting": {
-        "LocksHeld", "Logged", "OpFailed", "CancelAsked", "PriorityChanged", "Restarted",
+        "LocksHeld",
+        "Logged",
+        "OpFailed",
+        "CancelAsked",
+        "PriorityChanged",
+        "Restarted",
     },
     "running": {"Logged", "OpDone", "OpFailed", "CancelAsked", "PriorityChanged", "Restarted"},
     "canceling": {"Logged", "OpDone", "OpFailed", "CancelAsked", "CancelDone", "Restarted"},
@@ -44,15 +54,22 @@ EVENTS = sorted(set().union(*POSSIBLE.values()))
 #: Done opcodes, then the one the job is at, then those that wait for their turn; or the end.
 SHAPE = re.compile(r"s*([qwrc]q*|e+|x+)?")
 LETTER = {
-    "queued": "q", "waiting": "w", "running": "r", "canceling": "c", "canceled": "x",
-    "success": "s", "error": "e",
+    "queued": "q",
+    "waiting": "w",
+    "running": "r",
+    "canceling": "c",
+    "canceled": "x",
+    "success": "s",
+    "error": "e",
 }
 
 
 def event(name: str, at: int, priority: int = 0) -> m.Event:
     stamp = [1000 + at, 5]
     more: dict[str, tuple[object, ...]] = {
-        "OpDone": ({"n": at},), "OpFailed": (ERROR,), "Rejected": (CANCELED,),
+        "OpDone": ({"n": at},),
+        "OpFailed": (ERROR,),
+        "Rejected": (CANCELED,),
         "Logged": ("message", f"line {at}"),
         "PriorityChanged": (priority,),
     }
@@ -250,8 +267,9 @@ class JobLife(RuleBasedStateMachine):
         self.machine = Machine(self.job)
         self.machine.feed(event("Submitted", 0))
 
-    @rule(name=st.sampled_from([n for n in EVENTS if n != "Submitted"]),
-          priority=st.integers(-20, 19))
+    @rule(
+        name=st.sampled_from([n for n in EVENTS if n != "Submitted"]), priority=st.integers(-20, 19)
+    )
     def happen(self, name, priority):
         before = copy.deepcopy(self.job)
         current = before.current()
@@ -277,8 +295,12 @@ class JobLife(RuleBasedStateMachine):
     @rule()
     def go_on(self):
         """The usual way forward, so that long jobs reach their end."""
-        usual = {"queued": "Picked", "waiting": "LocksHeld", "running": "OpDone",
-                 "canceling": "CancelDone"}
+        usual = {
+            "queued": "Picked",
+            "waiting": "LocksHeld",
+            "running": "OpDone",
+            "canceling": "CancelDone",
+        }
         current = self.job.current()
         if current is not None:
             self.happen(usual[self.job.ops[current].status], 0)

@@ -146,16 +146,22 @@ class Model:
                     owner: grip
                     for (owner, lvl), grip in self.grips.items()
                     if lvl == level
-                    and (name in grip.names if grip.names is not None and name else
-                         grip.names is None and name is None)
+                    and (
+                        name in grip.names
+                        if grip.names is not None and name
+                        else grip.names is None and name is None
+                    )
                 }
                 modes = {"shared" if grip.shared else "exclusive" for grip in grips.values()}
                 line = [
                     ("shared" if w.shared else "exclusive", w.owner)
                     for w in sorted(self.wishes, key=lambda w: (w.effective, w.number))
                     if w.level == level
-                    and (name in w.names if w.names is not None and name else
-                         w.names is None and name is None)
+                    and (
+                        name in w.names
+                        if w.names is not None and name
+                        else w.names is None and name is None
+                    )
                 ]
                 shown = f"{label}/{name or '[lockset]'}"
                 rows.append((shown, modes.pop() if modes else None, set(grips), line))
@@ -216,7 +222,12 @@ class Pair:
 
         def ask() -> Request:
             return self.manager.request(
-                owner, level, names, shared=shared, priority=priority, new=new,
+                owner,
+                level,
+                names,
+                shared=shared,
+                priority=priority,
+                new=new,
                 on_done=lambda request: told.append(request.state),
             )
 
@@ -229,8 +240,9 @@ class Pair:
                 ask()
             return
         model.number += 1
-        wish = Wish(owner, level, names, shared, new, priority, priority, model.number,
-                    self.clock.time)
+        wish = Wish(
+            owner, level, names, shared, new, priority, priority, model.number, self.clock.time
+        )
         model.wishes.append(wish)
         model.settle()
         asked = Asked(wish, ask(), told)
@@ -246,8 +258,9 @@ class Pair:
         wanted = model.exists[level] if names is None else names & model.exists[level]
         taken = set()
         for name in sorted(wanted):
-            probe = Wish(owner, level, frozenset({name}), shared, frozenset(), 0, 0,
-                         model.number + 1, 0.0)
+            probe = Wish(
+                owner, level, frozenset({name}), shared, frozenset(), 0, 0, model.number + 1, 0.0
+            )
             if not model.in_the_way(probe):
                 taken.add(name)
         assert self.manager.take_free(owner, level, names, shared=shared) == taken
@@ -397,23 +410,22 @@ class LockMachine(RuleBasedStateMachine):
         super().__init__()
         self.pair = Pair()
 
-    @rule(owner=owners, level=levels, names=names_or_all, shared=st.booleans(),
-          priority=priorities)
+    @rule(owner=owners, level=levels, names=names_or_all, shared=st.booleans(), priority=priorities)
     def request(self, owner, level, names, shared, priority):
         exists = self.pair.model.exists[level]
         known = names if names is None else names & exists
         self.pair.request(owner, level, known, shared=shared, priority=priority)
 
-    @rule(owner=owners, level=levels, names=names_or_all, shared=st.booleans(),
-          new=some_names)
+    @rule(owner=owners, level=levels, names=names_or_all, shared=st.booleans(), new=some_names)
     def request_strange(self, owner, level, names, shared, new):
         self.pair.request(owner, level, names, shared=shared, new=new)
 
     @rule(owner=owners, level=levels, names=some_names, new=some_names, priority=priorities)
     def request_new(self, owner, level, names, new, priority):
         exists = self.pair.model.exists[level]
-        self.pair.request(owner, level, names & exists, shared=False, new=new - exists,
-                          priority=priority)
+        self.pair.request(
+            owner, level, names & exists, shared=False, new=new - exists, priority=priority
+        )
 
     @rule(owner=owners, level=levels, names=names_or_all, shared=st.booleans())
     def take_free(self, owner, level, names, shared):
@@ -481,8 +493,19 @@ def _step(pair: Pair, rng: random.Random) -> None:
     missing = frozenset(NAMES) - exists
     new = frozenset(rng.sample(sorted(missing), min(len(missing), rng.randint(0, 1))))
     actions = {
-        "request": 40, "new": 4, "free": 4, "cancel": 6, "priority": 6, "age": 3, "release": 20,
-        "part": 6, "downgrade": 4, "keep": 3, "remove": 3, "discard": 2, "create": 3,
+        "request": 40,
+        "new": 4,
+        "free": 4,
+        "cancel": 6,
+        "priority": 6,
+        "age": 3,
+        "release": 20,
+        "part": 6,
+        "downgrade": 4,
+        "keep": 3,
+        "remove": 3,
+        "discard": 2,
+        "create": 3,
     }
     match rng.choices(list(actions), list(actions.values()))[0]:
         case "request":

@@ -137,9 +137,15 @@ class World:
         )
         wire: Any = self
         return Context(
-            job=job, store=wire, rpc=wire, locks=wire, reservations=wire,  # type: ignore[arg-type]
-            clock=SYSTEM, paths=self.paths["s"], services=wire,
-        )  # fmt: skip
+            job=job,
+            store=wire,
+            rpc=wire,
+            locks=wire,
+            reservations=wire,  # type: ignore[arg-type]
+            clock=SYSTEM,
+            paths=self.paths["s"],
+            services=wire,
+        )
 
     def new_master(self) -> None:
         self.term += 1
@@ -163,20 +169,31 @@ class World:
 def _config(names: dict[str, str]) -> Config:
     data = defaults.configuration(
         InitSettings(cluster_name="c.example.com", enabled_hypervisors=["fake"]),
-        host="node1.example.com", address="192.0.2.1", master_ip="192.0.2.254",
-        certificate_digest="AA", now=1.0,
-    )  # fmt: skip
+        host="node1.example.com",
+        address="192.0.2.1",
+        master_ip="192.0.2.254",
+        certificate_digest="AA",
+        now=1.0,
+    )
     [master] = data.nodes.values()
     away = base.replace(master, vm_capable=False)
     nodes = {
-        key: Node(uuid=key, name=name, group=master.group, primary_ip=f"192.0.2.{number}",
-                  secondary_ip=f"192.0.2.{number}")
+        key: Node(
+            uuid=key,
+            name=name,
+            group=master.group,
+            primary_ip=f"192.0.2.{number}",
+            secondary_ip=f"192.0.2.{number}",
+        )
         for number, (key, name) in enumerate(names.items(), 2)
-    }  # fmt: skip
+    }
     web = Instance(
-        uuid="web", name=WEB, primary_node=NodeUuid("s"), hypervisor=HypervisorName.FAKE,
+        uuid="web",
+        name=WEB,
+        primary_node=NodeUuid("s"),
+        hypervisor=HypervisorName.FAKE,
         admin_state=AdminState.UP,
-    )  # fmt: skip
+    )
     return Config(base.replace(data, nodes={away.uuid: away, **nodes}, instances={"web": web}))
 
 
@@ -239,9 +256,15 @@ def target_and_master_die(world: World, _node: str, call: Callable[[], Any]) -> 
 
 
 FAULTS = [
-    lost_call, lost_answer, node_goes_dark, master_dies_before, master_dies_after, source_dies,
-    target_dies, target_and_master_die,
-]  # fmt: skip
+    lost_call,
+    lost_answer,
+    node_goes_dark,
+    master_dies_before,
+    master_dies_after,
+    source_dies,
+    target_dies,
+    target_and_master_die,
+]
 
 
 DEATHS = (source_dies, target_dies, target_and_master_die)

@@ -24,10 +24,17 @@ from ganeti.rpc.server import BUG_TEXT, RpcApp
 from ganeti.rpc.wire import specs
 
 _LEFT_OUT = {
-    "node_powercycle", "node_leave_cluster", "node_stop_master", "node_activate_master_ip",
-    "node_deactivate_master_ip", "node_change_master_netmask", "test_delay", "disk_receive",
-    "disk_send", "drbd_wait_sync",
-}  # fmt: skip
+    "node_powercycle",
+    "node_leave_cluster",
+    "node_stop_master",
+    "node_activate_master_ip",
+    "node_deactivate_master_ip",
+    "node_change_master_netmask",
+    "test_delay",
+    "disk_receive",
+    "disk_send",
+    "drbd_wait_sync",
+}
 #: At most so many requests and seconds.
 _REQUESTS, _SECONDS = 10_000, 9.0
 _SEED = 20261122
@@ -38,30 +45,65 @@ UUID = "99999999-2222-3333-4444-555555555555"
 def samples(paths: Paths) -> dict[str, Any]:
     """Valid values by the name of a type."""
     disk = {
-        "uuid": UUID, "dev_type": "file", "iv_name": "disk/0", "size": 4,
+        "uuid": UUID,
+        "dev_type": "file",
+        "iv_name": "disk/0",
+        "size": 4,
         "logical_id": ["loop", str(paths.file_storage / "web1.example.com" / "disk0")],
-    }  # fmt: skip
-    nic = {"uuid": UUID, "mac": "aa:00:00:11:22:33", "ip": None,
-           "nicparams": {"mode": "bridged", "link": "br0", "vlan": ""}}  # fmt: skip
+    }
+    nic = {
+        "uuid": UUID,
+        "mac": "aa:00:00:11:22:33",
+        "ip": None,
+        "nicparams": {"mode": "bridged", "link": "br0", "vlan": ""},
+    }
     instance = {
-        "uuid": UUID, "name": "web1.example.com", "primary_node": "node1-uuid", "os": "noop",
-        "hypervisor": "fake", "hvparams": {"migration_mode": "live"},
-        "beparams": {"maxmem": 256, "minmem": 128, "vcpus": 2}, "osparams": {}, "nics": [nic],
-        "disks_info": [disk], "run_epoch": [1, 1], "tags": ["a"],
-    }  # fmt: skip
+        "uuid": UUID,
+        "name": "web1.example.com",
+        "primary_node": "node1-uuid",
+        "os": "noop",
+        "hypervisor": "fake",
+        "hvparams": {"migration_mode": "live"},
+        "beparams": {"maxmem": 256, "minmem": 128, "vcpus": 2},
+        "osparams": {},
+        "nics": [nic],
+        "disks_info": [disk],
+        "run_epoch": [1, 1],
+        "tags": ["a"],
+    }
     volume = {**disk, "dev_type": "plain", "logical_id": ["xenvg", f"{UUID}.disk0"]}
-    mirror = {**disk, "dev_type": "drbd", "children": [volume, volume],
-              "params": {"net-custom": ""},
-              "logical_id": ["node1", "node2", 11000, 0, 0, "secret"]}  # fmt: skip
+    mirror = {
+        **disk,
+        "dev_type": "drbd",
+        "children": [volume, volume],
+        "params": {"net-custom": ""},
+        "logical_id": ["node1", "node2", 11000, 0, 0, "secret"],
+    }
     right = {"uuid": UUID, "name": "web1.example.com", "epoch": [1, 2], "state": "gone"}
     return {
-        "NodeDisk": (disk, disk, volume, mirror), "NodeInstance": instance, "RunRight": right,
+        "NodeDisk": (disk, disk, volume, mirror),
+        "NodeInstance": instance,
+        "RunRight": right,
         "MasterNetwork": {"uuid": UUID, "ip": "192.0.2.9", "netmask": 32, "netdev": "lo"},
-        "ReplicaUpdate": {"epoch": 1, "sequence": 1, "base": 0, "serial": 1, "records": ["a"],
-                          "files": {"job-5": "{}"}, "archive": ["job-5"], "remove": ["job-6"]},
-        "HotplugAction": "hotadd", "HotplugTarget": "disk", "str": "fake", "int": 5, "bool": True,
-        "float": 1.5, "Any": [], "None": None,
-    }  # fmt: skip
+        "ReplicaUpdate": {
+            "epoch": 1,
+            "sequence": 1,
+            "base": 0,
+            "serial": 1,
+            "records": ["a"],
+            "files": {"job-5": "{}"},
+            "archive": ["job-5"],
+            "remove": ["job-6"],
+        },
+        "HotplugAction": "hotadd",
+        "HotplugTarget": "disk",
+        "str": "fake",
+        "int": 5,
+        "bool": True,
+        "float": 1.5,
+        "Any": [],
+        "None": None,
+    }
 
 
 def valid(dice: random.Random, kind: Any, known: dict[str, Any]) -> Any:
@@ -91,8 +133,14 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcApp]:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     paths = Paths(tmp_path / "root")
     monkeypatch.setenv("GANETI_ROOTDIR", str(paths.root))
-    for directory in (paths.data, paths.run, paths.log, paths.conf, paths.queue,
-                      paths.file_storage):  # fmt: skip
+    for directory in (
+        paths.data,
+        paths.run,
+        paths.log,
+        paths.conf,
+        paths.queue,
+        paths.file_storage,
+    ):
         directory.mkdir(parents=True, mode=0o750)
     paths.ssconf("file_storage_dir").write_text(f"{paths.file_storage}\n")
     context = NodeContext(paths, "node1.example.com")
@@ -105,8 +153,12 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcApp]:
 def ask(app: RpcApp, name: str, args: Any) -> tuple[str, bytes]:
     body = json.dumps(args).encode()
     status: list[str] = []
-    environ = {"REQUEST_METHOD": "POST", "PATH_INFO": f"/{name}", "wsgi.input": io.BytesIO(body),
-               "CONTENT_LENGTH": str(len(body))}  # fmt: skip
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": f"/{name}",
+        "wsgi.input": io.BytesIO(body),
+        "CONTENT_LENGTH": str(len(body)),
+    }
     answer = b"".join(app(environ, lambda line, _headers: status.append(line)))
     return status[0], answer
 

@@ -26,10 +26,16 @@ WEB = "web.example.com"
 
 def _reserve() -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=WEB, mode=InstCreateMode.CREATE, os_type="noop", nics=[],
-        disks=[DiskParams(size=1), DiskParams(size=2)], disk_template=DiskTemplate.FILE,
-        pnode="node2.example.com", beparams={"memory": 64}, forthcoming=True,
-    )  # fmt: skip
+        instance_name=WEB,
+        mode=InstCreateMode.CREATE,
+        os_type="noop",
+        nics=[],
+        disks=[DiskParams(size=1), DiskParams(size=2)],
+        disk_template=DiskTemplate.FILE,
+        pnode="node2.example.com",
+        beparams={"memory": 64},
+        forthcoming=True,
+    )
 
 
 def _commit() -> OpInstanceCreate:
@@ -87,9 +93,7 @@ def _inspect(cluster: OneProcess, then: str, when: str) -> None:
     assert cluster.verify() == [], when
 
 
-def test_a_commit_that_fails_leaves_the_reservation_as_it_was(
-    tmp_path: Path, begun: Path
-) -> None:
+def test_a_commit_that_fails_leaves_the_reservation_as_it_was(tmp_path: Path, begun: Path) -> None:
     shutil.copytree(begun, tmp_path / "c", symlinks=True)
     cluster = OneProcess(tmp_path / "c")
     try:

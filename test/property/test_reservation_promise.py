@@ -29,8 +29,18 @@ NODES = ("node1", "node2")
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
-            ("reserve", "reserve", "reserve", "create", "stopped", "start", "commit", "remove",
-             "move", "grow")
+            (
+                "reserve",
+                "reserve",
+                "reserve",
+                "create",
+                "stopped",
+                "start",
+                "commit",
+                "remove",
+                "move",
+                "grow",
+            )
         ),
         st.sampled_from(NODES),
         st.sampled_from((150, 250, 400)),
@@ -38,7 +48,7 @@ ACTIONS = st.lists(
     ),
     min_size=6,
     max_size=16,
-)  # fmt: skip
+)
 
 
 class Model:
@@ -112,10 +122,17 @@ class Model:
 
 def _new(name: str, node: str, memory: int, action: str) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=name, mode=InstCreateMode.CREATE, disks=[], nics=[], os_type="noop",
-        disk_template=DiskTemplate.DISKLESS, pnode=f"{node}.example.com",
-        beparams={"memory": memory}, forthcoming=action == "reserve", start=action != "stopped",
-    )  # fmt: skip
+        instance_name=name,
+        mode=InstCreateMode.CREATE,
+        disks=[],
+        nics=[],
+        os_type="noop",
+        disk_template=DiskTemplate.DISKLESS,
+        pnode=f"{node}.example.com",
+        beparams={"memory": memory},
+        forthcoming=action == "reserve",
+        start=action != "stopped",
+    )
 
 
 def commit(name: str) -> OpInstanceCreate:

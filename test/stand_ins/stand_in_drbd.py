@@ -146,9 +146,12 @@ def write_meta(path: str, values: dict[str, Any]) -> None:
 
 def new_meta() -> dict[str, Any]:
     return {
-        "current": JUST_CREATED, "bitmap": NONE, "history": [], "state": "Inconsistent",
+        "current": JUST_CREATED,
+        "bitmap": NONE,
+        "history": [],
+        "state": "Inconsistent",
         "unclean": False,
-    }  # fmt: skip
+    }
 
 
 # what the kernel does by itself -------------------------------------------------------------
@@ -243,8 +246,11 @@ def start_sync(one: Side, other: Side, verdict: str) -> None:
     seconds = one.world.data["sync_seconds"]
     for side, role in ((source, "source"), (target, "target")):
         side.res["sync"] = {
-            "role": role, "began": one.world.now, "seconds": seconds, "paused_at": None,
-        }  # fmt: skip
+            "role": role,
+            "began": one.world.now,
+            "seconds": seconds,
+            "paused_at": None,
+        }
     _finish_sync(one.world, target)
 
 

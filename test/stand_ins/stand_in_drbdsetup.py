@@ -26,11 +26,21 @@ if TYPE_CHECKING:
 
 #: Settings that are not shown because they are what the kernel has anyway.
 _DEFAULTS = {
-    "protocol": "C", "on-io-error": "detach", "disk-barrier": "no", "disk-flushes": "yes",
-    "md-flushes": "yes", "resync-rate": "250k", "c-plan-ahead": "20", "c-fill-target": "100s",
-    "c-max-rate": "102400k", "c-min-rate": "250k", "c-delay-target": "10",
-    "allow-two-primaries": "no", "max-buffers": "2048", "timeout": "60",
-}  # fmt: skip
+    "protocol": "C",
+    "on-io-error": "detach",
+    "disk-barrier": "no",
+    "disk-flushes": "yes",
+    "md-flushes": "yes",
+    "resync-rate": "250k",
+    "c-plan-ahead": "20",
+    "c-fill-target": "100s",
+    "c-max-rate": "102400k",
+    "c-min-rate": "250k",
+    "c-delay-target": "10",
+    "allow-two-primaries": "no",
+    "max-buffers": "2048",
+    "timeout": "60",
+}
 _QUOTED = {"cram-hmac-alg", "shared-secret", "verify-alg", "csums-alg"}
 
 
@@ -56,26 +66,47 @@ class Drbdsetup:
 
     def _commands(self) -> dict[str, Callable[[list[str], dict[str, str]], str]]:
         return {
-            "new-resource": self.new_resource, "new-minor": self.new_minor,
-            "attach": self.attach, "detach": self.detach, "connect": self.connect,
-            "disconnect": self.disconnect, "net-options": self.net_options,
-            "disk-options": self.disk_options, "primary": self.primary,
-            "secondary": self.secondary, "resize": self.resize, "down": self.down,
-            "del-minor": self.del_minor, "del-resource": self.del_resource,
-            "invalidate": self.invalidate, "pause-sync": self.pause_sync,
-            "resume-sync": self.resume_sync, "role": self.role, "cstate": self.cstate,
-            "dstate": self.dstate, "status": self.status, "show": self.show,
-            "events2": self.events2, "show-gi": self.show_gi,
-        }  # fmt: skip
+            "new-resource": self.new_resource,
+            "new-minor": self.new_minor,
+            "attach": self.attach,
+            "detach": self.detach,
+            "connect": self.connect,
+            "disconnect": self.disconnect,
+            "net-options": self.net_options,
+            "disk-options": self.disk_options,
+            "primary": self.primary,
+            "secondary": self.secondary,
+            "resize": self.resize,
+            "down": self.down,
+            "del-minor": self.del_minor,
+            "del-resource": self.del_resource,
+            "invalidate": self.invalidate,
+            "pause-sync": self.pause_sync,
+            "resume-sync": self.resume_sync,
+            "role": self.role,
+            "cstate": self.cstate,
+            "dstate": self.dstate,
+            "status": self.status,
+            "show": self.show,
+            "events2": self.events2,
+            "show-gi": self.show_gi,
+        }
 
     # resources and disks
 
     def new_resource(self, arguments: list[str], _options: dict[str, str]) -> str:
         self.table.setdefault(
             arguments[0],
-            {"minor": None, "role": "Secondary", "disk": None, "net": None, "cs": "StandAlone",
-             "sync": None, "size": 0},
-        )  # fmt: skip
+            {
+                "minor": None,
+                "role": "Secondary",
+                "disk": None,
+                "net": None,
+                "cs": "StandAlone",
+                "sync": None,
+                "size": 0,
+            },
+        )
         return ""
 
     def new_minor(self, arguments: list[str], _options: dict[str, str]) -> str:
@@ -107,9 +138,13 @@ class Drbdsetup:
             text = f"{minor}: Failure: (165) Unclean meta-data found."
             raise ToolError(10, f"{text}\nYou need to 'drbdadm apply-al res'\n")
         side.res["disk"] = {
-            "data": data, "meta": meta, "state": found["state"], "options": options,
-            "alone_since": None, "wrote_alone": found["bitmap"] != NONE,
-        }  # fmt: skip
+            "data": data,
+            "meta": meta,
+            "state": found["state"],
+            "options": options,
+            "alone_since": None,
+            "wrote_alone": found["bitmap"] != NONE,
+        }
         sizes = [os.path.getsize(data) // 1024]
         if "size" in options:
             sizes.append(_kib(options["size"]))
@@ -168,9 +203,10 @@ class Drbdsetup:
         for name in list(self.table) if arguments[0] == "all" else arguments:
             if name not in self.table:
                 raise ToolError(
-                    10, f"{name}: Failure: (158) Unknown resource\nadditional info from kernel:\n"
-                    "unknown resource"
-                )  # fmt: skip
+                    10,
+                    f"{name}: Failure: (158) Unknown resource\nadditional info from kernel:\n"
+                    "unknown resource",
+                )
             side = Side(self.world, self.name, name)
             self._part(side)
             self._clean(side)
@@ -401,9 +437,7 @@ class Drbdsetup:
         raise _kernel("??", 162, "Invalid configuration request", "unknown connection")
 
 
-_SYNC_WORD = {
-    word: word for word in ("SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT")
-}  # fmt: skip
+_SYNC_WORD = {word: word for word in ("SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT")}
 
 
 def drbdmeta(world: World, name: str, words: list[str]) -> str:
@@ -466,8 +500,8 @@ def _shown(side: Side) -> str:
     if res["minor"] is not None:
         text += f"        volume 0 {{\n            device\t\t\tminor {res['minor']};\n"
         if res["disk"]:
-            text += f"            disk\t\t\t\"{res['disk']['data']}\";\n"
-            text += f"            meta-disk\t\t\t\"{res['disk']['meta']}\" [ 0 ];\n"
+            text += f'            disk\t\t\t"{res["disk"]["data"]}";\n'
+            text += f'            meta-disk\t\t\t"{res["disk"]["meta"]}" [ 0 ];\n'
             text += "            disk {\n" + _settings(res["disk"]["options"], 16)
             text += "            }\n"
         text += "        }\n"

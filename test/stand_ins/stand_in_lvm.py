@@ -15,16 +15,46 @@ EXTENT = 4 * MIB
 _UNITS = {"b": 1, "s": 512, "k": 1024, "m": MIB, "g": 1024 * MIB, "t": 1024 * 1024 * MIB}
 #: Options with a value; the others are flags.
 _SHORT = {
-    "L": "size", "n": "name", "i": "stripes", "I": "stripesize", "o": "options", "W": "wipe",
-    "S": "select", "a": "activate", "l": "extents", "Z": "zero", "x": "allocatable",
-    "A": "autobackup", "K": "ignoreskip",
-}  # fmt: skip
+    "L": "size",
+    "n": "name",
+    "i": "stripes",
+    "I": "stripesize",
+    "o": "options",
+    "W": "wipe",
+    "S": "select",
+    "a": "activate",
+    "l": "extents",
+    "Z": "zero",
+    "x": "allocatable",
+    "A": "autobackup",
+    "K": "ignoreskip",
+}
 _SHORT_FLAGS = {"y": "yes", "f": "force", "s": "snapshot", "t": "test", "q": "quiet", "v": "v"}
 _LONG = {
-    "size", "name", "stripes", "stripesize", "options", "select", "activate", "extents", "zero",
-    "wipesignatures", "allocatable", "addtag", "deltag", "separator", "units", "reportformat",
-    "alloc", "type", "sort", "config", "allocation", "metadatacopies", "autobackup",
-}  # fmt: skip
+    "size",
+    "name",
+    "stripes",
+    "stripesize",
+    "options",
+    "select",
+    "activate",
+    "extents",
+    "zero",
+    "wipesignatures",
+    "allocatable",
+    "addtag",
+    "deltag",
+    "separator",
+    "units",
+    "reportformat",
+    "alloc",
+    "type",
+    "sort",
+    "config",
+    "allocation",
+    "metadatacopies",
+    "autobackup",
+}
 _SEGMENT_FIELDS = {"devices", "seg_pe_ranges", "stripes", "seg_size", "seg_start"}
 
 Options = dict[str, list[str]]
@@ -81,17 +111,35 @@ class Lvm:
     @classmethod
     def names(cls) -> list[str]:
         return [
-            "lvs", "vgs", "pvs", "lvcreate", "lvremove", "lvchange", "lvextend", "lvrename",
-            "vgchange", "vgck", "vgreduce", "pvchange",
-        ]  # fmt: skip
+            "lvs",
+            "vgs",
+            "pvs",
+            "lvcreate",
+            "lvremove",
+            "lvchange",
+            "lvextend",
+            "lvrename",
+            "vgchange",
+            "vgck",
+            "vgreduce",
+            "pvchange",
+        ]
 
     def tools(self) -> dict[str, Callable[[Options, list[str]], str]]:
         return {
-            "lvs": self.lvs, "vgs": self.vgs, "pvs": self.pvs, "lvcreate": self.lvcreate,
-            "lvremove": self.lvremove, "lvchange": self.lvchange, "lvextend": self.lvextend,
-            "lvrename": self.lvrename, "vgchange": self.vgchange, "vgck": self.vgck,
-            "vgreduce": self.vgreduce, "pvchange": self.pvchange,
-        }  # fmt: skip
+            "lvs": self.lvs,
+            "vgs": self.vgs,
+            "pvs": self.pvs,
+            "lvcreate": self.lvcreate,
+            "lvremove": self.lvremove,
+            "lvchange": self.lvchange,
+            "lvextend": self.lvextend,
+            "lvrename": self.lvrename,
+            "vgchange": self.vgchange,
+            "vgck": self.vgck,
+            "vgreduce": self.vgreduce,
+            "pvchange": self.pvchange,
+        }
 
     # reports
 
@@ -127,35 +175,57 @@ class Lvm:
         total = sum(pv["extents"] for pv in vg["pvs"].values())
         missing = sum(1 for pv in vg["pvs"].values() if pv["missing"])
         return {
-            "vg_name": name, "pv_count": len(vg["pvs"]), "lv_count": len(vg["lvs"]),
-            "snap_count": 0, "vg_attr": "wz-pn-" if missing else "wz--n-",
-            "vg_size": total * EXTENT, "vg_free": (total - self._used(vg)) * EXTENT,
-            "vg_extent_size": EXTENT, "vg_extent_count": total,
-            "vg_free_count": total - self._used(vg), "vg_missing_pv_count": missing,
-            "vg_tags": "", "vg_uuid": f"uuid-{name}",
-        }  # fmt: skip
+            "vg_name": name,
+            "pv_count": len(vg["pvs"]),
+            "lv_count": len(vg["lvs"]),
+            "snap_count": 0,
+            "vg_attr": "wz-pn-" if missing else "wz--n-",
+            "vg_size": total * EXTENT,
+            "vg_free": (total - self._used(vg)) * EXTENT,
+            "vg_extent_size": EXTENT,
+            "vg_extent_count": total,
+            "vg_free_count": total - self._used(vg),
+            "vg_missing_pv_count": missing,
+            "vg_tags": "",
+            "vg_uuid": f"uuid-{name}",
+        }
 
     def _lv_rows(self, group: str, name: str, by_segment: bool) -> list[Row]:
         lv = self.groups[group]["lvs"][name]
         common = {
-            "lv_name": name, "vg_name": group, "lv_attr": self._attr(group, name),
+            "lv_name": name,
+            "vg_name": group,
+            "lv_attr": self._attr(group, name),
             "lv_size": sum(count for _pv, _start, count in lv["extents"]) * EXTENT,
-            "lv_tags": ",".join(lv["tags"]), "lv_path": f"/dev/{group}/{name}",
-            "vg_extent_size": EXTENT, "origin": lv["origin"] or "", "stripes": lv["stripes"],
-            "lv_kernel_major": 253, "lv_kernel_minor": 0, "lv_uuid": f"uuid-{group}-{name}",
-            "snap_percent": "0.00" if lv["origin"] else "", "copy_percent": "",
-            "lv_active": "active" if lv["active"] else "", "lv_layout": "linear",
-            "segtype": "linear", "pool_lv": "", "data_percent": "", "lv_health_status": "",
+            "lv_tags": ",".join(lv["tags"]),
+            "lv_path": f"/dev/{group}/{name}",
+            "vg_extent_size": EXTENT,
+            "origin": lv["origin"] or "",
+            "stripes": lv["stripes"],
+            "lv_kernel_major": 253,
+            "lv_kernel_minor": 0,
+            "lv_uuid": f"uuid-{group}-{name}",
+            "snap_percent": "0.00" if lv["origin"] else "",
+            "copy_percent": "",
+            "lv_active": "active" if lv["active"] else "",
+            "lv_layout": "linear",
+            "segtype": "linear",
+            "pool_lv": "",
+            "data_percent": "",
+            "lv_health_status": "",
             "lv_device_open": "open" if self._is_open(group, name) else "",
-        }  # fmt: skip
+        }
         segments = lv["extents"] if by_segment else lv["extents"][:1]
         return [
             {
-                **common, "devices": f"{pv}({start})", "seg_size": count * EXTENT, "seg_start": 0,
+                **common,
+                "devices": f"{pv}({start})",
+                "seg_size": count * EXTENT,
+                "seg_start": 0,
                 "seg_pe_ranges": f"{pv}:{start}-{start + count - 1}",
             }
             for pv, start, count in segments
-        ]  # fmt: skip
+        ]
 
     def _pv_rows(self, group: str, name: str, by_segment: bool) -> list[Row]:
         vg = self.groups[group]
@@ -169,13 +239,20 @@ class Lvm:
         used = sum(count for _start, count, _lv in runs)
         attr = ("a" if pv["allocatable"] else "u") + "-" + ("m" if pv["missing"] else "-")
         common = {
-            "pv_name": "[unknown]" if pv["missing"] else name, "vg_name": group,
-            "pv_size": pv["extents"] * EXTENT, "pv_free": (pv["extents"] - used) * EXTENT,
-            "pv_used": used * EXTENT, "pv_attr": attr, "pv_tags": "", "vg_extent_size": EXTENT,
+            "pv_name": "[unknown]" if pv["missing"] else name,
+            "vg_name": group,
+            "pv_size": pv["extents"] * EXTENT,
+            "pv_free": (pv["extents"] - used) * EXTENT,
+            "pv_used": used * EXTENT,
+            "pv_attr": attr,
+            "pv_tags": "",
+            "vg_extent_size": EXTENT,
             "pv_allocatable": "allocatable" if pv["allocatable"] else "",
-            "pv_missing": "missing" if pv["missing"] else "", "pv_uuid": f"uuid-{name}",
-            "lv_name": "", "lv_tags": "",
-        }  # fmt: skip
+            "pv_missing": "missing" if pv["missing"] else "",
+            "pv_uuid": f"uuid-{name}",
+            "lv_name": "",
+            "lv_tags": "",
+        }
         if not by_segment:
             return [common]
         rows, place = [], 0
@@ -220,9 +297,12 @@ class Lvm:
         stripes = int(options.get("stripes", ["1"])[0])
         count += -count % stripes
         vg["lvs"][name] = {
-            "extents": self._allocate(group, count, arguments[1:]), "active": True,
-            "tags": list(options.get("addtag", [])), "stripes": stripes, "origin": origin or None,
-        }  # fmt: skip
+            "extents": self._allocate(group, count, arguments[1:]),
+            "active": True,
+            "tags": list(options.get("addtag", [])),
+            "stripes": stripes,
+            "origin": origin or None,
+        }
         file = self.file(group, name)
         os.makedirs(os.path.dirname(file), exist_ok=True)
         if origin:
@@ -290,9 +370,7 @@ class Lvm:
         old, new = old.rpartition("/")[2], new.rpartition("/")[2]
         self._lv(group, old)
         if new in self.groups[group]["lvs"]:
-            raise ToolError(
-                5, f'  Logical Volume "{new}" already exists in volume group "{group}"'
-            )
+            raise ToolError(5, f'  Logical Volume "{new}" already exists in volume group "{group}"')
         table = self.groups[group]["lvs"]
         table[new] = table.pop(old)
         os.rename(self.file(group, old), self.file(group, new))

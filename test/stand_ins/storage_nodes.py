@@ -55,9 +55,13 @@ class StorageNodes:
         with self.world.locked() as world:
             for name, root in nodes.items():
                 world.data["nodes"][name] = {
-                    "root": str(root), "up": True, "helper": "/bin/true", "version": "8.4.11",
-                    "vgs": {GROUP: _group(GROUP_SIZE)}, "drbd": {},
-                }  # fmt: skip
+                    "root": str(root),
+                    "up": True,
+                    "helper": "/bin/true",
+                    "version": "8.4.11",
+                    "vgs": {GROUP: _group(GROUP_SIZE)},
+                    "drbd": {},
+                }
                 self._install(name, root)
             settle(world)
 
@@ -130,23 +134,39 @@ class StorageNodes:
     # what happens
 
     def fail(
-        self, tool: str, text: str = "  scripted failure", *, node: str | None = None,
-        match: str = "", code: int = 5, times: int | None = 1,
-    ) -> None:  # fmt: skip
+        self,
+        tool: str,
+        text: str = "  scripted failure",
+        *,
+        node: str | None = None,
+        match: str = "",
+        code: int = 5,
+        times: int | None = 1,
+    ) -> None:
         """The next ``times`` (None: all) commands that have ``match`` in them fail."""
         self._rule(tool, node, match, times, fail=text, code=code)
 
     def delay(
-        self, tool: str, seconds: float, *, node: str | None = None, match: str = "",
+        self,
+        tool: str,
+        seconds: float,
+        *,
+        node: str | None = None,
+        match: str = "",
         times: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Commands take longer."""
         self._rule(tool, node, match, times, delay=seconds)
 
     def answer(
-        self, tool: str, output: str, *, node: str | None = None, match: str = "",
+        self,
+        tool: str,
+        output: str,
+        *,
+        node: str | None = None,
+        match: str = "",
         times: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Commands do nothing and print this."""
         self._rule(tool, node, match, times, output=output)
 

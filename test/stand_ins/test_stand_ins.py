@@ -76,21 +76,39 @@ def test_programs_print_what_the_tools_print(nodes: StorageNodes) -> None:
     assert made.stdout == '  Logical volume "i1.disk0_data" created.\n'
     nodes.run("n1", "lvchange", "--addtag", "originstname+inst1", "xenvg/i1.disk0_data")
     shown = call(
-        nodes, "n1", "lvs", "--noheadings", "--separator", "|", "--units", "k", "--nosuffix", "-o",
+        nodes,
+        "n1",
+        "lvs",
+        "--noheadings",
+        "--separator",
+        "|",
+        "--units",
+        "k",
+        "--nosuffix",
+        "-o",
         "lv_attr,lv_kernel_major,lv_kernel_minor,vg_extent_size,stripes,lv_size,lv_tags",
         "xenvg/i1.disk0_data",
-    )  # fmt: skip
+    )
     assert shown.stdout == "  -wi-a-----|253|0|4096.00|1|524288.00|originstname+inst1\n"
     json_form = call(
-        nodes, "n1", "vgs", "--reportformat", "json", "--units", "b", "--nosuffix", "-o",
+        nodes,
+        "n1",
+        "vgs",
+        "--reportformat",
+        "json",
+        "--units",
+        "b",
+        "--nosuffix",
+        "-o",
         "vg_name,vg_size,vg_free",
-    )  # fmt: skip
+    )
     [row] = json.loads(json_form.stdout)["report"][0]["vg"]
     assert row == {"vg_name": "xenvg", "vg_size": "8589934592", "vg_free": "8053063680"}
     missing = call(nodes, "n1", "lvs", "xenvg/none")
     assert (missing.returncode, missing.stderr.strip()) == (
-        5, 'Failed to find logical volume "xenvg/none"',
-    )  # fmt: skip
+        5,
+        'Failed to find logical volume "xenvg/none"',
+    )
 
 
 def test_volumes_grow_are_renamed_and_removed(nodes: StorageNodes) -> None:
@@ -109,8 +127,9 @@ def test_volumes_grow_are_renamed_and_removed(nodes: StorageNodes) -> None:
 
 def test_bytes_reach_the_other_side(pair: StorageNodes) -> None:
     assert states(pair) == [
-        "Connected Primary UpToDate/UpToDate", "Connected Secondary UpToDate/UpToDate",
-    ]  # fmt: skip
+        "Connected Primary UpToDate/UpToDate",
+        "Connected Secondary UpToDate/UpToDate",
+    ]
     with pair.path("n1", "drbd0").open("r+b") as disk:
         disk.write(b"payload")
     assert not pair.path("n2", "drbd0").exists()
@@ -163,17 +182,18 @@ def test_wrong_secret_is_refused(nodes: StorageNodes) -> None:
     nodes.run("n1", "drbdsetup", "connect", "resource0", A, B, *NET)
     nodes.run("n2", "drbdsetup", "connect", "resource0", B, A, *NET[:2], "--shared-secret=other")
     assert [m.connection for n in ("n1", "n2") for m in nodes.mirrors(n).values()] == [
-        "StandAlone", "StandAlone",
-    ]  # fmt: skip
+        "StandAlone",
+        "StandAlone",
+    ]
 
 
 def test_slow_resync_shows_its_progress(pair: StorageNodes) -> None:
     pair.slow_sync(0.4)
     pair.run("n2", "drbdsetup", "down", "resource0")
     meta = str(pair.path("n2", "xenvg/d0_meta"))
-    assert call(
-        pair, "n2", "drbdmeta", "--force", "0", "v08", meta, "0", "create-md"
-    ).returncode == 0
+    assert (
+        call(pair, "n2", "drbdmeta", "--force", "0", "v08", meta, "0", "create-md").returncode == 0
+    )
     pair.run("n2", "drbdsetup", "new-resource", "resource0")
     pair.run("n2", "drbdsetup", "new-minor", "resource0", "0", "0")
     attach(pair, "n2")

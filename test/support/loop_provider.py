@@ -47,9 +47,17 @@ verify)
 esac
 """
 ACTIONS = (
-    "attach", "close", "create", "detach", "grow", "open", "remove", "setinfo", "snapshot",
+    "attach",
+    "close",
+    "create",
+    "detach",
+    "grow",
+    "open",
+    "remove",
+    "setinfo",
+    "snapshot",
     "verify",
-)  # fmt: skip
+)
 
 
 def install(directory: Path, store: Path) -> None:

@@ -145,17 +145,23 @@ class OneProcess:
                 modify_ssh_setup=settings.pop("modify_ssh_setup", False),
                 **settings,
             ),
-            host="node1.example.com", address="127.0.0.1", master_ip="127.0.0.254",
-            certificate_digest=certs.digest_of_file(self.paths["node1"].client_cert), now=1.0,
-        )  # fmt: skip
+            host="node1.example.com",
+            address="127.0.0.1",
+            master_ip="127.0.0.254",
+            certificate_digest=certs.digest_of_file(self.paths["node1"].client_cert),
+            now=1.0,
+        )
         [master] = data.nodes.values()
         nodes = {master.uuid: master}
         for number in range(2, len(self.paths) + 1):
             uuid = f"00000000-0000-4000-8000-{number:012}"
             nodes[uuid] = Node(
-                uuid=uuid, name=f"node{number}.example.com", group=master.group,
-                primary_ip=f"127.0.0.{number}", secondary_ip=f"127.0.0.{number}",
-            )  # fmt: skip
+                uuid=uuid,
+                name=f"node{number}.example.com",
+                group=master.group,
+                primary_ip=f"127.0.0.{number}",
+                secondary_ip=f"127.0.0.{number}",
+            )
         config = Config(base.replace(data, nodes=nodes))
         values = ssconf.values(config)
         for where in self.paths.values():
@@ -206,9 +212,15 @@ class OneProcess:
     def _context(self, job: Any) -> Context:
         me: Any = self
         return Context(
-            job=job, store=self.store, rpc=me, locks=self.locks, reservations=self.reservations,
-            clock=self.clock, paths=self.paths["node1"], services=me,
-        )  # fmt: skip
+            job=job,
+            store=self.store,
+            rpc=me,
+            locks=self.locks,
+            reservations=self.reservations,
+            clock=self.clock,
+            paths=self.paths["node1"],
+            services=me,
+        )
 
     def run_epoch(self) -> tuple[int, int]:
         return self.epoch, next(self._runs)
@@ -270,11 +282,14 @@ class OneProcess:
         """Run one job to its end; raises what it fails with. All its locks are free then."""
         number = next(self._jobs)
         job = SimpleNamespace(
-            job_id=number, priority=0, submitter=None, cancel_asked=threading.Event(),
+            job_id=number,
+            priority=0,
+            submitter=None,
+            cancel_asked=threading.Event(),
             log=lambda text, kind="message": self.log.append(str(text)),
             submit=lambda jobs: [next(self._jobs) for _job in jobs],
             stop_requested=lambda: False,
-        )  # fmt: skip
+        )
         execution = Runner(self._context).start(op, job)  # type: ignore[arg-type]
         try:
             while (need := execution.advance()) is not None:
@@ -289,9 +304,13 @@ class OneProcess:
             return
         try:
             request = self.locks.request(
-                owner, need.level, need.names, shared=need.shared, new=need.new,
+                owner,
+                need.level,
+                need.names,
+                shared=need.shared,
+                new=need.new,
                 on_done=lambda _request: None,
-            )  # fmt: skip
+            )
         except errors.LockError as err:
             code = errors.ErrorCode.NOTUNIQUE if need.new else errors.ErrorCode.NOENT
             raise errors.OpPrereqError(errors.text(err), code) from err
@@ -343,9 +362,10 @@ class OneProcess:
                     assert failed is None, failed
                     return
                 [call] = [
-                    step for step in cluster.steps if step.startswith("before ")
-                    and not step.startswith("before change")
-                ][number - 1 : number]  # fmt: skip
+                    step
+                    for step in cluster.steps
+                    if step.startswith("before ") and not step.startswith("before change")
+                ][number - 1 : number]
                 cluster.restart_daemons()
                 yield call.removeprefix("before "), cluster, failed
             finally:
@@ -427,11 +447,19 @@ def _copied(tree: Path, target: Path) -> Path:
 def _small() -> dict[str, Any]:
     """A policy that lets instances be tiny."""
     least = {
-        "memory-size": 1, "cpu-count": 1, "disk-count": 0, "disk-size": 1, "nic-count": 0,
+        "memory-size": 1,
+        "cpu-count": 1,
+        "disk-count": 0,
+        "disk-size": 1,
+        "nic-count": 0,
         "spindle-use": 1,
-    }  # fmt: skip
+    }
     most = {
-        "memory-size": 32768, "cpu-count": 8, "disk-count": 16, "disk-size": 1048576,
-        "nic-count": 8, "spindle-use": 12,
-    }  # fmt: skip
+        "memory-size": 32768,
+        "cpu-count": 8,
+        "disk-count": 16,
+        "disk-size": 1048576,
+        "nic-count": 8,
+        "spindle-use": 12,
+    }
     return {"minmax": [{"min": least, "max": most}]}

@@ -23,8 +23,10 @@ def _patterns(tree: ast.AST) -> Iterator[ast.expr]:
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call):
             continue
-        if any(isinstance(part, ast.Attribute) and part.attr in ("M", "MULTILINE")
-               for part in ast.walk(call)):  # fmt: skip
+        if any(
+            isinstance(part, ast.Attribute) and part.attr in ("M", "MULTILINE")
+            for part in ast.walk(call)
+        ):
             continue
         yield from (word.value for word in call.keywords if word.arg == "pattern")
         match call.func:

@@ -11,9 +11,7 @@ TOOL = [sys.executable, str(ROOT / "tools" / "make-docs")]
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*TOOL, *words], capture_output=True, text=True, timeout=60, check=False
-    )
+    return subprocess.run([*TOOL, *words], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_pages_fit_the_code() -> None:

@@ -48,8 +48,9 @@ def downgrade(config: Config, target: int) -> Downgraded:
         _forthcoming(raw, report)
         disks.downgrade(raw, report)
     raw["version"] = target
-    report.changed("version", f"{versions.text(config.data.version)} becomes"
-                   f" {versions.text(target)}")  # fmt: skip
+    report.changed(
+        "version", f"{versions.text(config.data.version)} becomes {versions.text(target)}"
+    )
     return Downgraded(raw, report)
 
 
@@ -136,11 +137,13 @@ def _own_parameters(raw: Raw, report: Report) -> None:
             value = values.pop(key)
             report.dropped(f"{path}/{key}", "only this software has it")
             if _matters(hypervisor, key, value):
-                report.warn(f"{path}/{key} will be forgotten (it is {value}): only this software"
-                            " has it")  # fmt: skip
+                report.warn(
+                    f"{path}/{key} will be forgotten (it is {value}): only this software has it"
+                )
     rbd = [("cluster", raw["cluster"])]
-    rbd += [(f"nodegroups/{shape.label(group, key)}", group)
-            for key, group in raw["nodegroups"].items()]  # fmt: skip
+    rbd += [
+        (f"nodegroups/{shape.label(group, key)}", group) for key, group in raw["nodegroups"].items()
+    ]
     for path, obj in rbd:
         user = obj.get("diskparams", {}).get("rbd", {}).pop("user-id", None)
         if user is not None:

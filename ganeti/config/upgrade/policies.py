@@ -60,8 +60,11 @@ def _check(policy: Raw, path: str) -> None:
     sizes = [("std", policy.get("std", {}))]
     if not isinstance(pairs, list) or not all(isinstance(pair, dict) for pair in pairs):
         raise errors.ConfigurationError(f"{path}/minmax must be a list of objects")
-    sizes += [(f"minmax/{i}/{limit}", pair.get(limit, {})) for i, pair in enumerate(pairs)
-              for limit in _LIMITS]  # fmt: skip
+    sizes += [
+        (f"minmax/{i}/{limit}", pair.get(limit, {}))
+        for i, pair in enumerate(pairs)
+        for limit in _LIMITS
+    ]
     for where, value in sizes:
         if not isinstance(value, dict):
             raise errors.ConfigurationError(f"{path}/{where} must be an object")

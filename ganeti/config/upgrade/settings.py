@@ -24,8 +24,16 @@ _BEFORE: Mapping[str, Any] = {
 _INTERVAL = 5_000_000
 #: Templates in the order in which they are preferred; the first one is the default of new disks.
 _PREFERENCE = (
-    "blockdev", "diskless", "drbd", "ext", "file", "plain", "rbd", "sharedfile", "gluster",
-)  # fmt: skip
+    "blockdev",
+    "diskless",
+    "drbd",
+    "ext",
+    "file",
+    "plain",
+    "rbd",
+    "sharedfile",
+    "gluster",
+)
 
 
 def upgrade(raw: Raw, report: Report) -> None:

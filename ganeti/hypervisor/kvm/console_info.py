@@ -16,9 +16,7 @@ from ganeti.rpc.objects import Console, NodeInstance
 _ANY = ("0.0.0.0", "::")
 
 
-def console(
-    instance: NodeInstance, node_name: str, params: KvmParams, serial: Path
-) -> Console:
+def console(instance: NodeInstance, node_name: str, params: KvmParams, serial: Path) -> Console:
     """The serial console by ssh, else VNC or SPICE over TCP, else a message."""
     if params.serial_console:
         return Console(

@@ -93,9 +93,7 @@ def _tls_object(params: KvmParams) -> str:
 
 def _spice(params: KvmParams, screen: Screen) -> Iterator[str]:
     if screen.port is None:
-        raise errors.HypervisorError(
-            "spice_bind is set but the instance has no port for a display"
-        )
+        raise errors.HypervisorError("spice_bind is set but the instance has no port for a display")
     address = screen.address or params.spice_bind
     yield f"addr={address}"
     if ipaddress.ip_address(address).version == 6:

@@ -344,9 +344,7 @@ class Hotplug:
             masks = pinning.plan(mask, wanted)
             slots = processors.slots(change.qmp)
             new = processors.to_add(slots, wanted, instance.name)
-            surplus = processors.to_remove(
-                slots, wanted, instance.name, change.runtime.accelerator
-            )
+            surplus = processors.to_remove(slots, wanted, instance.name, change.runtime.accelerator)
             try:
                 for slot in new:
                     change.qmp.command("device_add", slot.device())

@@ -230,12 +230,8 @@ class Migration:
         params = load(instance.hvparams)
         migration_plan.host_port(address, 1)
         self._discard(name)
-        arrival = Arrival(
-            trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors
-        )
-        self._starter.start(
-            trip.instance, migration_plan.ordered(disks, trip), arrival=arrival
-        )
+        arrival = Arrival(trip.machine, trip.accelerator, trip.places, trip.memory, trip.processors)
+        self._starter.start(trip.instance, migration_plan.ordered(disks, trip), arrival=arrival)
         try:
             found = self._store.find(name)
             if found is None:
@@ -249,9 +245,7 @@ class Migration:
             self._discard(name)
             raise
 
-    def finish_target(
-        self, name: str, info: Mapping[str, Any], *, success: bool
-    ) -> None:
+    def finish_target(self, name: str, info: Mapping[str, Any], *, success: bool) -> None:
         """See that the guest runs, or end what waits for it."""
         if not success:
             self._discard(name)
@@ -330,9 +324,7 @@ class Migration:
 
     def _handed_over(self, found: Guest) -> bool:
         runtime = found.runtime
-        return journal.handed_over(
-            self._store.journal(runtime.instance.name).lines(runtime.mark)
-        )
+        return journal.handed_over(self._store.journal(runtime.instance.name).lines(runtime.mark))
 
     def _taken_over(self, found: Guest) -> bool:
         runtime = found.runtime
@@ -371,9 +363,7 @@ class Migration:
         files.ensure_dir(directory.parent)
         files.ensure_dir(directory, 0o700)
         group = directory / "dh-params.pem"
-        files.write_atomic(
-            path, f"{migration_plan.TLS_USER}:{key}\n", mode=0o600, fsync=False
-        )
+        files.write_atomic(path, f"{migration_plan.TLS_USER}:{key}\n", mode=0o600, fsync=False)
         files.write_atomic(group, migration_plan.DH_PARAMETERS, mode=0o600, fsync=False)
         if runtime.user:
             uid = uids.uid_of(runtime.user)

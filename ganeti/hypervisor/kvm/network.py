@@ -266,9 +266,7 @@ def _open_vhost(params: KvmParams, queues: int) -> tuple[int, ...]:
     return tuple(fds)
 
 
-def attach(
-    instance: NodeInstance, index: int, nic: NodeNic, card: Card, scripts: Scripts
-) -> None:
+def attach(instance: NodeInstance, index: int, nic: NodeNic, card: Card, scripts: Scripts) -> None:
     """Put a tap where its card says.
 
     Raises:

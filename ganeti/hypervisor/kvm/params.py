@@ -171,9 +171,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     migration_port: Annotated[
         int, Meta(ge=1, le=65534, description="TCP port for incoming migrations")
     ] = 8102
-    nic_type: Annotated[
-        NicType, Meta(description="Model of the NICs"), Mark.SAFE
-    ] = "paravirtual"
+    nic_type: Annotated[NicType, Meta(description="Model of the NICs"), Mark.SAFE] = "paravirtual"
     reboot_behavior: Annotated[
         Literal["reboot", "exit"], Meta(description="What a reboot by the guest does"), Mark.SAFE
     ] = "reboot"
@@ -207,9 +205,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         _Wan, Meta(description="Lossy image compression of SPICE on slow links")
     ] = ""
     spice_password_file: Annotated[str, Meta(description="File with the SPICE password")] = ""
-    spice_playback_compression: Annotated[
-        bool, Meta(description="Compress audio of SPICE")
-    ] = True
+    spice_playback_compression: Annotated[bool, Meta(description="Compress audio of SPICE")] = True
     spice_streaming_video: Annotated[
         Literal["", "all", "filter", "off"], Meta(description="Video detection of SPICE")
     ] = ""

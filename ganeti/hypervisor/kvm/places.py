@@ -63,8 +63,7 @@ class Places:
             # No window for I/O ports: the machine has too few for all, and no virtio needs one.
             yield (
                 f"pcie-root-port,id=port{number},chassis={number + 1},bus=pcie.0,"
-                f"addr={slot:#x}.{function},io-reserve=0"
-                + ",multifunction=on" * (function == 0)
+                f"addr={slot:#x}.{function},io-reserve=0" + ",multifunction=on" * (function == 0)
             )
 
     def express(self, device: str) -> str:

@@ -112,9 +112,7 @@ class Qmp:
             HypervisorError: QEMU refused, with its words; or no answer in time.
             QmpClosedError: QEMU closed the connection before it answered.
         """
-        return self._call(
-            self._client.execute(name, arguments), name, timeout or self._timeout
-        )
+        return self._call(self._client.execute(name, arguments), name, timeout or self._timeout)
 
     def send_descriptor(self, fd: int, name: str) -> None:
         """Give QEMU a copy of a descriptor, which later commands call ``name``.

@@ -107,9 +107,7 @@ class Starter:
                 network.open_cards(
                     instance, params, self.scripts, cards, arriving=arrival is not None
                 )
-                self._launch(
-                    _Start(instance, disks, params, node, user, paused, arrival), cards
-                )
+                self._launch(_Start(instance, disks, params, node, user, paused, arrival), cards)
             undo.pop_all()
         log.info("instance %s has process %s", name, self._store.pid(name))
 
@@ -130,9 +128,7 @@ class Starter:
                 f"process {pid} of instance {name} is what a migration left on this node;"
                 " run gnt-instance migrate --cleanup, or shut the instance down first"
             )
-        raise errors.HypervisorError(
-            f"instance {name} already runs on this node (process {pid})"
-        )
+        raise errors.HypervisorError(f"instance {name} already runs on this node (process {pid})")
 
     def _node(self, params: KvmParams, arrival: Arrival | None) -> argv.Node:
         qemu = self.finder.find(params.kvm_path)

@@ -43,9 +43,7 @@ class Node:
     console_log: Path
 
 
-def text(
-    instance: NodeInstance, params: LxcParams, disks: Sequence[BlockDisk], node: Node
-) -> str:
+def text(instance: NodeInstance, params: LxcParams, disks: Sequence[BlockDisk], node: Node) -> str:
     """The whole file.
 
     Raises:
@@ -90,9 +88,7 @@ def _prefix(layout: Layout, controller: str) -> str:
     return "lxc.cgroup" if layout.version(controller) == 1 else "lxc.cgroup2"
 
 
-def _limits(
-    instance: NodeInstance, params: LxcParams, node: Node
-) -> Iterator[tuple[str, str]]:
+def _limits(instance: NodeInstance, params: LxcParams, node: Node) -> Iterator[tuple[str, str]]:
     layout = node.layout
     for name, value in memory_limit(instance.backend("maxmem"), node):
         yield f"{_prefix(layout, 'memory')}.{name}", value

@@ -168,9 +168,7 @@ class LxcHypervisor(Hypervisor):
             log.info("container %s still runs: %s", name, result.explain())
 
     def _kill(self, name: str) -> None:
-        result = tools.attempt(
-            "lxc-stop", self._lxcpath, ["-n", name, "--kill"], timeout=_KILL
-        )
+        result = tools.attempt("lxc-stop", self._lxcpath, ["-n", name, "--kill"], timeout=_KILL)
         if not result.ok and self._find(name) is not None:
             raise errors.HypervisorError(result.explain())
 

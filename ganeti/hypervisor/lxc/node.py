@@ -67,9 +67,9 @@ def why_unusable() -> str | None:
 def version() -> tuple[int, ...] | None:
     """Version of LXC, None when it cannot be told."""
     try:
-        return tools.parse_version(process.run_checked(
-            ["lxc-start", "--version"], timeout=tools.QUICK
-        ).stdout)  # fmt: skip
+        return tools.parse_version(
+            process.run_checked(["lxc-start", "--version"], timeout=tools.QUICK).stdout
+        )
     except (errors.CommandError, errors.HypervisorError) as err:
         log.info("version of LXC: %s", errors.text(err))
         return None

@@ -32,9 +32,7 @@ class Hvm:
     vnc_password: str | None
 
 
-def pvm(
-    instance: NodeInstance, disks: Sequence[AttachedDisk], params: PvmParams
-) -> str:
+def pvm(instance: NodeInstance, disks: Sequence[AttachedDisk], params: PvmParams) -> str:
     """Configuration of a PV or PVH guest.
 
     Raises:
@@ -83,9 +81,7 @@ def hvm(instance: NodeInstance, disks: Sequence[AttachedDisk], guest: Hvm) -> st
     lines.append(_disks(disks, _hvm_prefix(params), params.cdrom_image_path))
     model = "" if params.nic_type == "paravirtual" else params.nic_type
     kind = "vif" if not model else params.vif_type
-    lines.append(
-        _list("vif", (_vif(nic, params.vif_script, kind, model) for nic in instance.nics))
-    )
+    lines.append(_list("vif", (_vif(nic, params.vif_script, kind, model) for nic in instance.nics)))
     return "\n".join(lines) + "\n"
 
 
@@ -163,9 +159,13 @@ def _vif(nic: NodeNic, script: str, kind: str = "", model: str = "") -> str:
     if mode in (NicMode.BRIDGED, NicMode.OPENVSWITCH):
         words.append(f"bridge={link}{nic.nicparams.get('vlan') or ''}")
     if not script:
-        script = {NicMode.ROUTED: "vif-route", NicMode.OPENVSWITCH: "vif-openvswitch"}.get(
-            NicMode(str(mode)), ""
-        ) if mode else ""  # fmt: skip
+        script = (
+            {NicMode.ROUTED: "vif-route", NicMode.OPENVSWITCH: "vif-openvswitch"}.get(
+                NicMode(str(mode)), ""
+            )
+            if mode
+            else ""
+        )
     if script:
         words.append(f"script={script}")
     if kind:

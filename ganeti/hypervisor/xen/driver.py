@@ -351,8 +351,12 @@ class XenHvmHypervisor(XenHypervisor):
         assert isinstance(params, HvmParams)
         builtin = HvmParams()
         names = (
-            "kernel_path", "device_model", "vnc_password_file", "cdrom_image_path", "vif_script"
-        )  # fmt: skip
+            "kernel_path",
+            "device_model",
+            "vnc_password_file",
+            "cdrom_image_path",
+            "vif_script",
+        )
         values = [(name, getattr(params, name)) for name in names]
         return [(name, value) for name, value in values if value != getattr(builtin, name)]
 
@@ -378,4 +382,3 @@ class XenHvmHypervisor(XenHypervisor):
             port=instance.network_port,
             display=instance.network_port - domain_config.VNC_BASE_PORT,
         )
-

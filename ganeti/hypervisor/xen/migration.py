@@ -126,9 +126,7 @@ class Mover:
 
     # the target
 
-    def accept(
-        self, name: str, source: str, place: tuple[str, int], config: str | None
-    ) -> str:
+    def accept(self, name: str, source: str, place: tuple[str, int], config: str | None) -> str:
         """Wait for a domain from a node at an address and port; gives ``node name/address:port``.
 
         With a configuration for a domain that stands still and is called NAME--incoming.
@@ -343,9 +341,14 @@ def _start(
     """
     try:
         return subprocess.Popen(
-            argv, stdin=source, stdout=drain, stderr=log_to, restore_signals=False,
-            env={"PATH": process.search_path(), "LC_ALL": "C"}, process_group=group,
-        )  # fmt: skip
+            argv,
+            stdin=source,
+            stdout=drain,
+            stderr=log_to,
+            restore_signals=False,
+            env={"PATH": process.search_path(), "LC_ALL": "C"},
+            process_group=group,
+        )
     except OSError as err:
         raise errors.HypervisorError(f"cannot run {argv[0]}: {err.strerror}") from err
 

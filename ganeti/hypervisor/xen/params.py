@@ -12,13 +12,9 @@ from msgspec import Meta
 
 from ganeti.model.marks import Mark
 
-_Reboot = Annotated[
-    Literal["reboot", "exit"], Meta(description="What a reboot by the guest does")
-]
+_Reboot = Annotated[Literal["reboot", "exit"], Meta(description="What a reboot by the guest does")]
 _Mode = Literal["live", "non-live"]
-_Port = Annotated[
-    int, Meta(ge=1, le=65534, description="TCP port for incoming migrations")
-]
+_Port = Annotated[int, Meta(ge=1, le=65534, description="TCP port for incoming migrations")]
 _CpuMask = Annotated[
     str,
     Meta(
@@ -32,9 +28,7 @@ _CpuCap = Annotated[
 _Weight = "Share of processor time beside other guests"
 _CpuId = Annotated[str, Meta(description="Changes of the CPUID that the guest sees, as for xl")]
 _Sound = Annotated[str, Meta(description="Model of a sound card")]
-_VifScript = Annotated[
-    str, Meta(description="Script that sets up NICs, empty: that of xl.conf")
-]
+_VifScript = Annotated[str, Meta(description="Script that sets up NICs, empty: that of xl.conf")]
 
 #: Parameters of the cluster that no instance can change.
 GLOBAL_PARAMS = frozenset({"migration_mode", "migration_port"})
@@ -59,12 +53,12 @@ class PvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="pv: without help of the processor; pvh: with it (Xen 4.10 or newer)"),
     ] = "pv"
     initrd_path: Annotated[str, Meta(description="Initial ram disk for kernel_path")] = ""
-    kernel_args: Annotated[
-        str, Meta(description="Command line of the kernel"), Mark.SENSITIVE
-    ] = "ro"
-    kernel_path: Annotated[
-        str, Meta(pattern="^/", description="Kernel on the node to boot")
-    ] = "/boot/vmlinuz-3-xenU"
+    kernel_args: Annotated[str, Meta(description="Command line of the kernel"), Mark.SENSITIVE] = (
+        "ro"
+    )
+    kernel_path: Annotated[str, Meta(pattern="^/", description="Kernel on the node to boot")] = (
+        "/boot/vmlinuz-3-xenU"
+    )
     migration_mode: Annotated[_Mode, Meta(description="How guests are moved by default")] = "live"
     migration_port: _Port = 8002
     reboot_behavior: Annotated[_Reboot, Mark.SAFE] = "reboot"
@@ -103,18 +97,18 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     kernel_path: Annotated[
         str, Meta(pattern="^/", description="Firmware; the default means Xen's own")
     ] = "/usr/lib/xen/boot/hvmloader"
-    migration_mode: Annotated[
-        _Mode, Meta(description="How guests are moved by default")
-    ] = "non-live"
+    migration_mode: Annotated[_Mode, Meta(description="How guests are moved by default")] = (
+        "non-live"
+    )
     migration_port: _Port = 8002
     nic_type: Annotated[
         Literal["e1000", "ne2k_isa", "ne2k_pci", "paravirtual", "rtl8139"],
         Meta(description="Model of the NICs"),
         Mark.SAFE,
     ] = "rtl8139"
-    pae: Annotated[
-        bool, Meta(description="Let 32-bit guests use more than 4 GiB"), Mark.SAFE
-    ] = True
+    pae: Annotated[bool, Meta(description="Let 32-bit guests use more than 4 GiB"), Mark.SAFE] = (
+        True
+    )
     pci_pass: Annotated[
         str, Meta(description="PCI devices given to the guest, separated by semicolons")
     ] = ""
@@ -129,9 +123,9 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Whether NICs are emulated (ioemu) as well"),
         Mark.SAFE,
     ] = "ioemu"
-    viridian: Annotated[
-        bool, Meta(description="Show the guest Hyper-V's interface"), Mark.SAFE
-    ] = False
+    viridian: Annotated[bool, Meta(description="Show the guest Hyper-V's interface"), Mark.SAFE] = (
+        False
+    )
     vnc_bind_address: Annotated[str, Meta(description="IPv4 address for VNC")] = "0.0.0.0"
     vnc_password_file: Annotated[
         str, Meta(pattern="^/", description="File with the VNC password")

@@ -78,14 +78,13 @@ def places(
     placed, failed = _shaped(
         name, found, tuple[list[tuple[str, list[str]]], list[str | tuple[str, str | None]]]
     )
-    missing = dict((item, "") if isinstance(item, str) else (item[0], item[1] or "")
-                   for item in failed)  # fmt: skip
+    missing = dict(
+        (item, "") if isinstance(item, str) else (item[0], item[1] or "") for item in failed
+    )
     strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
     if strange:
         raise _unusable(name, f"it says too much or nothing about {', '.join(strange)}")
-    return {
-        item: nodes(config, name, where, counts[item]) for item, where in placed
-    }, missing
+    return {item: nodes(config, name, where, counts[item]) for item, where in placed}, missing
 
 
 def moves(name: str, found: Any) -> Moves:

@@ -133,9 +133,7 @@ def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None)
         raise errors.OpExecError(f"allocator '{name}' failed: {errors.text(err)}") from err
 
 
-def full(
-    ctx: Context, question: Json, template: str = "", config: Config | None = None
-) -> str:
+def full(ctx: Context, question: Json, template: str = "", config: Config | None = None) -> str:
     """The JSON text for an allocator: the cluster as it is now, and the question."""
     config = config or ctx.config
     facts = _facts(ctx, config, template)
@@ -154,9 +152,7 @@ def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
         node.uuid: (node, (units[node.uuid], asked)) for node in nodes
     }
     infos = rpc.each(NodeCalls.node_info, arguments)
-    running = rpc.many(
-        nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams)
-    )
+    running = rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams))
     found: dict[str, NodeFacts] = {}
     for node in nodes:
         info, runs = infos[node.uuid], running[node.uuid]
@@ -210,4 +206,3 @@ def storage_unit(cluster: Cluster, template: str) -> tuple[str, str] | None:
         if checked and name:
             return checked, name
     return None
-

@@ -18,9 +18,7 @@ class ClusterRedistConf(Operation[OpClusterRedistConf, None]):
         ctx = self.ctx
         config = ctx.config
         failures = ctx.services.distribute_ssconf()
-        failures += shared_files.send(
-            ctx, config.online_nodes(), shared_files.for_all(ctx.paths)
-        )
+        failures += shared_files.send(ctx, config.online_nodes(), shared_files.for_all(ctx.paths))
         failures += shared_files.send(
             ctx, config.candidates(), shared_files.for_candidates(ctx.paths)
         )

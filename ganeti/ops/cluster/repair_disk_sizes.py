@@ -87,9 +87,7 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
 
     def _record(self, disk: Disk, fixed: Disk) -> None:
         def edit(draft: Draft) -> None:
-            draft.update(
-                disk, size=fixed.size, spindles=fixed.spindles, children=fixed.children
-            )
+            draft.update(disk, size=fixed.size, spindles=fixed.spindles, children=fixed.children)
 
         self.ctx.store.change("disk-repair-size", self.ctx.author, edit)
 

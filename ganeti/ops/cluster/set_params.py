@@ -214,9 +214,15 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
 #: Parameters whose new values nodes are asked about.
 _ASKS_NODES = (
-    "drbd_helper", "enabled_disk_templates", "enabled_hypervisors", "hvparams", "os_hvp",
-    "osparams", "osparams_private_cluster", "vg_name",
-)  # fmt: skip
+    "drbd_helper",
+    "enabled_disk_templates",
+    "enabled_hypervisors",
+    "hvparams",
+    "os_hvp",
+    "osparams",
+    "osparams_private_cluster",
+    "vg_name",
+)
 
 
 def _takes_away(config: Config, op: OpClusterSetParams) -> bool:

@@ -32,10 +32,16 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://.+")
 _DEVICE = re.compile(r"[^\s/]{1,15}")
 #: Parameters whose value goes into the cluster object as it is.
 _PLAIN = (
-    "candidate_pool_size", "max_running_jobs", "max_tracked_jobs", "maintain_node_health",
-    "prealloc_wipe_disks", "use_external_mip_script", "modify_etc_hosts",
-    "enabled_user_shutdown", "instance_communication_network",
-)  # fmt: skip
+    "candidate_pool_size",
+    "max_running_jobs",
+    "max_tracked_jobs",
+    "maintain_node_health",
+    "prealloc_wipe_disks",
+    "use_external_mip_script",
+    "modify_etc_hosts",
+    "enabled_user_shutdown",
+    "instance_communication_network",
+)
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,7 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
         OpPrereqError, ParameterError: the first thing that cannot be used; nothing is changed.
     """
     notes: list[str] = []
-    values: Values = {
-        name: value for name in _PLAIN if (value := getattr(op, name)) is not None
-    }
+    values: Values = {name: value for name in _PLAIN if (value := getattr(op, name)) is not None}
     for part in (_programs, _users, _network, _parameters, _os_parameters, _collectors):
         values.update(part(config, op))
     notes += _without_effect(op)
@@ -100,9 +104,14 @@ def _newly_allowed(config: Config, op: OpClusterSetParams, values: Values) -> Va
 
 
 _WHOLE = (
-    "enabled_disk_templates", "volume_group_name", "drbd_usermode_helper", "file_storage_dir",
-    "shared_file_storage_dir", "gluster_storage_dir", "ipolicy",
-)  # fmt: skip
+    "enabled_disk_templates",
+    "volume_group_name",
+    "drbd_usermode_helper",
+    "file_storage_dir",
+    "shared_file_storage_dir",
+    "gluster_storage_dir",
+    "ipolicy",
+)
 
 
 def _check_whole(config: Config, values: Values, notes: list[str]) -> None:
@@ -274,9 +283,7 @@ def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
     assert given is not None
     for name in ("ip", "mac", "name", "network"):
         if getattr(given, name) is not None:
-            raise parameters.refuse(
-                f"'{name}' belongs to a single NIC, not to the cluster"
-            )
+            raise parameters.refuse(f"'{name}' belongs to a single NIC, not to the cluster")
     current = config.cluster.nicparams.get("default", {})
     full = parameters.nic(current, given.own_params())
     if full["mode"] == "routed" and current.get("mode") != "routed":
@@ -350,9 +357,7 @@ def _os_hvp(
                 raise parameters.refuse(
                     f"hypervisor parameters of OS {os_name} for {hypervisor} must be a mapping"
                 )
-    pruned = {
-        name: {hv: own for hv, own in by.items() if own} for name, by in result.items()
-    }
+    pruned = {name: {hv: own for hv, own in by.items() if own} for name, by in result.items()}
     return {name: by for name, by in pruned.items() if by}
 
 

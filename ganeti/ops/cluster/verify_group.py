@@ -217,9 +217,10 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         ctx, master = self.ctx, config.cluster.master_node
         busy = locks.taken(ctx, LockLevel.NODE)
         online = [
-            node for node in online
+            node
+            for node in online
             if node.uuid not in busy and ctx.config.nodes.get(node.uuid) is node
-        ]  # fmt: skip
+        ]
         if not online:
             return
         if master not in found:

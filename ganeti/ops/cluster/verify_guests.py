@@ -49,9 +49,7 @@ def disks(
                     report.error("EINSTANCELAYOUT", "instance", instance.name, text)
 
 
-def state(
-    report: Report, config: Config, item: Instance, running: Mapping[str, list[str]]
-) -> None:
+def state(report: Report, config: Config, item: Instance, running: Mapping[str, list[str]]) -> None:
     """An instance that does not run where it should, or runs where it should not.
 
     ``running`` has the names of the guests by uuid of those nodes that told them.

@@ -18,18 +18,21 @@ Answers = Mapping[str, Any]
 #: Check of a directory -> template that uses it, code of the finding, where its name is.
 _DIRECTORIES: Mapping[str, tuple[DiskTemplate, str, Callable[[Config], str]]] = {
     "file-storage-path": (
-        DiskTemplate.FILE, "ENODEFILESTORAGEPATHUNUSABLE",
+        DiskTemplate.FILE,
+        "ENODEFILESTORAGEPATHUNUSABLE",
         lambda config: config.cluster.file_storage_dir,
     ),
     "shared-file-storage-path": (
-        DiskTemplate.SHAREDFILE, "ENODESHAREDFILESTORAGEPATHUNUSABLE",
+        DiskTemplate.SHAREDFILE,
+        "ENODESHAREDFILESTORAGEPATHUNUSABLE",
         lambda config: config.cluster.shared_file_storage_dir,
     ),
     "gluster-storage-path": (
-        DiskTemplate.GLUSTER, "ENODEGLUSTERSTORAGEPATHUNUSABLE",
+        DiskTemplate.GLUSTER,
+        "ENODEGLUSTERSTORAGEPATHUNUSABLE",
         lambda config: config.cluster.gluster_storage_dir,
     ),
-}  # fmt: skip
+}
 
 
 def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any]:

@@ -59,8 +59,9 @@ def judge(
             if name in everybody or node.master_candidate
         }
         for text in _differences(wanted, has, must):
-            report.error("ECLUSTERFILECHECK", "cluster", config.cluster.cluster_name,
-                         f"file {name} {text}")  # fmt: skip
+            report.error(
+                "ECLUSTERFILECHECK", "cluster", config.cluster.cluster_name, f"file {name} {text}"
+            )
 
 
 def _differences(
@@ -110,8 +111,9 @@ def judge_ssconf(
         if not isinstance(answer, dict):
             report.error("ENODEFILECHECK", "node", node.name, f"files are not compared: {answer}")
             continue
-        wrong = [name.rpartition("/")[2] for name, value in wanted.items()
-                 if answer.get(name) != value]  # fmt: skip
+        wrong = [
+            name.rpartition("/")[2] for name, value in wanted.items() if answer.get(name) != value
+        ]
         if wrong:
             text = (
                 f"{plural(len(wrong), 'file')} of node {node.name} differ{'s' * (len(wrong) == 1)}"

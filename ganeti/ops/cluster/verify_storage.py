@@ -77,8 +77,7 @@ def group_sizes(
     sizes = [
         physical["size"]
         for node in nodes
-        if _exclusive(config, node)
-        and isinstance(answers.get(node.uuid, {}).get("pvlist"), list)
+        if _exclusive(config, node) and isinstance(answers.get(node.uuid, {}).get("pvlist"), list)
         for physical in answers[node.uuid]["pvlist"]
         if not _is_lost(physical)
     ]

@@ -72,13 +72,18 @@ class DiskCreate(Operation[OpDiskCreate, str]):
             memory=int(least["memory-size"]),
             vcpus=int(least["cpu-count"]),
             spindle_use=int(least["spindle-use"]),
-            disks=[{"size": item.size or 0, "mode": str(item.mode or "rw"),
-                    "dev_type": str(self.template)}],
+            disks=[
+                {
+                    "size": item.size or 0,
+                    "mode": str(item.mode or "rw"),
+                    "dev_type": str(self.template),
+                }
+            ],
             nics=[],
             hypervisor=str(self.ctx.config.cluster.enabled_hypervisors[0]),
             tags=self.op.tags,
             nodes=TEMPLATES.get(self.template).traits.nodes_needed,
-        )  # fmt: skip
+        )
 
     def check(self) -> None:
         ctx, op = self.ctx, self.op

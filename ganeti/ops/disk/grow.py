@@ -80,9 +80,7 @@ class DiskGrow(Operation[OpDiskGrow, None]):
                 ctx.warn("disk syncing has not returned a good status")
 
 
-def _for_instance(
-    ctx: Context, op: OpDiskGrow, owner: Instance, uuid: str
-) -> InstanceGrowDisk:
+def _for_instance(ctx: Context, op: OpDiskGrow, owner: Instance, uuid: str) -> InstanceGrowDisk:
     inner = OpInstanceGrowDisk(
         instance_name=owner.name,
         instance_uuid=owner.uuid,

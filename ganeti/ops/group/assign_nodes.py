@@ -49,8 +49,11 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
         current = self.ctx.config
         renamed = current.groups.get(self.target.uuid)
         gone = [uuid for uuid in self.uuids if uuid not in current.nodes]
-        if renamed is None or renamed.name != self.target.name or gone or any(
-            current.nodes[uuid].group not in groups for uuid in self.uuids
+        if (
+            renamed is None
+            or renamed.name != self.target.name
+            or gone
+            or any(current.nodes[uuid].group not in groups for uuid in self.uuids)
         ):
             raise errors.OpPrereqError(
                 "nodes or groups were changed while this job waited for them; try again",

@@ -36,9 +36,7 @@ def check_name(config: Config, name: str, *, but: str | None = None) -> None:
         )
 
 
-def values(
-    config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams
-) -> dict[str, Any]:
+def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) -> dict[str, Any]:
     """Fields of the group that differ after the operation.
 
     Raises:
@@ -59,9 +57,7 @@ def values(
     if op.hv_state is not None:
         found["hv_state_static"] = parameters.hv_state(group.hv_state_static, op.hv_state)
     if op.disk_state is not None:
-        found["disk_state_static"] = parameters.disk_state(
-            group.disk_state_static, op.disk_state
-        )
+        found["disk_state_static"] = parameters.disk_state(group.disk_state_static, op.disk_state)
     return {name: value for name, value in found.items() if getattr(group, name) != value}
 
 

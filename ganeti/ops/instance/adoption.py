@@ -26,9 +26,7 @@ def is_asked_for(wanted: Sequence[DiskParams]) -> bool:
     """Whether disks are adopted and not made. OpPrereqError when some are and some are not."""
     adopting = [item.adopt is not None for item in wanted]
     if any(adopting) and not all(adopting):
-        raise errors.OpPrereqError(
-            "either all disks of an instance are adopted or none is", _INVAL
-        )
+        raise errors.OpPrereqError("either all disks of an instance are adopted or none is", _INVAL)
     return any(adopting)
 
 

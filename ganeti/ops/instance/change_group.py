@@ -57,6 +57,4 @@ class InstanceChangeGroup(Operation[OpInstanceChangeGroup, dict[str, Any]]):
         ctx, op = self.ctx, self.op
         question = request.change_group([self.instance.name], self.groups)
         moves = allocator.moves(ctx, self.allocator, question)
-        return leaving.submit(
-            ctx, op, leaving.departures(moves), early_release=op.early_release
-        )
+        return leaving.submit(ctx, op, leaving.departures(moves), early_release=op.early_release)

@@ -28,9 +28,7 @@ def cards(config: Config, op: OpInstanceCreate) -> list[NicParams]:
     return [*op.nics, _card(config, op.instance_name)]
 
 
-def changes(
-    config: Config, instance: Instance, op: OpInstanceSetParams
-) -> Sequence[NicChange]:
+def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequence[NicChange]:
     """Changes of the cards, with what a switch of the communication comes to.
 
     Raises:

@@ -51,9 +51,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     def locks(self) -> Needs:
         given = checks.host_name(self.op.instance_name, "an instance")
-        self.name = checks.new_name(
-            given, name_check=self.op.name_check, ip_check=self.op.ip_check
-        )
+        self.name = checks.new_name(given, name_check=self.op.name_check, ip_check=self.op.ip_check)
         config = self.ctx.config
         if config.has_instance_name(self.name):
             raise errors.OpPrereqError(
@@ -160,9 +158,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
             claims = {self.instance.uuid: memory[1]}
-            checks.resources(
-                ctx, node, what, memory=memory, without=self.without, claims=claims
-            )
+            checks.resources(ctx, node, what, memory=memory, without=self.without, claims=claims)
 
     @property
     def starts(self) -> bool:
@@ -235,9 +231,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         def edit(draft: Draft) -> None:
             port = draft.allocate_port() if needs_port else None
             self.instance = base.replace(self.instance, network_port=port)
-            promised = base.replace(
-                self.instance, forthcoming=True, creating=self.ctx.job.job_id
-            )
+            promised = base.replace(self.instance, forthcoming=True, creating=self.ctx.job.job_id)
             self.disks = [draft.number_disk(disk) for disk in self.disks]
             draft.add_instance(
                 promised, [base.replace(disk, forthcoming=True) for disk in self.disks]
@@ -248,6 +242,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     def _forget(self) -> None:
         """Undo of :meth:`_promise`."""
+
         def edit(draft: Draft) -> None:
             draft.remove_instance(self.instance)
 
@@ -286,9 +281,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if not mirrored:
             return
         # without a wait too: mirrors that never find each other are not worth an installation
-        outcome = sync.wait(
-            ctx, self.instance, self.disks, only_begin=not self.op.wait_for_sync
-        )
+        outcome = sync.wait(ctx, self.instance, self.disks, only_begin=not self.op.wait_for_sync)
         self.syncing = outcome is sync.Outcome.LEFT
         if outcome is sync.Outcome.DEGRADED:
             raise errors.OpExecError(
@@ -302,12 +295,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         instance_disks.assemble(ctx, self.instance, self.disks)
         # with the times of its creation, which the configuration sets
         instance = ctx.config.instances[self.instance.uuid]
-        wire = annotate.instance(
-            ctx.config, instance, osparams=self._osparams(), disks=self.disks
-        )
-        ctx.rpc.one(
-            self.node, NodeCalls.instance_os_add, wire, False, self.op.debug_level or 0
-        )
+        wire = annotate.instance(ctx.config, instance, osparams=self._osparams(), disks=self.disks)
+        ctx.rpc.one(self.node, NodeCalls.instance_os_add, wire, False, self.op.debug_level or 0)
 
     def _make_real(self) -> None:
         def edit(draft: Draft) -> None:

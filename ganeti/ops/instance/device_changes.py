@@ -77,9 +77,7 @@ def apply(
     return items, steps
 
 
-def _one(
-    what: str, items: list[D], change: Change[P], maker: Maker[D, P]
-) -> Step[D, P]:
+def _one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> Step[D, P]:
     """Apply one change to ``items``."""
     action, params = change.action, change.params
     if action in (DdmFull.ADD, DdmFull.ATTACH):

@@ -341,4 +341,3 @@ def renumbered(disks: Sequence[Disk]) -> list[Disk]:
         disk if disk.iv_name == f"disk/{index}" else base.replace(disk, iv_name=f"disk/{index}")
         for index, disk in enumerate(disks)
     ]
-

@@ -41,9 +41,7 @@ class InstanceGrowDisk(Operation[OpInstanceGrowDisk, None]):
         sizes[self.op.disk] += self.amount
         after = replace(before, disks=sizes)
         group = config.nodes[self.instance.primary_node].group
-        checks.shape_allowed(
-            self.ctx, group, after, before=before, ignore=self.op.ignore_ipolicy
-        )
+        checks.shape_allowed(self.ctx, group, after, before=before, ignore=self.op.ignore_ipolicy)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config
@@ -75,6 +73,4 @@ class InstanceGrowDisk(Operation[OpInstanceGrowDisk, None]):
             if self.op.wait_for_sync:
                 outcome = sync.wait(ctx, instance, [larger])
                 if outcome is sync.Outcome.DEGRADED:
-                    ctx.warn(
-                        "disk syncing has not returned a good status; see gnt-instance info"
-                    )
+                    ctx.warn("disk syncing has not returned a good status; see gnt-instance info")

@@ -40,9 +40,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
     def check(self) -> None:
         ctx, op = self.ctx, self.op
         if op.mode is not None and op.live is not None:
-            raise errors.OpPrereqError(
-                "give either mode or live, not both", errors.ErrorCode.INVAL
-            )
+            raise errors.OpPrereqError("give either mode or live, not both", errors.ErrorCode.INVAL)
         self.instance = ctx.config.instances[self.uuid]
         params = ctx.config.hvparams(self.instance)
         mode = None if op.mode is None else str(op.mode)

@@ -98,9 +98,7 @@ class Migration:
         progress = Progress(time.monotonic())
         here = annotate.instance(self._ctx.config, self._instance)
         while True:
-            found = self._ctx.rpc.one(
-                self._source, NodeCalls.instance_get_migration_status, here
-            )
+            found = self._ctx.rpc.one(self._source, NodeCalls.instance_get_migration_status, here)
             if found.status is MigrationState.COMPLETED:
                 if found.total_time is not None:
                     self._ctx.log(summary(found))

@@ -33,9 +33,7 @@ def prepare(ctx: Context, instance: Instance, source: Node, target: Node) -> Non
     wire = annotate.instance(ctx.config, relocation.as_if_on(instance, target))
     kept = {disk.uuid for disk in mirrored}
     for index, disk in enumerate(wire.disks_info):
-        ctx.rpc.one(
-            target, NodeCalls.blockdev_assemble, disk, wire, disk.uuid not in kept, index
-        )
+        ctx.rpc.one(target, NodeCalls.blockdev_assemble, disk, wire, disk.uuid not in kept, index)
     if not mirrored:
         return
     ctx.log("* changing disks into dual-master mode")
@@ -132,9 +130,7 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
 
 
 def _mirrored(ctx: Context, instance: Instance) -> list[Disk]:
-    return [
-        disk for disk in ctx.config.disks_of(instance) if instance_disks.traits(disk).mirrored
-    ]
+    return [disk for disk in ctx.config.disks_of(instance) if instance_disks.traits(disk).mirrored]
 
 
 def _wires(ctx: Context, disks: Sequence[Disk], node: Node) -> list[NodeDisk]:

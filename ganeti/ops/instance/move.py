@@ -51,9 +51,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 errors.ErrorCode.STATE,
             )
         wrong = [
-            d.iv_name
-            for d in config.disks_of(self.instance)
-            if instance_disks.traits(d).mirrored
+            d.iv_name for d in config.disks_of(self.instance) if instance_disks.traits(d).mirrored
         ]
         if wrong:
             raise errors.OpPrereqError(
@@ -62,18 +60,14 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 errors.ErrorCode.STATE,
             )
         power.primary(ctx, self.instance)
-        relocation.check_target(
-            ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy
-        )
+        relocation.check_target(ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
         # what all nodes see is there already
         self.old = [
             disk
             for disk in config.disks_of(self.instance)
             if not instance_disks.traits(disk).shared
         ]
-        self.disks = [
-            base.replace(disk, nodes=(NodeUuid(self.target_uuid),)) for disk in self.old
-        ]
+        self.disks = [base.replace(disk, nodes=(NodeUuid(self.target_uuid),)) for disk in self.old]
         space.check(ctx, self.disks, self.target_uuid, f"instance {name}")
         if self.instance.admin_state is AdminState.UP:
             memory = config.beparams(self.instance)["maxmem"]

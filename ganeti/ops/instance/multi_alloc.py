@@ -55,18 +55,21 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
         }
         #: node of each instance; empty when an allocator chooses them
         self.named = self._named()
-        self.allocator = "" if self.named else allocator.chosen(
-            ctx, op.iallocator, "give each instance a node"
+        self.allocator = (
+            "" if self.named else allocator.chosen(ctx, op.iallocator, "give each instance a node")
         )
 
     def _named(self) -> dict[str, list[Node]]:
         """Nodes that the request names itself: of all instances or of none."""
         config = self.ctx.config
         given = {
-            name: [node for node in (item.pnode_uuid or item.pnode, item.snode_uuid or item.snode)
-                   if node]
+            name: [
+                node
+                for node in (item.pnode_uuid or item.pnode, item.snode_uuid or item.snode)
+                if node
+            ]
             for name, item in self.wanted.items()
-        }  # fmt: skip
+        }
         found = {
             name: [config.node(node) for node in nodes] for name, nodes in given.items() if nodes
         }

@@ -156,9 +156,7 @@ def check(
     result, steps = device_changes.apply("disk", current, changes, maker, constants.MAX_DISKS)
     planned = DiskChanges(disks.renumbered(result), steps)
     added = planned.devices(DdmFull.ADD)
-    warning = attachment.ties(
-        ctx.config, instance, [*added, *planned.devices(DdmFull.ATTACH)]
-    )
+    warning = attachment.ties(ctx.config, instance, [*added, *planned.devices(DdmFull.ATTACH)])
     if warning:
         ctx.warn(warning)
     if added:
@@ -218,9 +216,7 @@ def record(draft: Draft, instance: Instance, changes: DiskChanges) -> None:
             draft.remove_disk(known[disk.uuid])
 
 
-def finish(
-    ctx: Context, instance: Instance, changes: DiskChanges, *, plug: bool
-) -> None:
+def finish(ctx: Context, instance: Instance, changes: DiskChanges, *, plug: bool) -> None:
     """After it is recorded: links, the running guest, and the end of removed disks.
 
     Failures are only reported: the configuration says how it shall be.

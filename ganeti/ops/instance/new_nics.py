@@ -45,9 +45,7 @@ def check(
         add=partial(_add, ctx, group, check_conflicts),
         modify=partial(_modify, ctx, group, check_conflicts),
     )
-    result, steps = device_changes.apply(
-        "NIC", instance.nics, changes, maker, constants.MAX_NICS
-    )
+    result, steps = device_changes.apply("NIC", instance.nics, changes, maker, constants.MAX_NICS)
     if steps:
         nics.refuse_twice(result)
     return NicChanges(tuple(result), steps)

@@ -123,9 +123,13 @@ def _os(
     if name:
         for node in nodes:
             checks.os_on_node(
-                ctx, node, name, full, instance.hypervisor,
+                ctx,
+                node,
+                name,
+                full,
+                instance.hypervisor,
                 force_variant=op.force_variant or op.os_name is None,
-            )  # fmt: skip
+            )
     if op.os_name is not None:
         result.values["os"] = op.os_name
         result.rows.append(("os", op.os_name))

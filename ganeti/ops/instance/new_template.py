@@ -159,9 +159,7 @@ def _check_possible(
     running: bool,
 ) -> None:
     if op.disks:
-        raise errors.OpPrereqError(
-            "disks cannot be changed and converted at the same time", _INVAL
-        )
+        raise errors.OpPrereqError("disks cannot be changed and converted at the same time", _INVAL)
     if current == template:
         raise errors.OpPrereqError(
             f"instance {instance.name} already has disk template {template}",
@@ -310,9 +308,7 @@ def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     disks.shutdown(ctx, instance, _olds(parts))
 
 
-def _begin_sync(
-    ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
-) -> None:
+def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
     """See that new mirrors have, or get, their second copy; then deactivate what is complete."""
     new = _news(conversion.by(Way.PUT_ON, Way.COPY))
     outcome = sync.wait(ctx, instance, new, only_begin=not wait)

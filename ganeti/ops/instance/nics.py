@@ -143,8 +143,7 @@ def _check(config: Config, index: int, nic: Nic, group: str) -> None:
     parameters.check_link(params["link"])
     if params["mode"] not in set(NicMode):
         raise errors.OpPrereqError(
-            f"NIC {index}: unknown mode '{params['mode']}'; known are"
-            f" {', '.join(NicMode)}",
+            f"NIC {index}: unknown mode '{params['mode']}'; known are {', '.join(NicMode)}",
             errors.ErrorCode.INVAL,
         )
     if params["mode"] == NicMode.ROUTED and nic.ip is None:
@@ -157,9 +156,7 @@ def _check(config: Config, index: int, nic: Nic, group: str) -> None:
         )
 
 
-def _mac(
-    ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None
-) -> str:
+def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None) -> str:
     wanted = (item.mac or nic.mac).lower()
     if wanted == nic.mac and wanted != VALUE_AUTO:
         return wanted
@@ -187,8 +184,7 @@ def _address(
         return _of_network(ctx, index, nic.ip, network, check_conflicts)
     if nic.ip == VALUE_POOL:
         raise errors.OpPrereqError(
-            f"NIC {index}: ip=pool takes an address from a network; name it with"
-            " network=NAME",
+            f"NIC {index}: ip=pool takes an address from a network; name it with network=NAME",
             errors.ErrorCode.INVAL,
         )
     try:

@@ -226,9 +226,7 @@ def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
     """Minors and secret of a mirrored disk; its port is given when it is recorded."""
     if not TEMPLATES.get(layout.kind).traits.mirrored:
         return None
-    first, second = ctx.reservations.drbd_minors(
-        layout.nodes, lambda: ctx.config, ctx.job.job_id
-    )
+    first, second = ctx.reservations.drbd_minors(layout.nodes, lambda: ctx.config, ctx.job.job_id)
     return MirrorPlace((first, second), drbd.new_secret())
 
 

@@ -41,9 +41,7 @@ def running(ctx: Context, instance: Instance) -> InstanceInfo | None:
     node = primary(ctx, instance)
     params = ctx.config.cluster.hvparams.get(instance.hypervisor, {})
     hypervisor = str(instance.hypervisor)
-    answer = ctx.rpc.one(
-        node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params}
-    )
+    answer = ctx.rpc.one(node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params})
     return answer.get(instance.name)
 
 
@@ -93,7 +91,10 @@ def start(
     copies.refuse_second(ctx, instance)
     instance_disks.assemble(ctx, instance, ignore_secondaries=ignore_secondaries)
     wire = annotate.instance(
-        ctx.config, instance, hvparams=hvparams, beparams=beparams,
+        ctx.config,
+        instance,
+        hvparams=hvparams,
+        beparams=beparams,
         run_epoch=ctx.services.run_epoch(),
     )
     try:

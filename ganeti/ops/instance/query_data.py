@@ -143,9 +143,7 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
         other = next((uuid for uuid in whole.nodes if uuid != item.primary_node), None)
         return None if other is None else self._status(config, item, disk, other)
 
-    def _status(
-        self, config: Config, item: Instance, disk: Disk, where: str
-    ) -> list[Any] | None:
+    def _status(self, config: Config, item: Instance, disk: Disk, where: str) -> list[Any] | None:
         """State of a disk on a node in the order of BlockDevStatus, None if unknown."""
         node = config.nodes.get(where)
         if self.op.static or node is None or disk.dev_type in (None, DiskTemplate.DISKLESS):

@@ -75,8 +75,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
             )
         if given and len({node.uuid for node in given}) != len(old):
             raise errors.OpPrereqError(
-                f"instance {self.instance.name} needs {len(old)} different nodes, not"
-                f" {len(given)}",
+                f"instance {self.instance.name} needs {len(old)} different nodes, not {len(given)}",
                 _INVAL,
             )
         nodes = given or old
@@ -101,8 +100,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         wrong = sorted(set(given) - set(_KEYS))
         if wrong:
             raise errors.OpPrereqError(
-                f"disk {index}: {', '.join(wrong)} cannot be changed here, only"
-                f" {', '.join(_KEYS)}",
+                f"disk {index}: {', '.join(wrong)} cannot be changed here, only {', '.join(_KEYS)}",
                 _INVAL,
             )
         if params.spindles is not None:
@@ -171,9 +169,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         def edit(draft: Draft) -> None:
             for disk in self.new:
                 draft.put(disk)
-            draft.update(
-                self.instance, primary_node=moved.primary_node, disks_active=False
-            )
+            draft.update(self.instance, primary_node=moved.primary_node, disks_active=False)
 
         ctx.store.change("instance-recreate-disks", ctx.author, edit)
 

@@ -45,14 +45,16 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
         self.osparams = self._merge(self.instance.osparams, op.osparams)
         self.private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)
-        self.full = fill(
-            ctx.config.osparams_for(self.os, self.osparams), self.private, secret
-        )
+        self.full = fill(ctx.config.osparams_for(self.os, self.osparams), self.private, secret)
         # an instance from the time before its OS had variants may keep its OS
         checks.os_on_node(
-            ctx, self.node, self.os, self.full, self.instance.hypervisor,
+            ctx,
+            self.node,
+            self.os,
+            self.full,
+            self.instance.hypervisor,
             force_variant=op.force_variant or op.os_type is None,
-        )  # fmt: skip
+        )
 
     @staticmethod
     def _merge(old: Params, new: object) -> Params:

@@ -141,9 +141,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
 
     def _move_file(self, old: Disk, new: Disk) -> None:
         wire = annotate.disk(self.ctx.config, old, self.node.group)
-        self.ctx.rpc.one(
-            self.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))]
-        )
+        self.ctx.rpc.one(self.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))])
 
     def _tell_os(self, old_name: str) -> None:
         """Run the rename script; a failure is reported, the new name stays."""

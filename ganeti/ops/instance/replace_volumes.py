@@ -86,9 +86,7 @@ class _Exchange:
         """Make the new volumes; removed again on failure."""
         self._ctx.log(f"Adding new volumes on {self._node.name} for {self._disk.iv_name}")
         for part in self._fresh:
-            disks.create_part(
-                self._ctx, self._instance, part, self._node, name=self._disk.iv_name
-            )
+            disks.create_part(self._ctx, self._instance, part, self._node, name=self._disk.iv_name)
 
     def swap(self) -> None:
         """Let the disk go on with the new volumes under the names of the old ones."""

@@ -95,9 +95,18 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
     def _check_request(self) -> None:
         op = self.op
         wants = (
-            op.nics, op.disks, op.beparams, op.hvparams, op.osparams, op.osparams_private,
-            op.os_name, op.disk_template, op.pnode, op.pnode_uuid, op.runtime_mem,
-        )  # fmt: skip
+            op.nics,
+            op.disks,
+            op.beparams,
+            op.hvparams,
+            op.osparams,
+            op.osparams_private,
+            op.os_name,
+            op.disk_template,
+            op.pnode,
+            op.pnode_uuid,
+            op.runtime_mem,
+        )
         if not any(wants) and op.offline is None and op.instance_communication is None:
             raise errors.OpPrereqError(
                 "nothing to change: give at least one setting, disk or NIC",
@@ -234,8 +243,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             new_nics.plug(self.ctx, instance, self.nics)
         except errors.GanetiError as err:
             self.ctx.warn(
-                f"the NICs of the running guest change at its next start:"
-                f" {errors.text(err)}"
+                f"the NICs of the running guest change at its next start: {errors.text(err)}"
             )
 
     def _change_media(self, instance: Instance) -> None:

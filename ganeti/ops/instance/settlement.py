@@ -181,9 +181,7 @@ class Settlement:
         end = time.monotonic() + self.patience
         wire = self._wire(self.source)
         while True:
-            found = self.ctx.rpc.one(
-                self.source, NodeCalls.instance_get_migration_status, wire
-            )
+            found = self.ctx.rpc.one(self.source, NodeCalls.instance_get_migration_status, wire)
             if found.status is not MigrationState.ACTIVE or time.monotonic() > end:
                 break
         failed = found.status in (MigrationState.FAILED, MigrationState.CANCELLED)

@@ -32,9 +32,7 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
                 f"instance {name} is marked offline; see gnt-instance modify --online",
                 errors.ErrorCode.STATE,
             )
-        self.beparams = params.check(
-            BackendParams, params.expand_backend(op.beparams), "backend"
-        )
+        self.beparams = params.check(BackendParams, params.expand_backend(op.beparams), "backend")
         self.hvparams = {}
         if op.hvparams:
             self.hvparams = checks.check_hvparams(

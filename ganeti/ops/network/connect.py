@@ -38,16 +38,17 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
         mode = str(op.network_mode)
         if mode not in set(NicMode):
             raise errors.OpPrereqError(
-                f"NICs cannot reach a network by mode '{mode}'; known are"
-                f" {', '.join(NicMode)}",
+                f"NICs cannot reach a network by mode '{mode}'; known are {', '.join(NicMode)}",
                 errors.ErrorCode.INVAL,
             )
         if op.network_vlan and mode not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
             raise errors.OpPrereqError(f"mode {mode} knows no VLAN", errors.ErrorCode.INVAL)
         parameters.check_link(str(op.network_link))
         self.params = {
-            "mode": mode, "link": str(op.network_link), "vlan": str(op.network_vlan),
-        }  # fmt: skip
+            "mode": mode,
+            "link": str(op.network_link),
+            "vlan": str(op.network_vlan),
+        }
         self.before = self.group.networks.get(self.network.uuid)
         if self.before is not None:
             self._check_same()

@@ -21,8 +21,7 @@ class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
         self.params = self.group.networks.get(self.network.uuid)
         if self.params is None:
             self.ctx.warn(
-                f"network '{self.network.name}' is not connected to node group"
-                f" '{self.group.name}'"
+                f"network '{self.network.name}' is not connected to node group '{self.group.name}'"
             )
             return
         config = self.ctx.config

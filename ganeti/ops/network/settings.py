@@ -36,9 +36,7 @@ def check_name(config: Config, name: str) -> None:
             _INVAL,
         )
     if any(network.name == name for network in config.networks.values()):
-        raise errors.OpPrereqError(
-            f"there is a network '{name}' already", errors.ErrorCode.EXISTS
-        )
+        raise errors.OpPrereqError(f"there is a network '{name}' already", errors.ErrorCode.EXISTS)
 
 
 def new(config: Config, op: OpNetworkAdd, uuid: str) -> Network:

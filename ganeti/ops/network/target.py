@@ -47,9 +47,7 @@ def lock_used(ctx: Context, names: Iterable[str | None]) -> Needs:
         yield Need(LockLevel.NETWORK, uuids, shared=True)
 
 
-def group_hooks(
-    ctx: Context, path: str, group: NodeGroup, params: Mapping[str, str]
-) -> Hooks:
+def group_hooks(ctx: Context, path: str, group: NodeGroup, params: Mapping[str, str]) -> Hooks:
     """Hooks on the nodes of a group, with how the network is connected to it."""
     env = {"GROUP_NAME": group.name}
     env |= {f"GROUP_NETWORK_{key.upper()}": value for key, value in params.items()}

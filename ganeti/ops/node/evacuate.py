@@ -45,9 +45,7 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
             found.update((i.uuid, i) for i in config.secondaries.get(self.node.uuid, []))
         instances = sorted(found.values(), key=lambda one: one.handle)
         self.instances = [item for item in instances if not item.forthcoming]
-        self.reserved = [
-            item for item in instances if item.forthcoming and not item.interrupted
-        ]
+        self.reserved = [item for item in instances if item.forthcoming and not item.interrupted]
 
     def _check_remote(self, wanted: str) -> None:
         op = self.op

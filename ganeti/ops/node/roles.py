@@ -81,9 +81,7 @@ def _refuse_nonsense(config: Config, node: Node, op: OpNodeSetParams, capable: b
 def _flags(node: Node, op: OpNodeSetParams) -> dict[str, bool]:
     if any(getattr(op, name) for name in FLAGS):
         return {name: bool(getattr(op, name)) for name in FLAGS}
-    return {
-        name: bool(getattr(node, name)) and getattr(op, name) is not False for name in FLAGS
-    }
+    return {name: bool(getattr(node, name)) and getattr(op, name) is not False for name in FLAGS}
 
 
 def _promotes_itself(

@@ -192,17 +192,31 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
 
 
 _CHANGES = (
-    *roles.FLAGS, "master_capable", "vm_capable", "secondary_ip", "ndparams", "hv_state",
-    "disk_state", "powered",
-)  # fmt: skip
+    *roles.FLAGS,
+    "master_capable",
+    "vm_capable",
+    "secondary_ip",
+    "ndparams",
+    "hv_state",
+    "disk_state",
+    "powered",
+)
 _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 
 
 def _differences(before: Node, after: Node) -> Result:
     fields = (
-        "master_candidate", "drained", "offline", "master_capable", "vm_capable", "powered",
-        "secondary_ip", "ndparams", "hv_state_static", "disk_state_static",
-    )  # fmt: skip
+        "master_candidate",
+        "drained",
+        "offline",
+        "master_capable",
+        "vm_capable",
+        "powered",
+        "secondary_ip",
+        "ndparams",
+        "hv_state_static",
+        "disk_state_static",
+    )
     result: Result = []
     for name in fields:
         old, new = getattr(before, name), getattr(after, name)

@@ -20,9 +20,12 @@ class ReservationAdd(Operation[OpReservationAdd, list[str]]):
             )
         reservation = Reservation(owner=op.owner, reason=ctx.reason or None, expires=op.expires)
         self.batch = Batch(
-            ctx, op.instances, reservation, iallocator=op.iallocator,
+            ctx,
+            op.instances,
+            reservation,
+            iallocator=op.iallocator,
             opportunistic=op.opportunistic_locking,
-        )  # fmt: skip
+        )
         yield from self.batch.locks()
 
     def check(self) -> None:

@@ -159,9 +159,7 @@ class Batch:
         """Record all in one change; gives their uuids."""
         ctx = self._ctx
         drafting.record(ctx, self.drafts)
-        ctx.locks.keep(
-            ctx.job.job_id, LockLevel.INSTANCE, [wish.handle for wish in self._wishes]
-        )
+        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [wish.handle for wish in self._wishes])
         for wish in self._wishes:
             where = ", ".join(node.name for node in wish.nodes)
             if where:

@@ -73,9 +73,7 @@ class InstanceCommit(InstanceCreate):
                 "a diskless instance has no disks; leave --disk away", errors.ErrorCode.INVAL
             )
         disks = [drafting.loose(template, index, item) for index, item in enumerate(op.disks)]
-        reservation = base.replace(
-            instance.reservation or Reservation(), disk_template=template
-        )
+        reservation = base.replace(instance.reservation or Reservation(), disk_template=template)
         uuids = tuple(DiskUuid(disk.uuid) for disk in disks)
         return Drafted(base.replace(instance, disks=uuids, reservation=reservation), disks)
 
@@ -131,9 +129,7 @@ class InstanceCommit(InstanceCreate):
         self.hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, instance.hypervisor))
         self.template = place.template_of(ctx, instance, self.whole.disks)
         self.os = instance.os
-        self.hvparams = checks.check_hvparams(
-            ctx, self.hypervisor, self.os, {}, instance.hvparams
-        )
+        self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, instance.hvparams)
         self.beparams, self.full_be = instance.beparams, ctx.config.beparams(instance)
         self.adopts = False
         self.nics, self.disks = list(instance.nics), list(self.whole.disks)
@@ -159,9 +155,7 @@ class InstanceCommit(InstanceCreate):
         if self.reserved.primary_node and not new:
             return
         self.whole = place.placed(self.ctx, self.whole, nodes)
-        place.check(
-            self.ctx, self.reserved, self.whole, ignore_ipolicy=self.op.ignore_ipolicy
-        )
+        place.check(self.ctx, self.reserved, self.whole, ignore_ipolicy=self.op.ignore_ipolicy)
 
     def _osparams(self) -> Params:
         instance = self.whole.instance

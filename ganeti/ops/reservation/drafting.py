@@ -150,17 +150,20 @@ def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic
 # disks -----------------------------------------------------------------------------------------
 
 
-def _disks(
-    ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node]
-) -> list[Disk]:
+def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node]) -> list[Disk]:
     if nodes:
         template = plan.template(ctx, op)
         if not op.disks:
             return []
         return placed_disks(
-            ctx, handle, template, [node.uuid for node in nodes], op.disks,
-            file_driver=op.file_driver, file_storage_dir=op.file_storage_dir,
-        )  # fmt: skip
+            ctx,
+            handle,
+            template,
+            [node.uuid for node in nodes],
+            op.disks,
+            file_driver=op.file_driver,
+            file_storage_dir=op.file_storage_dir,
+        )
     if op.file_driver or op.file_storage_dir:
         raise errors.OpPrereqError(
             "a file storage directory or driver needs a node; name one with --node", _INVAL
@@ -186,9 +189,13 @@ def placed_disks(
 ) -> list[Disk]:
     """Forthcoming disks with their places on nodes (uuids, the primary one first)."""
     layout = plan.layout(
-        ctx, handle, template, nodes,
-        file_driver=file_driver, file_storage_dir=file_storage_dir,
-    )  # fmt: skip
+        ctx,
+        handle,
+        template,
+        nodes,
+        file_driver=file_driver,
+        file_storage_dir=file_storage_dir,
+    )
     found = plan.disks(ctx, layout, wanted)
     return [base.replace(disk, forthcoming=True) for disk in found]
 
@@ -243,9 +250,7 @@ def wanted_again(disk: Disk) -> DiskParams:
 # room and record -------------------------------------------------------------------------------
 
 
-def check_room(
-    ctx: Context, drafts: Sequence[Drafted], *, without: Collection[str] = ()
-) -> None:
+def check_room(ctx: Context, drafts: Sequence[Drafted], *, without: Collection[str] = ()) -> None:
     """Refuse when the nodes have too little left for all of these together; OpPrereqError.
 
     The nodes' storage must be locked until they are recorded. ``without`` are uuids of recorded

@@ -37,9 +37,7 @@ def attributes(
     return list(_attributes(config, instance, disks))
 
 
-def _attributes(
-    config: Config, instance: Instance, disks: Sequence[Disk]
-) -> Iterator[Attribute]:
+def _attributes(config: Config, instance: Instance, disks: Sequence[Disk]) -> Iterator[Attribute]:
     handle = instance.handle
     if not instance.name:
         yield Attribute("a name", f"gnt-instance rename {handle} NAME")

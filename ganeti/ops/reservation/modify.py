@@ -77,10 +77,19 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
                 errors.ErrorCode.STATE,
             )
         wants = (
-            op.nics, op.disks, op.beparams, op.hvparams, op.osparams, op.osparams_private,
-            op.os_name, op.disk_template, op.pnode, op.pnode_uuid, op.remote_node,
+            op.nics,
+            op.disks,
+            op.beparams,
+            op.hvparams,
+            op.osparams,
+            op.osparams_private,
+            op.os_name,
+            op.disk_template,
+            op.pnode,
+            op.pnode_uuid,
+            op.remote_node,
             op.remote_node_uuid,
-        )  # fmt: skip
+        )
         if not any(wants):
             raise errors.OpPrereqError(
                 "nothing to change: give at least one setting, disk or NIC", _INVAL
@@ -91,9 +100,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         values: dict[str, Any] = {}
         if op.beparams:
             given = expand_backend(op.beparams)
-            values["beparams"] = check_params(
-                BackendParams, merged(old.beparams, given), "backend"
-            )
+            values["beparams"] = check_params(BackendParams, merged(old.beparams, given), "backend")
             full = ctx.config.beparams_for(values["beparams"])
             if full["minmem"] > full["maxmem"]:
                 raise errors.OpPrereqError(
@@ -146,9 +153,12 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
 
         result, steps = device_changes.apply(
-            "NIC", instance.nics, op.nics, Maker(add=add, modify=modify),
+            "NIC",
+            instance.nics,
+            op.nics,
+            Maker(add=add, modify=modify),
             constants.MAX_NICS,
-        )  # fmt: skip
+        )
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.mac}"
             self.rows.append((f"nic.{step.index}", shown))
@@ -204,16 +214,14 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.size}"
             self.rows.append((f"disk/{step.index}", shown))
         disks = instance_disks.renumbered(result)
-        owner = base.replace(
-            item.instance, disks=tuple(DiskUuid(disk.uuid) for disk in disks)
-        )
+        owner = base.replace(item.instance, disks=tuple(DiskUuid(disk.uuid) for disk in disks))
         return Drafted(owner, disks)
 
     def _template_of(self, item: Drafted) -> DiskTemplate:
         kinds = [disk.dev_type for disk in item.disks if disk.dev_type is not None]
-        wanted = None if item.instance.reservation is None else (
-            item.instance.reservation.disk_template
-        )  # fmt: skip
+        wanted = (
+            None if item.instance.reservation is None else (item.instance.reservation.disk_template)
+        )
         if wanted is DiskTemplate.DISKLESS:
             raise errors.OpPrereqError(
                 f"{self.instance.handle} is reserved without disks; choose a template with"

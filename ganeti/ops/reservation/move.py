@@ -68,9 +68,7 @@ class _Moving(Operation[O, Any]):
         yield Need(LockLevel.NODE_RES, sorted(uuids))
 
     def check(self) -> None:
-        self.drafted = place.placed(
-            self.ctx, place.recorded(self.ctx, self.instance), self.nodes
-        )
+        self.drafted = place.placed(self.ctx, place.recorded(self.ctx, self.instance), self.nodes)
         place.check(
             self.ctx,
             self.instance,
@@ -142,9 +140,7 @@ class ReservationMove(_Moving[OpInstanceMove]):
     """To the node that is named; there is nothing to copy."""
 
     def named(self, instance: Instance) -> list[Node] | None:
-        return self._towards(
-            self._nodes(self.op.target_node_uuid or self.op.target_node), instance
-        )
+        return self._towards(self._nodes(self.op.target_node_uuid or self.op.target_node), instance)
 
 
 class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):

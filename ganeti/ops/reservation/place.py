@@ -52,9 +52,7 @@ def nodes_needed(template: DiskTemplate) -> int:
     return TEMPLATES.get(template).traits.nodes_needed
 
 
-def forthcoming(
-    ctx: Context, name: str, uuid: str | None = None
-) -> Any:
+def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Any:
     """Lock a reservation; gives it as it is once the lock is held.
 
     Raises:

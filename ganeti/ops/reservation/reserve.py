@@ -15,9 +15,12 @@ class InstanceReserve(Operation[OpInstanceCreate, str]):
         ctx = self.ctx
         reservation = Reservation(reason=ctx.reason or None)
         self.batch = Batch(
-            ctx, [self.op], reservation, iallocator=None,
+            ctx,
+            [self.op],
+            reservation,
+            iallocator=None,
             opportunistic=self.op.opportunistic_locking,
-        )  # fmt: skip
+        )
         yield from self.batch.locks()
 
     def check(self) -> None:

@@ -58,9 +58,7 @@ class TestDelay(Operation[OpTestDelay, None]):
             raise errors.JobCanceled("the delay was canceled while it ran")
         nodes = self._nodes()
         if nodes:
-            for answer in self.ctx.rpc.many(
-                nodes, NodeCalls.test_delay, self.op.duration
-            ).values():
+            for answer in self.ctx.rpc.many(nodes, NodeCalls.test_delay, self.op.duration).values():
                 answer.get()
 
     def _interrupted(self) -> bool:

@@ -35,9 +35,7 @@ def add_fields(kind: Kind[Instance]) -> None:
     kind.add(
         Field("disk_usage", "DiskUsage", UNIT, "Space that all disks take on a node", _disk_usage)
     )
-    kind.add(
-        Field("disk_template", "Disk_template", TEXT, "Template of the disks", _disk_template)
-    )
+    kind.add(Field("disk_template", "Disk_template", TEXT, "Template of the disks", _disk_template))
     for one, title, value_kind, many, titles, noun in _VALUES:
         kind.add(Field(f"disk.{many}", titles, OTHER, f"{noun} of each disk", _all(one)))
         for index in range(MAX_DISKS):

@@ -59,16 +59,14 @@ def add_fields(kind: Kind[Instance]) -> None:
 # asking --------------------------------------------------------------------------------------
 
 
-def tasks(
-    ctx: Context, needs: frozenset[Need], rows: Sequence[Instance]
-) -> Mapping[Need, Task]:
+def tasks(ctx: Context, needs: frozenset[Need], rows: Sequence[Instance]) -> Mapping[Need, Task]:
     """The calls for the instances; nodes that are marked offline are not asked."""
     found: dict[Need, Task] = {}
     if Need.INSTANCES in needs:
         nodes = _nodes_to_ask(ctx, rows)
         hypervisors = ctx.config.cluster.enabled_hypervisors
-        found[Need.INSTANCES] = (
-            lambda: ctx.sources.instances_info(nodes, hypervisors) if nodes else {}
+        found[Need.INSTANCES] = lambda: (
+            ctx.sources.instances_info(nodes, hypervisors) if nodes else {}
         )
     if Need.CONSOLES in needs:
         reachable = [
@@ -104,8 +102,7 @@ def _nodes_to_ask(ctx: Context, rows: Sequence[Instance]) -> list[Node]:
     return [
         node
         for node in tables.nodes
-        if not node.offline
-        and (node.uuid in wanted or (node.group in groups and node.vm_capable))
+        if not node.offline and (node.uuid in wanted or (node.group in groups and node.vm_capable))
     ]
 
 

@@ -105,9 +105,7 @@ KIND.attribute(
     "Whether the node may become a master candidate",
     "master_capable",
 )
-KIND.attribute(
-    "vm_capable", "VMCapable", BOOL, "Whether the node can run instances", "vm_capable"
-)
+KIND.attribute("vm_capable", "VMCapable", BOOL, "Whether the node can run instances", "vm_capable")
 KIND.attribute("pip", "PrimaryIP", TEXT, "Primary address of the node", "primary_ip")
 KIND.attribute("sip", "SecondaryIP", TEXT, "Address for replication traffic", "secondary_ip")
 KIND.attribute(

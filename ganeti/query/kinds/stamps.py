@@ -13,9 +13,7 @@ R = TypeVar("R", bound=Tagged)
 
 def add_fields(kind: Kind[R], noun: str) -> None:
     """Identity, history and tags of an object; ``noun`` is used in the descriptions."""
-    kind.attribute(
-        "ctime", "CTime", FieldKind.TIMESTAMP, f"When the {noun} was created", "ctime"
-    )
+    kind.attribute("ctime", "CTime", FieldKind.TIMESTAMP, f"When the {noun} was created", "ctime")
     kind.attribute(
         "mtime", "MTime", FieldKind.TIMESTAMP, f"When the {noun} was last changed", "mtime"
     )

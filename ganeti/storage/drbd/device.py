@@ -43,7 +43,6 @@ _ALONE = frozenset({Link.ALONE})
 _OKAY, _UNKNOWN, _FAULTY, _SYNC = range(4)
 
 
-
 class DrbdDevice(Device):
     """One side; ``logical_id`` is [node A, node B, port, minor A, minor B, secret].
 
@@ -416,6 +415,7 @@ class DrbdDevice(Device):
     @classmethod
     def node_params(cls, values: Params) -> tuple[Params, tuple[Params, ...]]:
         return params.logical(values), params.children(values)
+
 
 class _Ends(msgspec.Struct, rename="kebab"):
     """``dynamic_params``: addresses and minors as one node sees them."""

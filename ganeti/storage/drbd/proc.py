@@ -46,9 +46,7 @@ def parse(text: str) -> Proc:
     """BlockDeviceError for a text of something else or another version, or an unknown state."""
     head = _head(text)
     check_version(version(text))
-    return Proc(
-        version=version(text), api=head[2], protocol=head[3], devices=dict(_devices(text))
-    )
+    return Proc(version=version(text), api=head[2], protocol=head[3], devices=dict(_devices(text)))
 
 
 def _head(text: str) -> re.Match[str]:

@@ -31,8 +31,7 @@ def parse(text: str) -> list[Setup]:
         parts = _grammar().parse_string(text, parse_all=True).as_list()
     except pyparsing.ParseException as err:
         raise errors.BlockDeviceError(
-            f"the answer of drbdsetup show cannot be read at line {err.lineno},"
-            f" column {err.column}"
+            f"the answer of drbdsetup show cannot be read at line {err.lineno}, column {err.column}"
         ) from err
     if any(mark == ";" or words[0] in _OLD for mark, words, *_rest in parts):
         raise errors.BlockDeviceError(

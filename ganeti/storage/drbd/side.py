@@ -83,8 +83,10 @@ class Side:
         if state.disk is Disk.FOREIGN and steps and setup is not None:
             log.warning(
                 "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
-                self.minor, self.uuid, setup.resource,
-            )  # fmt: skip
+                self.minor,
+                self.uuid,
+                setup.resource,
+            )
         try:
             for step in steps:
                 self.run(self.dialect.commands(step, self.wish, setup))
@@ -127,9 +129,7 @@ class Side:
             f" {who}{where} ({live}); nothing was done. To free it: {repair}"
         )
 
-    def unusable(
-        self, live: Live, what: Trouble | None, why: str = ""
-    ) -> errors.BlockDeviceError:
+    def unusable(self, live: Live, what: Trouble | None, why: str = "") -> errors.BlockDeviceError:
         """The disk cannot do what is asked for, with what is wrong and what repairs it."""
         text = f"disk {self.uuid} (minor {self.minor}, {live})"
         text += f": {why}" if why else ""

@@ -122,8 +122,7 @@ class Live:
 
     def __str__(self) -> str:
         return (
-            f"cs:{self.connection} ro:{self.role}/{self.peer_role}"
-            f" ds:{self.disk}/{self.peer_disk}"
+            f"cs:{self.connection} ro:{self.role}/{self.peer_role} ds:{self.disk}/{self.peer_disk}"
         )
 
 

@@ -121,20 +121,34 @@ def attach(wish: Wish) -> list[Argv]:
     return [
         ["drbdmeta", minor, "v08", wish.meta, "0", "apply-al"],
         [
-            "drbdsetup", "attach", minor, wish.data, wish.meta, "0",
-            *([f"--size={wish.size}m"] if wish.size else []), *wish.disk_options,
+            "drbdsetup",
+            "attach",
+            minor,
+            wish.data,
+            wish.meta,
+            "0",
+            *([f"--size={wish.size}m"] if wish.size else []),
+            *wish.disk_options,
         ],
-    ]  # fmt: skip
+    ]
 
 
 def connect(resource: str, wish: Wish, *, dual: bool) -> Argv:
     """The command that looks for the peer; two primaries are possible with protocol C only."""
     protocol = "C" if dual else wish.protocol
     return [
-        "drbdsetup", "connect", resource, wish.local.word, wish.remote.word,
-        f"--protocol={protocol}", f"--cram-hmac-alg={_HMAC}", f"{tool.SECRET_OPTION}{wish.secret}",
-        *_SPLIT_BRAIN, *(["--allow-two-primaries=yes"] if dual else []), *wish.net_options,
-    ]  # fmt: skip
+        "drbdsetup",
+        "connect",
+        resource,
+        wish.local.word,
+        wish.remote.word,
+        f"--protocol={protocol}",
+        f"--cram-hmac-alg={_HMAC}",
+        f"{tool.SECRET_OPTION}{wish.secret}",
+        *_SPLIT_BRAIN,
+        *(["--allow-two-primaries=yes"] if dual else []),
+        *wish.net_options,
+    ]
 
 
 def _resource(wish: Wish) -> str:
@@ -150,5 +164,3 @@ def _head(device: str) -> bytes:
         return os.pread(fd, 512, 0)
     finally:
         os.close(fd)
-
-

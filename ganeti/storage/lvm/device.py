@@ -357,9 +357,7 @@ def grow_argv(
     return [*argv, "--size", f"+{amount}m", full_name, *disks]
 
 
-def snapshot_argv(
-    group: str, origin: str, name: str, size: int, tags: Sequence[str]
-) -> list[str]:
+def snapshot_argv(group: str, origin: str, name: str, size: int, tags: Sequence[str]) -> list[str]:
     """``lvcreate`` for a snapshot with the tags of its origin. Pure."""
     argv = ["lvcreate", "--yes", "--snapshot", "--size", f"{size}m", "--name", name]
     return [*argv, *(word for tag in tags for word in ("--addtag", tag)), f"{group}/{origin}"]
@@ -372,9 +370,14 @@ def tag_of(text: str) -> str:
 
 def check_name(name: str, what: str) -> str:
     """The name of a group or volume; ParameterError when LVM would not take it. Pure."""
-    if not _NAME.fullmatch(name) or (what != "volume group" and _RESERVED.match(name)) or name in (
-        ".",
-        "..",
+    if (
+        not _NAME.fullmatch(name)
+        or (what != "volume group" and _RESERVED.match(name))
+        or name
+        in (
+            ".",
+            "..",
+        )
     ):
         raise errors.ParameterError(f"'{name[:130]}' cannot be the name of a {what}")
     return name

@@ -66,9 +66,13 @@ class Volume(msgspec.Struct, frozen=True):
     @property
     def is_faulty(self) -> bool:
         """Part of its data cannot be reached, or must not be trusted."""
-        return self.is_virtual or self.lv_attr[8:9] in ("p", "r", "m") or (
-            # invalid snapshot, or suspended, without or with a wrong table
-            self.lv_attr[4:5] in ("I", "S", "d", "i")
+        return (
+            self.is_virtual
+            or self.lv_attr[8:9] in ("p", "r", "m")
+            or (
+                # invalid snapshot, or suspended, without or with a wrong table
+                self.lv_attr[4:5] in ("I", "S", "d", "i")
+            )
         )
 
     @property

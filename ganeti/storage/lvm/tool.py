@@ -44,9 +44,7 @@ def _environment() -> dict[str, str]:
         # Descriptors of the daemon that the tool inherits are no news to anybody.
         "LVM_SUPPRESS_FD_WARNINGS": "1",
     }
-    environment.update(
-        (name, os.environ[name]) for name in _OWN_VARIABLES if name in os.environ
-    )
+    environment.update((name, os.environ[name]) for name in _OWN_VARIABLES if name in os.environ)
     if paths.is_rooted() and "LVM_SYSTEM_DIR" not in environment:
         # A cluster inside a directory must not reach for the volume groups of the machine.
         directory = paths.current().under("/etc/lvm")

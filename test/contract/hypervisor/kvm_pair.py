@@ -136,9 +136,7 @@ class Pair:
 
 
 def replace_memory(made: NodeInstance, memory: int) -> NodeInstance:
-    return msgspec.structs.replace(
-        made, beparams={"maxmem": memory, "minmem": memory, "vcpus": 1}
-    )
+    return msgspec.structs.replace(made, beparams={"maxmem": memory, "minmem": memory, "vcpus": 1})
 
 
 def slow(pair: Pair, **hvparams: Any) -> tuple[NodeInstance, list[AttachedDisk]]:

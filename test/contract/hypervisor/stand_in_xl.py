@@ -25,10 +25,16 @@ import boot_sectors
 
 HEADER = "Name                                        ID   Mem VCPUs\tState\tTime(s)"
 INFO = {
-    "nr_cpus": 2, "nr_nodes": 1, "cores_per_socket": 1, "threads_per_core": 1,
-    "virt_caps": "pv hvm hap gnttab-v1 gnttab-v2", "total_memory": 4096, "free_memory": 3000,
-    "xen_major": 4, "xen_minor": 17,
-}  # fmt: skip
+    "nr_cpus": 2,
+    "nr_nodes": 1,
+    "cores_per_socket": 1,
+    "threads_per_core": 1,
+    "virt_caps": "pv hvm hap gnttab-v1 gnttab-v2",
+    "total_memory": 4096,
+    "free_memory": 3000,
+    "xen_major": 4,
+    "xen_minor": 17,
+}
 UNKNOWN = "{0} is an invalid domain identifier (rc=-6)"
 
 
@@ -92,11 +98,14 @@ def create(world: World, words: list[str]) -> None:
     deaf = target is not None and boot_sectors.is_deaf(Path(target[1]))
     world.write(
         {
-            "name": name, "id": world.new_id(), "memory": int(value(text, "memory") or 0),
-            "vcpus": int(value(text, "vcpus") or 0), "deaf": deaf,
+            "name": name,
+            "id": world.new_id(),
+            "memory": int(value(text, "memory") or 0),
+            "vcpus": int(value(text, "vcpus") or 0),
+            "deaf": deaf,
             "state": "--p---" if "-p" in words else "-b----",
         }
-    )  # fmt: skip
+    )
 
 
 def shutdown(world: World, words: list[str]) -> None:
@@ -183,9 +192,7 @@ def migrate_receive(world: World, _words: list[str]) -> None:
     print("done", flush=True)
 
 
-MOVES = {
-    "save": save, "restore": restore, "migrate": migrate, "migrate-receive": migrate_receive
-}  # fmt: skip
+MOVES = {"save": save, "restore": restore, "migrate": migrate, "migrate-receive": migrate_receive}
 
 
 def main(world: World, words: list[str]) -> None:

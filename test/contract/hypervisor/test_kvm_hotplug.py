@@ -179,8 +179,11 @@ def test_card_with_another_address_keeps_its_place(kvm: Any) -> None:
     kvm.driver.change_nic(instance, 0, changed)
     assert slots(kvm, instance)[devices.nic_id(card.uuid)] == before
     mac = ask(
-        kvm, instance, "qom-get",
-        path=f"/machine/peripheral/{devices.nic_id(card.uuid)}", property="mac",
+        kvm,
+        instance,
+        "qom-get",
+        path=f"/machine/peripheral/{devices.nic_id(card.uuid)}",
+        property="mac",
     )
     assert mac == "aa:00:00:55:55:55"
     with pytest.raises(errors.HotplugError, match="does not have NIC"):

@@ -117,9 +117,7 @@ def test_accept_can_be_repeated(pair: Pair) -> None:
 def test_guest_with_less_privilege(pair: Pair) -> None:
     if os.geteuid():
         pytest.skip("only root can give up privileges")
-    made, disks = pair.start(
-        security_model="user", security_domain="nobody", use_chroot=True
-    )
+    made, disks = pair.start(security_model="user", security_domain="nobody", use_chroot=True)
     pair.move(made, disks)
     pair.check(made, "target")
     assert pair.source.left() == []
@@ -205,9 +203,7 @@ def test_a_second_attempt_after_a_failed_one(pair: Pair) -> None:
     info = pair.begin(made, disks)
     pair.target.crash(made.name)
     assert pair.settle(made, info) == "source"
-    again = msgspec.structs.replace(
-        made, hvparams={**made.hvparams, "migration_bandwidth": 1000}
-    )
+    again = msgspec.structs.replace(made, hvparams={**made.hvparams, "migration_bandwidth": 1000})
     pair.move(again, disks, live=False)
     pair.check(made, "target")
 
@@ -332,9 +328,7 @@ class Cable:
                 for sock in (near, far):
                     if self._reset:
                         # Unsent bytes are thrown away and the peer gets an error.
-                        sock.setsockopt(
-                            socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0"
-                        )
+                        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                     with contextlib.suppress(OSError):
                         sock.shutdown(socket.SHUT_RDWR)
                 back.join()

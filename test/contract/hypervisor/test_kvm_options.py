@@ -165,9 +165,7 @@ def test_vnc_listens_where_it_is_told(kvm: Any) -> None:
     with socket.create_connection(("127.0.0.1", port), 5) as sock:
         sock.settimeout(5)
         assert sock.recv(4) == b"RFB "
-    found = kvm.driver.console(
-        instance, "node1", {**instance.hvparams, "serial_console": False}
-    )
+    found = kvm.driver.console(instance, "node1", {**instance.hvparams, "serial_console": False})
     assert (found.kind, found.host, found.port) == ("vnc", "127.0.0.1", port)
 
 

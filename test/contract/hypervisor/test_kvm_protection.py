@@ -107,8 +107,9 @@ def test_spice_is_encrypted_and_knows_itself(kvm: Any, tmp_path: Path) -> None:
         pytest.skip("this QEMU has no SPICE: install qemu-system-modules-spice")
     context = credentials(tmp_path / "x509")
     kvm.paths.data.mkdir(parents=True, exist_ok=True)
-    pem = b"".join((tmp_path / "x509" / f"server-{part}.pem").read_bytes()
-                   for part in ("key", "cert"))
+    pem = b"".join(
+        (tmp_path / "x509" / f"server-{part}.pem").read_bytes() for part in ("key", "cert")
+    )
     (kvm.paths.data / "spice.pem").write_bytes(pem)
     authority = (tmp_path / "x509" / "ca-cert.pem").read_bytes()
     (kvm.paths.data / "spice-ca.pem").write_bytes(authority)

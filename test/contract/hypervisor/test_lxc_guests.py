@@ -86,8 +86,9 @@ def test_memory_of_a_running_container_is_changed(lxc: Any) -> None:
 def test_memory_in_use_is_not_taken_away(lxc: Any) -> None:
     instance = lxc.instance()
     instance.beparams["maxmem"] = 64
-    greedy = trees.INIT.replace("echo guest", "x=0; n=0\nwhile [ $n -lt 23 ]; do x=$x$x;"
-                                " n=$((n+1)); done\necho guest")  # fmt: skip
+    greedy = trees.INIT.replace(
+        "echo guest", "x=0; n=0\nwhile [ $n -lt 23 ]; do x=$x$x; n=$((n+1)); done\necho guest"
+    )
     disks = lxc.disks(instance)
     trees.image(Path(disks[0].path), {**trees.OBEDIENT, "sbin/init": greedy})
     lxc.driver.start(instance, disks)
@@ -286,9 +287,12 @@ def _loop(path: Path) -> Iterator[str]:
 
 def _disk(path: str) -> AttachedDisk:
     disk = NodeDisk(
-        uuid="disk1", dev_type=DiskTemplate.BLOCKDEV, logical_id=("manual", path), size=1,
+        uuid="disk1",
+        dev_type=DiskTemplate.BLOCKDEV,
+        logical_id=("manual", path),
+        size=1,
         iv_name="disk/1",
-    )  # fmt: skip
+    )
     return AttachedDisk(disk, path)
 
 

@@ -64,8 +64,9 @@ def _content(programs: tuple[tuple[str, str], ...]) -> bytes:
             stream.truncate(6 << 20)
         subprocess.run(
             ["mkfs.ext4", "-q", "-O", "^has_journal", "-d", tree, made],
-            check=True, env={"PATH": _PATH},
-        )  # fmt: skip
+            check=True,
+            env={"PATH": _PATH},
+        )
         return made.read_bytes()
 
 

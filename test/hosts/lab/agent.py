@@ -53,10 +53,16 @@ def run(port: Port, request: dict[str, object]) -> None:
     env = {**os.environ, **request.get("env", {})}  # type: ignore[dict-item]
     try:
         child = subprocess.Popen(
-            request["argv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env=env, text=True, errors="replace", cwd="/root",
+            request["argv"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            text=True,
+            errors="replace",
+            cwd="/root",
             start_new_session=True,
-        )  # fmt: skip
+        )
     except OSError as failure:
         port.send({**answer, "code": 127, "out": "", "err": str(failure)})
         return

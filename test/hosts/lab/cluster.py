@@ -217,12 +217,19 @@ def specs(count: int, shares: dict[Path, Path]) -> list[Spec]:
     hosts += f"{SUBNET}.250 {CLUSTER}\n"
     return [
         Spec(
-            name, memory=1536, disks=[2048, 1024], layers=LAYERS, modules=MODULES, shares=shares,
-            address=f"{SUBNET}.{n}/24", hosts=hosts, state=True,
+            name,
+            memory=1536,
+            disks=[2048, 1024],
+            layers=LAYERS,
+            modules=MODULES,
+            shares=shares,
+            address=f"{SUBNET}.{n}/24",
+            hosts=hosts,
+            state=True,
             append="drbd.usermode_helper=/bin/true drbd.minor_count=128",
         )
         for n, name in enumerate(names, 1)
-    ]  # fmt: skip
+    ]
 
 
 @contextlib.contextmanager

@@ -15,13 +15,28 @@ from lab.place import SOURCES, cache
 
 #: What a lab machine needs before it sees the modules of its kernel.
 MACHINE_MODULES = (
-    "virtio_pci", "virtio_blk", "virtio_net", "virtio_console", "virtio_rng", "9pnet_virtio",
-    "9p", "overlay", "crc32c_generic", "crc32c_intel", "ext4",
-)  # fmt: skip
+    "virtio_pci",
+    "virtio_blk",
+    "virtio_net",
+    "virtio_console",
+    "virtio_rng",
+    "9pnet_virtio",
+    "9p",
+    "overlay",
+    "crc32c_generic",
+    "crc32c_intel",
+    "ext4",
+)
 #: Front ends of QEMU and Xen, and the power button.
 INSTANCE_MODULES = (
-    "virtio_pci", "virtio_blk", "virtio_net", "button", "evdev", "xen-blkfront", "xen-netfront",
-)  # fmt: skip
+    "virtio_pci",
+    "virtio_blk",
+    "virtio_net",
+    "button",
+    "evdev",
+    "xen-blkfront",
+    "xen-netfront",
+)
 _DIRECTORIES = ("bin", "dev", "proc", "sys", "tmp", "newroot", "lower", "upper", "modules")
 _DIRECTORY, _FILE, _LINK = 0o040755, 0o100755, 0o120777
 

@@ -79,8 +79,11 @@ def _make(directory: Path) -> None:
     # The program of the layer, by the libraries of this machine.
     depmod = subprocess.run(
         ["depmod", "-b", str(directory), made.version],
-        executable=layer("storage") / "usr/bin/kmod", capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        executable=layer("storage") / "usr/bin/kmod",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if depmod.returncode:
         raise LabError(f"depmod: {depmod.stderr.strip()}")
     made.image.write_bytes(elf_inside(made.packed.read_bytes()))

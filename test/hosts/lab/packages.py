@@ -87,10 +87,15 @@ def _apt(words: Sequence[str], cwd: Path | None = None) -> subprocess.CompletedP
     options = ["-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=1"]
     try:
         return subprocess.run(
-            ["apt-get", *options, *words], cwd=cwd, capture_output=True, text=True,
-            timeout=DOWNLOAD_LIMIT, check=False, stdin=subprocess.DEVNULL,
+            ["apt-get", *options, *words],
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_LIMIT,
+            check=False,
+            stdin=subprocess.DEVNULL,
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
-        )  # fmt: skip
+        )
     except FileNotFoundError as err:
         raise Unavailable("apt-get is missing: the lab needs a Debian machine") from err
 

@@ -38,9 +38,13 @@ def shares(directory: Path) -> dict[Path, Path]:
     mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     for part in ("ganeti", "daemons"):
         if not compileall.compile_dir(
-            copy / part, quiet=2, invalidation_mode=mode, workers=os.cpu_count() or 1,
-            stripdir=str(copy), prependdir=str(REPOSITORY),
-        ):  # fmt: skip
+            copy / part,
+            quiet=2,
+            invalidation_mode=mode,
+            workers=os.cpu_count() or 1,
+            stripdir=str(copy),
+            prependdir=str(REPOSITORY),
+        ):
             raise LabError(f"{part} cannot be compiled")
     if VENV.is_relative_to(REPOSITORY):
         (copy / VENV.relative_to(REPOSITORY)).mkdir(parents=True)
@@ -83,7 +87,19 @@ def run_tests(machine: Machine, directory: str, chosen: str, env: dict[str, str]
         LabError: one failed, or none was chosen.
     """
     machine.ok(
-        "env", "-C", str(REPOSITORY), f"{VENV}/bin/python", "-m", "pytest", "-k", chosen,
-        "-p", "no:cacheprovider", "-p", "no:hypothesispytest", directory,
-        env=env, limit=400.0,
-    )  # fmt: skip
+        "env",
+        "-C",
+        str(REPOSITORY),
+        f"{VENV}/bin/python",
+        "-m",
+        "pytest",
+        "-k",
+        chosen,
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:hypothesispytest",
+        directory,
+        env=env,
+        limit=400.0,
+    )

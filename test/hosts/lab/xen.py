@@ -12,9 +12,18 @@ from lab.place import LabError, being_made, cache
 
 LAYER = "xen"
 MODULES = (
-    "xen-evtchn", "xenfs", "xen-privcmd", "xen-gntdev", "xen-gntalloc", "xen-blkback",
-    "xen-netback", "bridge", "tun", "dm_mod", "drbd",
-)  # fmt: skip
+    "xen-evtchn",
+    "xenfs",
+    "xen-privcmd",
+    "xen-gntdev",
+    "xen-gntalloc",
+    "xen-blkback",
+    "xen-netback",
+    "bridge",
+    "tun",
+    "dm_mod",
+    "drbd",
+)
 _COMMAND_LINE = (
     "console=com1 com1=115200,8n1 dom0_mem=800M,max:800M dom0_max_vcpus=1 loglvl=warning"
     " guest_loglvl=warning noreboot"

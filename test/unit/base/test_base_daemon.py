@@ -303,9 +303,7 @@ def test_in_the_foreground_a_failure_is_printed(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("abstract", [False, True])
-def test_systemd_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool
-) -> None:
+def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool) -> None:
     name = f"@ganeti-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
         sock.bind(name.replace("@", "\0"))

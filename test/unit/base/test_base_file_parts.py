@@ -95,9 +95,7 @@ def test_the_journal_of_an_older_version_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("content", [None, b"", b"[1", b'{"ops": []}'])
-def test_a_damaged_or_missing_file_keeps_no_other_from_following(
-    opened, tmp_path, caplog, content
-):
+def test_a_damaged_or_missing_file_keeps_no_other_from_following(opened, tmp_path, caplog, content):
     (tmp_path / "job-7").unlink()
     if content is not None:
         (tmp_path / "job-7").write_bytes(content)

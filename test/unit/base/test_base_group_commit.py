@@ -34,8 +34,6 @@ class Disk:
             self._flushing.release()
 
 
-
-
 def test_writers_that_come_during_a_flush_share_the_next_one() -> None:
     disk = Disk()
     commit = GroupCommit(disk.flush)

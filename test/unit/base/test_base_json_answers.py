@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from ganeti.base import jsonio
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner),
     max_leaves=30,
-)  # fmt: skip
+)
 
 
 class Word(enum.StrEnum):

@@ -17,7 +17,10 @@ from ganeti.model.names import DiskTemplate
 
 texts = st.text(st.characters(codec="utf-8"))
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | texts
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | texts
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
     max_leaves=12,
@@ -50,9 +53,28 @@ def test_the_quick_reader_reads_and_refuses_the_same(value: Any, draw: st.DataOb
 
 @pytest.mark.parametrize(
     "text",
-    ["1e400", "-0", "-0.0", "1" * 40, str(2**63), str(2**64), "NaN", '"\\ud800"', '{"a":1,"a":2}',
-     " 1 ", "1E5", "\ufeff1", '"\x01"', "[1,]", "01", "[" * 5000 + "]" * 5000, "1e-400", "", "0.1"],
-)  # fmt: skip
+    [
+        "1e400",
+        "-0",
+        "-0.0",
+        "1" * 40,
+        str(2**63),
+        str(2**64),
+        "NaN",
+        '"\\ud800"',
+        '{"a":1,"a":2}',
+        " 1 ",
+        "1E5",
+        "\ufeff1",
+        '"\x01"',
+        "[1,]",
+        "01",
+        "[" * 5000 + "]" * 5000,
+        "1e-400",
+        "",
+        "0.1",
+    ],
+)
 def test_the_quick_reader_and_odd_texts(text: str) -> None:
     data = text.encode()
     assert outcome(jsonio.read, data) == outcome(jsonio.loads, data)

@@ -145,11 +145,7 @@ def test_a_time_out_kills_the_whole_process_group(tmp_path: Path) -> None:
 
 
 def test_a_time_out_kills_what_ignores_other_signals() -> None:
-    code = (
-        "import signal\n"
-        "for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\n"
-        "signal.pause()\n"
-    )
+    code = "import signal\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\nsignal.pause()\n"
     started = time.monotonic()
     assert process.run(python(code), timeout=0.5).timed_out
     assert time.monotonic() - started < 10

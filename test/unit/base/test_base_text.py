@@ -15,7 +15,16 @@ names = st.text("ab019.-²٣", max_size=8) | st.text(max_size=8)
 def test_numbers_inside_names_count_by_value() -> None:
     shuffled = ["node10", "node2", "node1", "a", "node", "node2.b", "node02", "", "10", "9"]
     assert text.natural_sorted(shuffled) == [
-        "", "9", "10", "a", "node", "node1", "node02", "node2", "node2.b", "node10",
+        "",
+        "9",
+        "10",
+        "a",
+        "node",
+        "node1",
+        "node02",
+        "node2",
+        "node2.b",
+        "node10",
     ]
 
 

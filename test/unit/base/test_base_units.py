@@ -47,8 +47,28 @@ def test_a_size_is_never_smaller_than_asked_nor_an_extent_larger(number, unit) -
 @pytest.mark.parametrize(
     "text",
     [
-        "", " ", "M", "g10", "-1", "+1", "1e3", "1,5G", "1.5.2", "1 000", "0x10", "ten", "1_0",
-        "nan", "inf", "1G 2G", "1\0", "१२", ".", "10%", "None", "True",
+        "",
+        " ",
+        "M",
+        "g10",
+        "-1",
+        "+1",
+        "1e3",
+        "1,5G",
+        "1.5.2",
+        "1 000",
+        "0x10",
+        "ten",
+        "1_0",
+        "nan",
+        "inf",
+        "1G 2G",
+        "1\0",
+        "१२",
+        ".",
+        "10%",
+        "None",
+        "True",
     ],
 )
 def test_what_is_no_size_is_refused_in_words(text: str) -> None:
@@ -108,8 +128,17 @@ def test_a_shown_size_reads_back_to_about_the_same(mib: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("30m", 1800), ("4h", 14400), ("2d", 172800), ("1w", 604800),
-     (" 5 m ", 300), ("0", 0), ("007", 7)],
+    [
+        ("90", 90),
+        ("90s", 90),
+        ("30m", 1800),
+        ("4h", 14400),
+        ("2d", 172800),
+        ("1w", 604800),
+        (" 5 m ", 300),
+        ("0", 0),
+        ("007", 7),
+    ],
 )
 def test_times_are_seconds(text: str, seconds: int) -> None:
     assert units.parse_timespec(text) == seconds
@@ -117,8 +146,25 @@ def test_times_are_seconds(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "m", "-1", "+1s", "1.5h", "1y", "1H", "1M", "ten", "1h30m", "1 2", "٣", "²s",
-     "9" * 5000, "1e3", "now"],
+    [
+        "",
+        " ",
+        "m",
+        "-1",
+        "+1s",
+        "1.5h",
+        "1y",
+        "1H",
+        "1M",
+        "ten",
+        "1h30m",
+        "1 2",
+        "٣",
+        "²s",
+        "9" * 5000,
+        "1e3",
+        "now",
+    ],
 )
 def test_what_is_no_time_is_refused_in_words(text: str) -> None:
     with pytest.raises(errors.UnitParseError, match="is no time: expected a number") as caught:

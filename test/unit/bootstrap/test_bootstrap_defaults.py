@@ -42,7 +42,9 @@ def test_a_new_cluster_has_one_node_in_one_group() -> None:
     (group,) = data.nodegroups.values()
     assert Config(data).master == node
     assert (node.name, node.primary_ip, node.secondary_ip) == (
-        "node1.example.com", "192.0.2.1", "192.0.2.1",
+        "node1.example.com",
+        "192.0.2.1",
+        "192.0.2.1",
     )
     assert node.master_candidate
     assert (node.offline, node.drained) == (False, False)
@@ -65,8 +67,12 @@ def test_builtin_values_are_complete() -> None:
     assert set(cluster.hvparams) == set(HYPERVISORS.names())
     assert set(cluster.diskparams) == set(DiskTemplate)
     assert cluster.beparams["default"] == {
-        "always_failover": False, "auto_balance": True, "maxmem": 128, "minmem": 128,
-        "spindle_use": 1, "vcpus": 1,
+        "always_failover": False,
+        "auto_balance": True,
+        "maxmem": 128,
+        "minmem": 128,
+        "spindle_use": 1,
+        "vcpus": 1,
     }
     assert cluster.nicparams["default"]["mode"] == "bridged"
     assert cluster.ndparams["ssh_port"] == 22
@@ -170,10 +176,15 @@ def test_choices_that_make_no_sense_are_refused_in_words(
     [
         ({}, ["file", "sharedfile", "diskless"]),
         ({"enabled_disk_templates": ["file", "diskless"]}, ["file", "diskless"]),
-        ({"enabled_disk_templates": ["file", "diskless"],
-          "ipolicy": {"disk-templates": ["file"]}}, ["file"]),
+        (
+            {
+                "enabled_disk_templates": ["file", "diskless"],
+                "ipolicy": {"disk-templates": ["file"]},
+            },
+            ["file"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_policy_allows_the_enabled_templates(
     choices: dict[str, Any], allowed: list[str]
 ) -> None:

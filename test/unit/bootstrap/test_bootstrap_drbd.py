@@ -20,9 +20,12 @@ def cluster(**settings: Any) -> Cluster:
     given = {"enabled_disk_templates": ["drbd", "plain"], "vg_name": "xenvg", **settings}
     data = defaults.configuration(
         InitSettings(cluster_name="cluster.example.com", enabled_hypervisors=["fake"], **given),
-        host="node1.example.com", address="192.0.2.1", master_ip="192.0.2.254",
-        certificate_digest="AA", now=1.0,
-    )  # fmt: skip
+        host="node1.example.com",
+        address="192.0.2.1",
+        master_ip="192.0.2.254",
+        certificate_digest="AA",
+        now=1.0,
+    )
     return data.cluster
 
 

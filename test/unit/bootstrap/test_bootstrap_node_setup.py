@@ -74,9 +74,15 @@ def test_a_prepared_node_has_its_certificates_and_facts(
 ) -> None:
     assert run(request(), monkeypatch) == 0
     assert certs.inspect(where.server_cert)
-    modes = {path: path.stat().st_mode & 0o777 for path in (
-        where.server_cert, where.client_cert, where.ca_cert, where.ssconf("cluster_name"),
-    )}
+    modes = {
+        path: path.stat().st_mode & 0o777
+        for path in (
+            where.server_cert,
+            where.client_cert,
+            where.ca_cert,
+            where.ssconf("cluster_name"),
+        )
+    }
     assert list(modes.values()) == [0o400, 0o400, 0o444, 0o444]
     assert where.ssconf("cluster_name").read_text() == "cluster.example.com\n"
     assert where.ssconf("uid_pool").read_text() == ""

@@ -20,22 +20,53 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
-@pytest.mark.parametrize(("text", "seconds"), [
-    ("now", NOW), ("-2h", NOW - 7200), ("-30", NOW - 30), ("-1w", NOW - 604800),
-    ("2026-11-21", 1795219200), ("2026-11-21 08:00", 1795248000),
-    ("2026-11-21T08:00:00", 1795248000), (" 2026-11-21 08:00:30 ", 1795248030),
-    ("2026-11-21T08:00:00+01:00", 1795244400), ("2026-11-21T08:00Z", 1795248000),
-    ("2h", NOW - 7200), ("5m", NOW - 300),
-    ("1795248000", 1795248000), ("1795248000.5", 1795248000.5), ("0", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("now", NOW),
+        ("-2h", NOW - 7200),
+        ("-30", NOW - 30),
+        ("-1w", NOW - 604800),
+        ("2026-11-21", 1795219200),
+        ("2026-11-21 08:00", 1795248000),
+        ("2026-11-21T08:00:00", 1795248000),
+        (" 2026-11-21 08:00:30 ", 1795248030),
+        ("2026-11-21T08:00:00+01:00", 1795244400),
+        ("2026-11-21T08:00Z", 1795248000),
+        ("2h", NOW - 7200),
+        ("5m", NOW - 300),
+        ("1795248000", 1795248000),
+        ("1795248000.5", 1795248000.5),
+        ("0", 0),
+    ],
+)
 def test_times(text, seconds):
     assert moments.parse(text, NOW) == seconds
 
 
-@pytest.mark.parametrize("text", [
-    "", "yesterday", "-", "-2y", "--2h", "2y", "2026-13-01", "2026-02-30 08:00", "08:00", "1e99",
-    "0001-01-01 00:00", "99999-01-01", "nan", "inf", "٣", "9" * 50, "-" + "9" * 40, "\0",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "-",
+        "-2y",
+        "--2h",
+        "2y",
+        "2026-13-01",
+        "2026-02-30 08:00",
+        "08:00",
+        "1e99",
+        "0001-01-01 00:00",
+        "99999-01-01",
+        "nan",
+        "inf",
+        "٣",
+        "9" * 50,
+        "-" + "9" * 40,
+        "\0",
+    ],
+)
 def test_what_is_no_time(text):
     with pytest.raises(errors.OpPrereqError, match="is not a time; use one of") as caught:
         moments.parse(text, NOW)
@@ -49,22 +80,48 @@ def test_an_argument_may_look_like_minus_two_hours():
 
 
 def change(**more: Any) -> dict[str, Any]:
-    return {"serial": 7, "time": NOW, "name": "instance-modify", "job": 12, "user": "alice",
-            "reason": "more memory", "objects": [], "others": 0, **more}  # fmt: skip
+    return {
+        "serial": 7,
+        "time": NOW,
+        "name": "instance-modify",
+        "job": 12,
+        "user": "alice",
+        "reason": "more memory",
+        "objects": [],
+        "others": 0,
+        **more,
+    }
 
 
 def item(*keys: tuple[str, Any, Any], **more: Any) -> dict[str, Any]:
-    return {"kind": "instance", "uuid": "u", "name": "web1", "change": "changed",
-            "keys": [{"key": k, "old": a, "new": b} for k, a, b in keys], **more}  # fmt: skip
+    return {
+        "kind": "instance",
+        "uuid": "u",
+        "name": "web1",
+        "change": "changed",
+        "keys": [{"key": k, "old": a, "new": b} for k, a, b in keys],
+        **more,
+    }
 
 
 def test_a_change_as_text():
     node = "0f7f1a52-6c52-4a39-9d7a-5a1c0a6fbb01"
-    lines = list(_Text({node: "node2"}, verbose=False).change(change(others=2, objects=[
-        item(("beparams/maxmem", None, 512), ("primary_node", "n", node),
-             ("tags", ["a", "b"], ["b", "c"]), (f"networks/{node}/mode", "x", [node])),
-        item(kind="disk", name="disk/0", owner="web1", change="added"),
-    ])))  # fmt: skip
+    lines = list(
+        _Text({node: "node2"}, verbose=False).change(
+            change(
+                others=2,
+                objects=[
+                    item(
+                        ("beparams/maxmem", None, 512),
+                        ("primary_node", "n", node),
+                        ("tags", ["a", "b"], ["b", "c"]),
+                        (f"networks/{node}/mode", "x", [node]),
+                    ),
+                    item(kind="disk", name="disk/0", owner="web1", change="added"),
+                ],
+            )
+        )
+    )
     assert lines == [
         "Change 7: instance-modify",
         "  Time: 2023-11-14 22:13:20",
@@ -83,8 +140,14 @@ def test_a_change_as_text():
 
 def test_text_does_nothing_to_a_terminal():
     text = _Text({}, verbose=False)
-    lines = list(text.change(change(reason="a\x1b[31m\nb", objects=[
-        item(("k\x07", "\x9bq", "x\ny"), name="\x1b]0;t\x07")])))
+    lines = list(
+        text.change(
+            change(
+                reason="a\x1b[31m\nb",
+                objects=[item(("k\x07", "\x9bq", "x\ny"), name="\x1b]0;t\x07")],
+            )
+        )
+    )
     assert all(line.isprintable() for line in lines)
 
 
@@ -99,8 +162,12 @@ def test_long_values_are_cut_unless_wanted():
 def test_gaps_are_told_where_they_are():
     found = {"changes": [change(serial=3), change(serial=9)], "missing": [[1, 2], [4, 8]]}
     lines = [x for x in _history_lines(found, _Text({}, verbose=False)) if x[:1] in "(C" and x]
-    assert [x[:12] for x in lines] == ["(changes 1 t", "Change 3: in", "(changes 4 t",
-                                       "Change 9: in"]  # fmt: skip
+    assert [x[:12] for x in lines] == [
+        "(changes 1 t",
+        "Change 3: in",
+        "(changes 4 t",
+        "Change 9: in",
+    ]
 
 
 def test_origins():

@@ -8,14 +8,20 @@ from ganeti import errors
 from ganeti.cli import failures
 
 _ORDINARY = [
-    (errors.OpPrereqError("node2 has no bridge br7", errors.ErrorCode.ENVIRON),
-     ["Failure: prerequisites not met for this operation:",
-      "error type: environment_error, error details:"]),
-    (errors.OpPrereqError("the password is empty"),
-     ["Failure: prerequisites not met for this operation:"]),
+    (
+        errors.OpPrereqError("node2 has no bridge br7", errors.ErrorCode.ENVIRON),
+        [
+            "Failure: prerequisites not met for this operation:",
+            "error type: environment_error, error details:",
+        ],
+    ),
+    (
+        errors.OpPrereqError("the password is empty"),
+        ["Failure: prerequisites not met for this operation:"],
+    ),
     (errors.OpExecError("disk is busy"), ["Failure: command execution error:"]),
     (errors.RpcError("node2 does not answer"), ["Failure: command execution error:"]),
-]  # fmt: skip
+]
 
 _ONE_LINE = [
     errors.JobQueueDrainError("Job queue is drained, refusing job"),

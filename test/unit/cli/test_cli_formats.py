@@ -20,16 +20,23 @@ from ganeti.cli.command import Call
 from ganeti.luxi.client import FieldDef, QueryResult
 
 RESULT = QueryResult(
-    [FieldDef(name, name.title(), kind) for name, kind in (
-        ("name", "text"), ("oper_ram", "unit"), ("xyz", "unknown"), ("nic.ips", "other"),
-        ("admin_up", "bool"), ("status", "text"),
-    )],
     [
-        [(0, "web1"), (0, 96), (1, None), (0, ["192.0.2.1", None]), (0, True), (0, "a,\"b\"\nc")],
+        FieldDef(name, name.title(), kind)
+        for name, kind in (
+            ("name", "text"),
+            ("oper_ram", "unit"),
+            ("xyz", "unknown"),
+            ("nic.ips", "other"),
+            ("admin_up", "bool"),
+            ("status", "text"),
+        )
+    ],
+    [
+        [(0, "web1"), (0, 96), (1, None), (0, ["192.0.2.1", None]), (0, True), (0, 'a,"b"\nc')],
         [(0, "wéb2"), (4, None), (1, None), (0, []), (0, False), (2, None)],
         [(0, "web3"), (3, None), (9, None), (0, None), (0, None), (0, "")],
     ],
-)  # fmt: skip
+)
 NAMES = [item.name for item in RESULT.fields]
 
 
@@ -39,13 +46,34 @@ def text(form: str, **more: Any) -> str:
 
 def test_json() -> None:
     assert json.loads(text("json")) == [
-        {"name": "web1", "oper_ram": 96, "xyz": None, "nic.ips": ["192.0.2.1", None],
-         "admin_up": True, "status": 'a,"b"\nc', "Missing": {"xyz": "unknown"}},
-        {"name": "wéb2", "oper_ram": None, "xyz": None, "nic.ips": [], "admin_up": False,
-         "status": None, "Missing": {"oper_ram": "offline", "xyz": "unknown", "status": "nodata"}},
-        {"name": "web3", "oper_ram": None, "xyz": None, "nic.ips": None, "admin_up": None,
-         "status": "", "Missing": {"oper_ram": "unavail", "xyz": "unknown"}},
-    ]  # fmt: skip
+        {
+            "name": "web1",
+            "oper_ram": 96,
+            "xyz": None,
+            "nic.ips": ["192.0.2.1", None],
+            "admin_up": True,
+            "status": 'a,"b"\nc',
+            "Missing": {"xyz": "unknown"},
+        },
+        {
+            "name": "wéb2",
+            "oper_ram": None,
+            "xyz": None,
+            "nic.ips": [],
+            "admin_up": False,
+            "status": None,
+            "Missing": {"oper_ram": "offline", "xyz": "unknown", "status": "nodata"},
+        },
+        {
+            "name": "web3",
+            "oper_ram": None,
+            "xyz": None,
+            "nic.ips": None,
+            "admin_up": None,
+            "status": "",
+            "Missing": {"oper_ram": "unavail", "xyz": "unknown"},
+        },
+    ]
     assert len(text("json").splitlines()) == 3 + 2  # one object on each line
     assert list(json.loads(text("json"))[0]) == [*NAMES, "Missing"]
 
@@ -148,13 +176,22 @@ def stdout_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 @pytest.mark.parametrize(
     ("terminal", "term", "no_colour", "wanted"),
-    [(True, "xterm", "", True), (False, "xterm", "", False), (True, "dumb", "", False),
-     (True, None, "", False), (True, "xterm", "1", False)],
-)  # fmt: skip
+    [
+        (True, "xterm", "", True),
+        (False, "xterm", "", False),
+        (True, "dumb", "", False),
+        (True, None, "", False),
+        (True, "xterm", "1", False),
+    ],
+)
 def test_when_colours_are_wanted(
-    stdout_is: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch,
-    terminal: bool, term: str | None, no_colour: str, wanted: bool,
-) -> None:  # fmt: skip
+    stdout_is: Callable[[bool], None],
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    term: str | None,
+    no_colour: str,
+    wanted: bool,
+) -> None:
     monkeypatch.setenv("NO_COLOR", no_colour)
     if term is None:
         monkeypatch.delenv("TERM", raising=False)

@@ -18,16 +18,22 @@ COMMAND = ["env", "PYTHONPATH=/opt/ga neti", "python3", "-m", "console", "/run/w
 
 def running(master: RecordingMaster, console: dict[str, Any] | None, **fields: Any) -> None:
     master.add_instance(
-        "web1.example.com", pnode="node2.example.com", console=console,
+        "web1.example.com",
+        pnode="node2.example.com",
+        console=console,
         **{"oper_state": True, **fields},
-    )  # fmt: skip
+    )
 
 
 def serial(**fields: Any) -> dict[str, Any]:
     return {
-        "instance": "web1.example.com", "kind": "ssh", "host": "node2.example.com",
-        "user": "root", "command": COMMAND, **fields,
-    }  # fmt: skip
+        "instance": "web1.example.com",
+        "kind": "ssh",
+        "host": "node2.example.com",
+        "user": "root",
+        "command": COMMAND,
+        **fields,
+    }
 
 
 def test_the_command_is_shown_quoted_for_a_shell(
@@ -52,13 +58,14 @@ def test_the_ssh_port_of_the_node_is_used(master: RecordingMaster, gnt_instance:
 
 @pytest.mark.parametrize("code", [0, 7])
 def test_the_command_takes_over(
-    master: RecordingMaster, start_gnt_instance: Start, tmp_path: Path, code: int,
+    master: RecordingMaster,
+    start_gnt_instance: Start,
+    tmp_path: Path,
+    code: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     shell = tmp_path / "remote shell"
-    shell.write_text(
-        f"#!{sys.executable}\nimport sys\nprint(sys.argv[1:])\nsys.exit({code})\n"
-    )
+    shell.write_text(f"#!{sys.executable}\nimport sys\nprint(sys.argv[1:])\nsys.exit({code})\n")
     shell.chmod(0o755)
     monkeypatch.setenv("GANETI_REMOTE_SHELL", shlex.quote(str(shell)))
     running(master, serial())

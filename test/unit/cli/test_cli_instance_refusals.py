@@ -98,9 +98,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "sentence"), WRONG, ids=[words[:60] for words, _ in WRONG])
-def test_wrong_words(
-    master: RecordingMaster, gnt_instance: Run, words: str, sentence: str
-) -> None:
+def test_wrong_words(master: RecordingMaster, gnt_instance: Run, words: str, sentence: str) -> None:
     master.add_instance("web1")
     ran = gnt_instance(words)
     assert ran.code == 1

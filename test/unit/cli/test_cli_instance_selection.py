@@ -26,8 +26,9 @@ def cluster(master: RecordingMaster) -> RecordingMaster:
         master.add_instance(f"{name}.example.com", tags=tags)
     full = {name: f"{name}.example.com" for name in ("web1", "web2", "db1", "x")}
     master.add_node("node1.example.com", tags=["old"], pinst_list=[full["web1"], full["db1"]])
-    master.add_node("node2.example.com", tags=["old"], pinst_list=[full["web2"]],
-                    sinst_list=[full["web1"]])  # fmt: skip
+    master.add_node(
+        "node2.example.com", tags=["old"], pinst_list=[full["web2"]], sinst_list=[full["web1"]]
+    )
     master.add_node("node3.example.com", pinst_list=[full["x"]], sinst_list=[full["web2"]])
     return master
 
@@ -49,9 +50,7 @@ def cluster(master: RecordingMaster) -> RecordingMaster:
         ("--all --tags web", "web1 web2"),
     ],
 )
-def test_selections(
-    cluster: RecordingMaster, gnt_instance: Run, words: str, expected: str
-) -> None:
+def test_selections(cluster: RecordingMaster, gnt_instance: Run, words: str, expected: str) -> None:
     ran = gnt_instance(f"startup --force-multiple {words}")
     assert ran.code == 0
     found = [op["instance_name"].removesuffix(".example.com") for op in cluster.ops]
@@ -103,15 +102,16 @@ def test_several_jobs_are_announced_and_all_waited_for(
     ]
 
 
-def test_several_jobs_that_are_not_waited_for(
-    cluster: RecordingMaster, gnt_instance: Run
-) -> None:
+def test_several_jobs_that_are_not_waited_for(cluster: RecordingMaster, gnt_instance: Run) -> None:
     cluster.refused = {1: "the queue is full"}
     ran = gnt_instance("startup -f --submit --print-jobid web1 web2 db1")
     assert ran.code == 1
     assert ran.out.splitlines() == [
-        "1", "2", "1: web1.example.com", "2: db1.example.com",
-    ]  # fmt: skip
+        "1",
+        "2",
+        "1: web1.example.com",
+        "2: db1.example.com",
+    ]
     assert ran.err.splitlines() == [
         "JobID: 1 (web1.example.com)",
         "Failure for web2.example.com: the queue is full",
@@ -119,9 +119,7 @@ def test_several_jobs_that_are_not_waited_for(
     ]
 
 
-def test_one_failure_does_not_hide_the_others(
-    cluster: RecordingMaster, gnt_instance: Run
-) -> None:
+def test_one_failure_does_not_hide_the_others(cluster: RecordingMaster, gnt_instance: Run) -> None:
     cluster.failures["OP_INSTANCE_REBOOT"] = errors.OpExecError("no memory")
     ran = gnt_instance("reboot --force-multiple web1 web2")
     assert ran.code == 1
@@ -221,14 +219,18 @@ def test_an_os_is_chosen_at_the_terminal(
     cluster: RecordingMaster, start_gnt_instance: Start
 ) -> None:
     cluster.results["OP_OS_DIAGNOSE"] = [
-        ["debian", ["small", "large"], True], ["broken", [], False], ["noop", [], True],
-    ]  # fmt: skip
+        ["debian", ["small", "large"], True],
+        ["broken", [], False],
+        ["noop", [], True],
+    ]
     with terminal() as (person, program):
         child = start_gnt_instance("reinstall", "-f", "--select-os", "web1", terminal=program)
         shown = read_until(person, "q to stop): ")
         assert [line.split() for line in shown.splitlines()[1:4]] == [
-            ["1", "debian+small"], ["2", "debian+large"], ["3", "noop"],
-        ]  # fmt: skip
+            ["1", "debian+small"],
+            ["2", "debian+large"],
+            ["3", "noop"],
+        ]
         os.write(person, b"4\n2\n")
         child.communicate(timeout=20)
     assert child.returncode == 0

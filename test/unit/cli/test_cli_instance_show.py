@@ -9,34 +9,67 @@ from recording_master import RecordingMaster, Run
 
 from ganeti import errors
 
-NIC = ["eth0", "nic-uuid", "10.0.0.1", "aa:00:00:00:00:01", "bridged", "br0", "", "net-uuid",
-       {"name": "lan"}]  # fmt: skip
+NIC = [
+    "eth0",
+    "nic-uuid",
+    "10.0.0.1",
+    "aa:00:00:00:00:01",
+    "bridged",
+    "br0",
+    "",
+    "net-uuid",
+    {"name": "lan"},
+]
 
 
 def disk(**fields: Any) -> dict[str, Any]:
     return {
-        "iv_name": "disk/0", "dev_type": "plain", "logical_id": ["xenvg", "uuid.disk0"],
-        "drbd_info": None, "pstatus": ["/dev/xenvg/uuid.disk0", 253, 0, None, None, False, 0],
-        "sstatus": None, "children": [], "mode": "rw", "size": 10240, "spindles": None,
-        "name": None, "uuid": "disk-uuid", **fields,
-    }  # fmt: skip
+        "iv_name": "disk/0",
+        "dev_type": "plain",
+        "logical_id": ["xenvg", "uuid.disk0"],
+        "drbd_info": None,
+        "pstatus": ["/dev/xenvg/uuid.disk0", 253, 0, None, None, False, 0],
+        "sstatus": None,
+        "children": [],
+        "mode": "rw",
+        "size": 10240,
+        "spindles": None,
+        "name": None,
+        "uuid": "disk-uuid",
+        **fields,
+    }
 
 
 def facts(**fields: Any) -> dict[str, Any]:
     """An answer of OP_INSTANCE_QUERY_DATA about one instance."""
     return {
-        "name": "web1.example.com", "config_state": "up", "run_state": "up",
-        "pnode": "node1.example.com", "pnode_group_uuid": "g1", "pnode_group_name": "default",
-        "snodes": ["node2.example.com"], "snodes_group_uuids": ["g1"],
-        "snodes_group_names": ["default"], "os": "debian+small", "nics": [NIC],
-        "disk_template": "plain", "disks": [disk()], "hypervisor": "kvm", "network_port": 11000,
-        "hv_instance": {"acpi": False}, "hv_actual": {"acpi": False, "kernel_path": ""},
+        "name": "web1.example.com",
+        "config_state": "up",
+        "run_state": "up",
+        "pnode": "node1.example.com",
+        "pnode_group_uuid": "g1",
+        "pnode_group_name": "default",
+        "snodes": ["node2.example.com"],
+        "snodes_group_uuids": ["g1"],
+        "snodes_group_names": ["default"],
+        "os": "debian+small",
+        "nics": [NIC],
+        "disk_template": "plain",
+        "disks": [disk()],
+        "hypervisor": "kvm",
+        "network_port": 11000,
+        "hv_instance": {"acpi": False},
+        "hv_actual": {"acpi": False, "kernel_path": ""},
         "be_instance": {"maxmem": 2048},
         "be_actual": {"always_failover": False, "maxmem": 2048, "minmem": 128, "vcpus": 1},
-        "os_instance": {"root": "yes"}, "os_actual": {"root": "yes", "size": "1"},
-        "serial_no": 3, "mtime": 1700000060.5, "ctime": 1700000000.0, "uuid": "web1-uuid",
+        "os_instance": {"root": "yes"},
+        "os_actual": {"root": "yes", "size": "1"},
+        "serial_no": 3,
+        "mtime": 1700000060.5,
+        "ctime": 1700000000.0,
+        "uuid": "web1-uuid",
         **fields,
-    }  # fmt: skip
+    }
 
 
 EXPECTED = """\
@@ -103,8 +136,9 @@ def test_everything_about_an_instance(master: RecordingMaster, gnt_instance: Run
 
 def test_static_facts_say_nothing_about_now(master: RecordingMaster, gnt_instance: Run) -> None:
     static = facts(run_state=None, disks=[disk(pstatus=None)], snodes=[], nics=[])
-    master.results["OP_INSTANCE_QUERY_DATA"] = {"web1": static | {"snodes_group_names": [],
-                                                "snodes_group_uuids": []}}  # fmt: skip
+    master.results["OP_INSTANCE_QUERY_DATA"] = {
+        "web1": static | {"snodes_group_names": [], "snodes_group_uuids": []}
+    }
     ran = gnt_instance("show -s web1")
     assert master.op["static"] is True
     assert "  State: configured to be up\n" in ran.out
@@ -140,16 +174,29 @@ def test_where_the_vnc_display_is(
 
 
 def test_mirrored_disks(master: RecordingMaster, gnt_instance: Run) -> None:
-    shared = {"primary_node": "node1", "secondary_node": "node2", "port": 11001,
-              "primary_minor": 0, "secondary_minor": 1, "secret": "hush"}  # fmt: skip
+    shared = {
+        "primary_node": "node1",
+        "secondary_node": "node2",
+        "port": 11001,
+        "primary_minor": 0,
+        "secondary_minor": 1,
+        "secret": "hush",
+    }
     mirror = disk(
-        dev_type="drbd", drbd_info=shared, logical_id=["a", "b", 11001, 0, 1, "hush"], spindles=2,
+        dev_type="drbd",
+        drbd_info=shared,
+        logical_id=["a", "b", 11001, 0, 1, "hush"],
+        spindles=2,
         pstatus=["/dev/drbd0", 147, 0, 41.5, 90, True, 0],
         sstatus=["/dev/drbd1", 147, 1, None, None, True, 3],
         children=[disk(iv_name=None, size=128)],
-    )  # fmt: skip
-    healthy = disk(dev_type="drbd", drbd_info=shared, iv_name="disk/1",
-                   pstatus=["/dev/drbd1", None, None, None, None, False, 0])  # fmt: skip
+    )
+    healthy = disk(
+        dev_type="drbd",
+        drbd_info=shared,
+        iv_name="disk/1",
+        pstatus=["/dev/drbd1", None, None, None, None, False, 0],
+    )
     master.results["OP_INSTANCE_QUERY_DATA"] = {"web1": facts(disks=[mirror, healthy])}
     out = gnt_instance("info web1").out
     for line in (
@@ -203,9 +250,7 @@ def test_the_usual_columns_and_a_name(master: RecordingMaster, gnt_instance: Run
     assert args["qfilter"][2][:2] == ["=~", "name"]
 
 
-def test_a_filter_more_columns_and_a_separator(
-    master: RecordingMaster, gnt_instance: Run
-) -> None:
+def test_a_filter_more_columns_and_a_separator(master: RecordingMaster, gnt_instance: Run) -> None:
     master.query_answer = {
         "fields": [field("tags", "other"), field("disk.names", "other"), field("x", "unknown")],
         "data": [[[0, ["a", "b"]], [0, ["root", None]], [1, None]]],
@@ -215,9 +260,7 @@ def test_a_filter_more_columns_and_a_separator(
     assert ran.out == "a,b|['root', None]|??\n"
     assert ran.err == "Warning: Queried for unknown fields x\n"
     ((asked, qfilter),) = (
-        (args["fields"], args["qfilter"])
-        for method, args in master.requests
-        if method == "Query"
+        (args["fields"], args["qfilter"]) for method, args in master.requests if method == "Query"
     )
     assert asked[-2:] == ["oper_ram", "tags"]
     assert qfilter == ["==", "pnode", "node1"]
@@ -257,9 +300,7 @@ def test_a_machine_without_a_cluster(
     assert "belongs to no cluster" in ran.err
 
 
-def test_a_node_that_is_not_the_master(
-    master: RecordingMaster, gnt_instance: Run
-) -> None:
+def test_a_node_that_is_not_the_master(master: RecordingMaster, gnt_instance: Run) -> None:
     master.where.ssconf("master_node").write_text("node7.example.com\n")
     master.where.luxi_socket.unlink()
     ran = gnt_instance("list")

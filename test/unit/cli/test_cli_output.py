@@ -18,8 +18,11 @@ def result(*columns: tuple[str, str, Any]) -> QueryResult:
 
 
 def test_columns_are_aligned_and_the_last_text_is_not_padded() -> None:
-    fields = [FieldDef("name", "Node", "text"), FieldDef("free", "Free", "unit"),
-              FieldDef("tags", "Tags", "other")]  # fmt: skip
+    fields = [
+        FieldDef("name", "Node", "text"),
+        FieldDef("free", "Free", "unit"),
+        FieldDef("tags", "Tags", "other"),
+    ]
     rows = [
         [(0, "node1"), (0, 512), (0, "a")],
         [(0, "n2"), (0, 20480), (0, "long tag")],
@@ -59,9 +62,13 @@ def test_why_a_value_is_missing(status: int, short: str, long: str) -> None:
 
 def test_values_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     table = result(
-        ("a", "bool", (0, True)), ("b", "bool", (0, False)), ("c", "timestamp", (0, None)),
-        ("d", "other", (0, ["x", 1])), ("e", "other", (0, ["x", 1])), ("f", "other", (0, None)),
-    )  # fmt: skip
+        ("a", "bool", (0, True)),
+        ("b", "bool", (0, False)),
+        ("c", "timestamp", (0, None)),
+        ("d", "other", (0, ["x", 1])),
+        ("e", "other", (0, ["x", 1])),
+        ("f", "other", (0, None)),
+    )
     formats = {"e": output.joined}
     assert output.query_table(table, separator="|", headers=False, formats=formats) == [
         "Y|N|N/A|['x', 1]|x,1|None"
@@ -120,11 +127,34 @@ def test_info_tells_inherited_values_from_own_ones() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "a: b", "done:", "* creating disks", "- x", "#1", "a #b", "'", '"x', "[x", "{", "@a", "%d",
-        "!", "&a", "| x", "> x", "`", "? x", "~", "=", "tab\there", "bell\x07", "one\ntwo: 2", "",
-        "2026-11-22 10:00:00.5 * waiting: disk 0", "emoji \U0001f600",
+        "a: b",
+        "done:",
+        "* creating disks",
+        "- x",
+        "#1",
+        "a #b",
+        "'",
+        '"x',
+        "[x",
+        "{",
+        "@a",
+        "%d",
+        "!",
+        "&a",
+        "| x",
+        "> x",
+        "`",
+        "? x",
+        "~",
+        "=",
+        "tab\there",
+        "bell\x07",
+        "one\ntwo: 2",
+        "",
+        "2026-11-22 10:00:00.5 * waiting: disk 0",
+        "emoji \U0001f600",
     ],
-)  # fmt: skip
+)
 def test_info_is_yaml_whatever_a_value_says(value: str) -> None:
     read = yaml.safe_load(info.dump([[("key", value), ("list", [value]), ("next", "x")]]))
     assert read == [{"key": value or None, "list": [value or None], "next": "x"}]
@@ -141,16 +171,22 @@ def test_a_list_in_one_line_has_its_type_in_the_exact_form() -> None:
     assert info.dump(data) == "id: ['loop', '/srv/a']\nnone: None\nempty: \nno: \n"
     exact = info.dump(data, formats.yaml_scalar)
     assert yaml.safe_load(exact) == {
-        "id": ["loop", "/srv/a"], "none": None, "empty": [], "no": {},
-    }  # fmt: skip
+        "id": ["loop", "/srv/a"],
+        "none": None,
+        "empty": [],
+        "no": {},
+    }
 
 
 def test_several_bounds_of_a_policy_are_numbered() -> None:
     pair = {"max": {"cpu-count": 8}, "min": {"cpu-count": 1}}
     shown = info.dump(info.ipolicy({"minmax": [pair, pair], "std": {}}))
     assert [line.strip(" -:") for line in shown.splitlines() if "/" in line] == [
-        "max/0", "min/0", "max/1", "min/1",
-    ]  # fmt: skip
+        "max/0",
+        "min/0",
+        "max/1",
+        "min/1",
+    ]
 
 
 def test_many_lines_stay_part_of_their_value() -> None:

@@ -27,8 +27,12 @@ OPTIONS = (
 def test_defaults_when_nothing_is_given() -> None:
     opts, args = parse(OPTIONS, [])
     assert (opts.force, opts.debug, opts.disks, opts.beparams, opts.state) == (
-        False, 0, [], {}, None,
-    )  # fmt: skip
+        False,
+        0,
+        [],
+        {},
+        None,
+    )
     assert opts.shutdown_timeout == 120
     assert args == []
 

@@ -71,10 +71,16 @@ def piped(master: RecordingMaster, tmp_path: Path) -> Gnt:
 def _job(number: int, status: str, **fields: Any) -> dict[str, Any]:
     now = int(time.time())
     return {
-        "id": number, "status": status, "summary": ["TEST_DELAY(20000000000 ns)"],
-        "user": "rapi:anna", "received_ts": [now - 7200, 5], "start_ts": [now - 7199, 0],
-        "end_ts": [now - 7157, 0], "opresult": [None], **fields,
-    }  # fmt: skip
+        "id": number,
+        "status": status,
+        "summary": ["TEST_DELAY(20000000000 ns)"],
+        "user": "rapi:anna",
+        "received_ts": [now - 7200, 5],
+        "start_ts": [now - 7199, 0],
+        "end_ts": [now - 7157, 0],
+        "opresult": [None],
+        **fields,
+    }
 
 
 def test_nodes_have_a_role_on_a_terminal(
@@ -84,14 +90,17 @@ def test_nodes_have_a_role_on_a_terminal(
         ("dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt"), 0
     )
     master.tables["node"] = [
-        {"name": "n1", "role": "M", **usual}, {"name": "n2", "role": "D", **usual},
+        {"name": "n1", "role": "M", **usual},
+        {"name": "n2", "role": "D", **usual},
         {"name": "n3", "role": "O", **usual},
-    ]  # fmt: skip
+    ]
     lines = [line.split()[:3] for line in terminal("gnt-node list").out.splitlines()]
     assert lines == [
-        ["Name", "Role", "Dtotal"], ["n1", "master", "0"], ["n2", "drained", "0"],
+        ["Name", "Role", "Dtotal"],
+        ["n1", "master", "0"],
+        ["n2", "drained", "0"],
         ["n3", "offline", "0"],
-    ]  # fmt: skip
+    ]
     assert piped("gnt-node list --no-headers").out.splitlines()[0] == "n1 0 0 0 0 0 0 0"
     # whoever separates columns parses them
     assert "master" not in terminal("gnt-node list --separator=:").out
@@ -106,11 +115,13 @@ def test_reservations_come_after_instances(
         {"name": "web1", "status": "running", "forthcoming": False, **fields},
     ]
     assert terminal("gnt-instance list --no-headers -o name,status").out.splitlines() == [
-        "web1     running", "6914264d reserved",
-    ]  # fmt: skip
+        "web1     running",
+        "6914264d reserved",
+    ]
     assert piped("gnt-instance list --no-headers -o name,status").out.splitlines() == [
-        "6914264d ADMIN_down", "web1     running",
-    ]  # fmt: skip
+        "6914264d ADMIN_down",
+        "web1     running",
+    ]
 
 
 def test_jobs_have_user_age_and_duration_on_a_terminal(
@@ -120,8 +131,18 @@ def test_jobs_have_user_age_and_duration_on_a_terminal(
     head, row = terminal("gnt-job list").out.splitlines()
     assert head.split() == ["Id", "Status", "User", "Age", "Duration", "Summary"]
     assert row.split() == [
-        "1", "success", "rapi:anna", "2", "h", "0", "min", "42", "s", "TEST_DELAY(20", "s)",
-    ]  # fmt: skip
+        "1",
+        "success",
+        "rapi:anna",
+        "2",
+        "h",
+        "0",
+        "min",
+        "42",
+        "s",
+        "TEST_DELAY(20",
+        "s)",
+    ]
     assert piped("gnt-job list --no-headers").out == "1 success TEST_DELAY(20000000000 ns)\n"
 
 
@@ -188,8 +209,9 @@ def test_free_locks_are_not_shown_on_a_terminal(
     assert ran.err == "1 free lock not shown; -v shows them too\n"
     assert len(terminal("gnt-debug locks --no-headers -v").out.splitlines()) == 2
     assert [line.split()[0] for line in piped("gnt-debug locks --no-headers").out.splitlines()] == [
-        "node/uuid-n1", "node/uuid-n2",
-    ]  # fmt: skip
+        "node/uuid-n1",
+        "node/uuid-n2",
+    ]
 
 
 def test_a_submitted_job_is_announced_in_one_form(

@@ -94,8 +94,11 @@ def test_other_texts_are_no_sizes(text: str) -> None:
 
 def test_truth_numbers_and_defaults() -> None:
     assert [values.boolean(text) for text in ("yes", "True", "no", "FALSE")] == [
-        True, True, False, False,
-    ]  # fmt: skip
+        True,
+        True,
+        False,
+        False,
+    ]
     with pytest.raises(ValueError, match="neither yes nor no"):
         values.boolean("maybe")
     assert values.maybe_float("Default") == "default"

@@ -35,24 +35,34 @@ class SetClock:
 
 def node(number: int, **more: Any) -> Node:
     values: dict[str, Any] = {
-        "uuid": f"node-{number}", "name": f"node{number}.example.com", "group": "group-1",
-        "primary_ip": f"192.0.2.{number}", "secondary_ip": f"198.51.100.{number}",
+        "uuid": f"node-{number}",
+        "name": f"node{number}.example.com",
+        "group": "group-1",
+        "primary_ip": f"192.0.2.{number}",
+        "secondary_ip": f"198.51.100.{number}",
     }
     return Node(**{**values, **more})
 
 
 def disk(uuid: str, instance: str, index: int = 0, **more: Any) -> Disk:
     values: dict[str, Any] = {
-        "uuid": uuid, "dev_type": DiskTemplate.FILE, "iv_name": f"disk/{index}", "size": 512,
-        "logical_id": ("loop", f"/srv/file-storage/{instance}/{uuid}"), "nodes": ("node-1",),
+        "uuid": uuid,
+        "dev_type": DiskTemplate.FILE,
+        "iv_name": f"disk/{index}",
+        "size": 512,
+        "logical_id": ("loop", f"/srv/file-storage/{instance}/{uuid}"),
+        "nodes": ("node-1",),
     }
     return Disk(**{**values, **more})
 
 
 def instance(number: int, **more: Any) -> Instance:
     values: dict[str, Any] = {
-        "uuid": f"inst-{number}", "name": f"web{number}.example.com", "primary_node": "node-1",
-        "os": "debian", "hypervisor": HypervisorName.FAKE,
+        "uuid": f"inst-{number}",
+        "name": f"web{number}.example.com",
+        "primary_node": "node-1",
+        "os": "debian",
+        "hypervisor": HypervisorName.FAKE,
         "nics": (Nic(uuid=f"nic-{number}", mac=f"aa:00:00:00:00:{number:02x}"),),
     }
     return Instance(**{**values, **more})
@@ -60,11 +70,18 @@ def instance(number: int, **more: Any) -> Instance:
 
 def cluster(**more: Any) -> Cluster:
     values: dict[str, Any] = {
-        "uuid": "cluster-1", "cluster_name": "cluster.example.com", "master_node": "node-1",
-        "master_ip": "192.0.2.250", "master_netdev": "eth0", "master_netmask": 24,
-        "enabled_hypervisors": ("fake",), "hvparams": {"fake": {"migration_mode": "live"}},
-        "enabled_disk_templates": ("file",), "candidate_certs": {"node-1": "ab:cd"},
-        "file_storage_dir": "/srv/file-storage", "ndparams": {"ssh_port": 22},
+        "uuid": "cluster-1",
+        "cluster_name": "cluster.example.com",
+        "master_node": "node-1",
+        "master_ip": "192.0.2.250",
+        "master_netdev": "eth0",
+        "master_netmask": 24,
+        "enabled_hypervisors": ("fake",),
+        "hvparams": {"fake": {"migration_mode": "live"}},
+        "enabled_disk_templates": ("file",),
+        "candidate_certs": {"node-1": "ab:cd"},
+        "file_storage_dir": "/srv/file-storage",
+        "ndparams": {"ssh_port": 22},
         "tags": ("prod", "web"),
     }
     return Cluster(**{**values, **more})
@@ -76,8 +93,7 @@ def data(**more: Any) -> ConfigData:
         "version": constants.CONFIG_VERSION,
         "cluster": cluster(),
         "nodes": {
-            n.uuid: n
-            for n in (node(1, master_candidate=True), node(2), node(3, offline=True))
+            n.uuid: n for n in (node(1, master_candidate=True), node(2), node(3, offline=True))
         },
         "nodegroups": {"group-1": NodeGroup(uuid="group-1", name="default")},
         "networks": {"net-1": Network(uuid="net-1", name="lan", network="10.0.0.0/24")},

@@ -18,16 +18,25 @@ def make(pool: int, *rest: dict[str, Any]) -> Config:
     nodes = [
         Node(
             **{
-                "uuid": f"n{number}", "name": f"node{number}", "primary_ip": "192.0.2.1",
-                "secondary_ip": "192.0.2.1", "group": "g", **more,
+                "uuid": f"n{number}",
+                "name": f"node{number}",
+                "primary_ip": "192.0.2.1",
+                "secondary_ip": "192.0.2.1",
+                "group": "g",
+                **more,
             }
         )
         for number, more in enumerate([{"master_candidate": True}, *rest], 1)
     ]
     cluster = Cluster(
-        uuid="c", master_node="n1", master_ip="192.0.2.9", master_netdev="lo",  # type: ignore[arg-type]
-        master_netmask=32, cluster_name="c", candidate_pool_size=pool,
-    )  # fmt: skip
+        uuid="c",
+        master_node="n1",
+        master_ip="192.0.2.9",
+        master_netdev="lo",  # type: ignore[arg-type]
+        master_netmask=32,
+        cluster_name="c",
+        candidate_pool_size=pool,
+    )
     return Config(ConfigData(version=1, cluster=cluster, nodes={n.uuid: n for n in nodes}))
 
 

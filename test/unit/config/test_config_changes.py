@@ -30,7 +30,11 @@ def test_a_change_is_seen_at_once_and_says_who_made_it(store, root):
     assert "node-4" not in before.nodes  # who read before sees what was before
     (record,) = records(root)
     assert {k: record[k] for k in ("serial", "name", "job", "user", "reason", "time")} == {
-        "serial": 6, "name": "rename", "job": 12, "user": "alice", "reason": "moving house",
+        "serial": 6,
+        "name": "rename",
+        "job": 12,
+        "user": "alice",
+        "reason": "moving house",
         "time": 1_700_000_000.5,
     }
 
@@ -107,8 +111,9 @@ def test_an_instance_comes_and_goes_with_its_disks_and_port(store):
 
 
 def test_ports_come_to_an_end(store):
-    store.change("x", WHO, lambda d: d.update_cluster(
-        highest_used_port=constants.LAST_DRBD_PORT - 1))
+    store.change(
+        "x", WHO, lambda d: d.update_cluster(highest_used_port=constants.LAST_DRBD_PORT - 1)
+    )
     assert store.change("x", WHO, lambda d: d.allocate_port()) == constants.LAST_DRBD_PORT
     with pytest.raises(errors.ConfigurationError, match="no TCP port is left"):
         store.change("x", WHO, lambda d: d.allocate_port())
@@ -133,6 +138,7 @@ def test_many_threads_change_and_nothing_is_lost(store, root):
 
     def change(number: int) -> None:
         for turn in range(25):
+
             def edit(draft, tag=f"{number}-{turn}"):
                 draft.update_cluster(tags=(tag,), highest_used_port=draft.allocate_port())
                 draft.update(draft.config.nodes["node-2"], tags=(tag,))
@@ -165,8 +171,9 @@ def test_listeners_hear_of_each_round(store):
 def test_a_full_disk_refuses_the_change_and_the_next_one_works(store, root):
     store.change("one", WHO, lambda d: d.put(node(4)))
     before, size = store.current, root.journal_file.stat().st_size
-    with full_disk(root.journal_file), pytest.raises(
-        errors.FileError, match="nothing was changed: cannot write"
+    with (
+        full_disk(root.journal_file),
+        pytest.raises(errors.FileError, match="nothing was changed: cannot write"),
     ):
         store.change("two", WHO, lambda d: d.put(node(5)))
     assert store.current is before
@@ -326,7 +333,7 @@ def test_reading_needs_no_lock_and_changes_nothing(store, root):
     store.change("x", WHO, lambda d: d.put(NodeGroup(uuid="group-2", name="second")))
     whole = root.journal_file.read_bytes()
     with root.journal_file.open("ab") as journal:
-        journal.write(b"12345678 {\"half")
+        journal.write(b'12345678 {"half')
     assert "group-2" in read_config(root).groups
     assert root.journal_file.read_bytes().startswith(whole + b"1234")
     with root.journal_file.open("r+b") as journal:

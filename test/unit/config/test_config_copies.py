@@ -31,12 +31,28 @@ def test_copies_are_never_newer_than_this_node(tmp_path: Path) -> None:
     """A master that crashed in between would be refused as outdated."""
     paths = Paths(tmp_path)
     paths.data.mkdir(parents=True)
-    node = Node(uuid="n", name="node1", primary_ip="192.0.2.1", secondary_ip="192.0.2.1",
-                group="g", master_candidate=True)  # fmt: skip
-    cluster = Cluster(uuid="c", cluster_name="c", master_node="n", master_ip="192.0.2.9",
-                      master_netdev="eth0", master_netmask=24)  # fmt: skip
-    data = ConfigData(version=constants.CONFIG_VERSION, cluster=cluster, nodes={"n": node},
-                      nodegroups={"g": NodeGroup(uuid="g", name="default")})  # fmt: skip
+    node = Node(
+        uuid="n",
+        name="node1",
+        primary_ip="192.0.2.1",
+        secondary_ip="192.0.2.1",
+        group="g",
+        master_candidate=True,
+    )
+    cluster = Cluster(
+        uuid="c",
+        cluster_name="c",
+        master_node="n",
+        master_ip="192.0.2.9",
+        master_netdev="eth0",
+        master_netmask=24,
+    )
+    data = ConfigData(
+        version=constants.CONFIG_VERSION,
+        cluster=cluster,
+        nodes={"n": node},
+        nodegroups={"g": NodeGroup(uuid="g", name="default")},
+    )
     write_checkpoint(Config(data), paths)
     copies = Watching(paths)
     store = Store(paths, copies=copies)

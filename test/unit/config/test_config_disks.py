@@ -71,8 +71,10 @@ def test_a_disk_goes_from_one_instance_to_another_in_one_change(three):
 @pytest.mark.parametrize(
     ("edit", "text"),
     [
-        (lambda d, n: d.attach_disk(n.instances["inst-1"], n.disks["a"], 0),
-         "a is attached to instance web2.example.com"),
+        (
+            lambda d, n: d.attach_disk(n.instances["inst-1"], n.disks["a"], 0),
+            "a is attached to instance web2.example.com",
+        ),
         (lambda d, n: d.attach_disk(n.instances["inst-1"], n.disks["loose"], 5), "has 1 disks"),
         (lambda d, n: d.attach_disk(n.instances["inst-1"], disk("new", "x"), 0), "does not exist"),
         (lambda d, n: d.detach_disk(n.instances["inst-1"], n.disks["a"]), "is not attached to"),
@@ -81,7 +83,7 @@ def test_a_disk_goes_from_one_instance_to_another_in_one_change(three):
         (lambda d, n: d.set_disks(n.instances["inst-1"], ["loose", "loose"]), "a disk twice"),
         (lambda d, n: d.set_disks(n.instances["inst-1"], ["c"]), "attached to instance web2"),
     ],
-)  # fmt: skip
+)
 def test_what_would_break_the_configuration_changes_nothing(three, edit, text):
     before = three.current
     with pytest.raises(errors.ConfigurationError, match=text):
@@ -90,8 +92,13 @@ def test_what_would_break_the_configuration_changes_nothing(three, edit, text):
 
 
 def test_a_removed_mirror_gives_its_port_back(store):
-    mirror = disk("m", "x", dev_type=DiskTemplate.DRBD, nodes=("node-1", "node-2"),
-                  logical_id=("node-1", "node-2", 11005, 0, 0, "key"))  # fmt: skip
+    mirror = disk(
+        "m",
+        "x",
+        dev_type=DiskTemplate.DRBD,
+        nodes=("node-1", "node-2"),
+        logical_id=("node-1", "node-2", 11005, 0, 0, "key"),
+    )
     store.change("add", WHO, lambda d: d.add_disk(mirror))
     store.change("remove", WHO, lambda d: d.remove_disk(mirror))
     assert "m" not in store.current.disks
@@ -109,8 +116,12 @@ def test_disks_are_found_by_uuid_name_and_place(three):
     assert now.disk("a").uuid == "a"
     assert now.disk("spare").uuid == "loose"
     assert now.disk("web2/1").uuid == "b"
-    for wrong, text in (("sparse", r"not known \(did you mean spare"), ("web2/3", "it has 3"),
-                        ("web9/0", "instance 'web9' is not known"), ("", "not known")):  # fmt: skip
+    for wrong, text in (
+        ("sparse", r"not known \(did you mean spare"),
+        ("web2/3", "it has 3"),
+        ("web9/0", "instance 'web9' is not known"),
+        ("", "not known"),
+    ):
         with pytest.raises(errors.OpPrereqError, match=text):
             now.disk(wrong)
 

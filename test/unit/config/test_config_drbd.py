@@ -19,9 +19,13 @@ A, B, C = "node-1", "node-2", "node-3"
 
 def mirror(uuid: str, *logical_id: object, **more: object) -> Disk:
     return samples.disk(
-        uuid, "web1", dev_type=DiskTemplate.DRBD, logical_id=logical_id,
-        nodes=tuple(logical_id[:2]), **more,
-    )  # fmt: skip
+        uuid,
+        "web1",
+        dev_type=DiskTemplate.DRBD,
+        logical_id=logical_id,
+        nodes=tuple(logical_id[:2]),
+        **more,
+    )
 
 
 def with_disks(*disks: Disk) -> Config:

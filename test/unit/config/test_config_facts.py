@@ -20,18 +20,46 @@ from ganeti.model.nic import Nic
 
 
 def volume(name: str, uuid: str = "") -> Disk:
-    return disk(uuid or name, "x", dev_type=DiskTemplate.PLAIN, nodes=(), children=(),
-                logical_id=("xenvg", uuid or "data"))  # fmt: skip
+    return disk(
+        uuid or name,
+        "x",
+        dev_type=DiskTemplate.PLAIN,
+        nodes=(),
+        children=(),
+        logical_id=("xenvg", uuid or "data"),
+    )
 
 
 SSCONF_KEYS = {
-    "cluster_name", "cluster_tags", "enabled_user_shutdown", "file_storage_dir",
-    "gluster_storage_dir", "hvparams_fake", "hypervisor_list", "instance_list",
-    "maintain_node_health", "master_candidates", "master_candidates_certs",
-    "master_candidates_ips", "master_ip", "master_netdev", "master_netmask", "master_node",
-    "networks", "node_list", "node_primary_ips", "node_secondary_ips", "node_vm_capable",
-    "nodegroups", "offline_nodes", "online_nodes", "primary_ip_family", "release_version",
-    "shared_file_storage_dir", "ssh_ports", "uid_pool",
+    "cluster_name",
+    "cluster_tags",
+    "enabled_user_shutdown",
+    "file_storage_dir",
+    "gluster_storage_dir",
+    "hvparams_fake",
+    "hypervisor_list",
+    "instance_list",
+    "maintain_node_health",
+    "master_candidates",
+    "master_candidates_certs",
+    "master_candidates_ips",
+    "master_ip",
+    "master_netdev",
+    "master_netmask",
+    "master_node",
+    "networks",
+    "node_list",
+    "node_primary_ips",
+    "node_secondary_ips",
+    "node_vm_capable",
+    "nodegroups",
+    "offline_nodes",
+    "online_nodes",
+    "primary_ip_family",
+    "release_version",
+    "shared_file_storage_dir",
+    "ssh_ports",
+    "uid_pool",
 }
 
 
@@ -55,12 +83,20 @@ class TestSsconf:
             ("master_node", "node1.example.com"),
             ("networks", "net-1 lan"),
             ("node_list", "node1.example.com\nnode2.example.com\nnode3.example.com"),
-            ("node_primary_ips", "node1.example.com 192.0.2.1\nnode2.example.com 192.0.2.2\n"
-                                 "node3.example.com 192.0.2.3"),
-            ("node_secondary_ips", "node1.example.com 198.51.100.1\nnode2.example.com"
-                                   " 198.51.100.2\nnode3.example.com 198.51.100.3"),
-            ("node_vm_capable", "node1.example.com=True\nnode2.example.com=True\n"
-                                "node3.example.com=True"),
+            (
+                "node_primary_ips",
+                "node1.example.com 192.0.2.1\nnode2.example.com 192.0.2.2\n"
+                "node3.example.com 192.0.2.3",
+            ),
+            (
+                "node_secondary_ips",
+                "node1.example.com 198.51.100.1\nnode2.example.com"
+                " 198.51.100.2\nnode3.example.com 198.51.100.3",
+            ),
+            (
+                "node_vm_capable",
+                "node1.example.com=True\nnode2.example.com=True\nnode3.example.com=True",
+            ),
             ("nodegroups", "group-1 default"),
             ("offline_nodes", "node3.example.com"),
             ("online_nodes", "node1.example.com\nnode2.example.com"),
@@ -80,8 +116,10 @@ class TestSsconf:
 
     def test_ports_follow_groups_and_nodes(self):
         group = NodeGroup(uuid="group-1", name="default", ndparams={"ssh_port": 2222})
-        nodes = {n.uuid: n for n in (node(1, master_candidate=True),
-                                     node(2, ndparams={"ssh_port": 2200}))}
+        nodes = {
+            n.uuid: n
+            for n in (node(1, master_candidate=True), node(2, ndparams={"ssh_port": 2200}))
+        }
         found = ssconf.values(config(nodegroups={"group-1": group}, nodes=nodes))
         assert found["ssh_ports"] == "node1.example.com=2222\nnode2.example.com=2200"
 
@@ -117,63 +155,128 @@ class TestVerify:
     @pytest.mark.parametrize(
         ("change", "text"),
         [
-            ({"cluster": cluster(master_node="gone")},
-             "master node gone is not in the list of nodes"),
-            ({"nodes": {"node-1": node(1)}},
-             "master node node1.example.com is not a master candidate"),
+            (
+                {"cluster": cluster(master_node="gone")},
+                "master node gone is not in the list of nodes",
+            ),
+            (
+                {"nodes": {"node-1": node(1)}},
+                "master node node1.example.com is not a master candidate",
+            ),
             ({"cluster": cluster(enabled_hypervisors=())}, "no hypervisor is enabled"),
-            ({"cluster": cluster(enabled_hypervisors=("fake", "kvm"))},
-             "hypervisor kvm is enabled but has no parameters"),
+            (
+                {"cluster": cluster(enabled_hypervisors=("fake", "kvm"))},
+                "hypervisor kvm is enabled but has no parameters",
+            ),
             ({"cluster": cluster(enabled_disk_templates=())}, "no disk template is enabled"),
-            ({"cluster": cluster(candidate_certs={"node-1": "a", "gone": "b"})},
-             "certificate of node gone, which does not exist, is accepted"),
-            ({"cluster": cluster(candidate_certs={})},
-             "master candidate node1.example.com has no accepted certificate"),
+            (
+                {"cluster": cluster(candidate_certs={"node-1": "a", "gone": "b"})},
+                "certificate of node gone, which does not exist, is accepted",
+            ),
+            (
+                {"cluster": cluster(candidate_certs={})},
+                "master candidate node1.example.com has no accepted certificate",
+            ),
             ({"nodegroups": {}}, "there is no node group"),
             ({"nodegroups": {}}, "belongs to the missing node group group-1"),
-            ({"nodes": {"node-1": node(1, master_candidate=True, drained=True)}},
-             "node node1.example.com is more than one of"),
+            (
+                {"nodes": {"node-1": node(1, master_candidate=True, drained=True)}},
+                "node node1.example.com is more than one of",
+            ),
             ({"disks": {}}, "instance web1.example.com has the missing disk disk-1"),
-            ({"instances": {"inst-1": instance(1, disks=("disk-1", "disk-1"))}},
-             "has disk disk-1 twice"),
+            (
+                {"instances": {"inst-1": instance(1, disks=("disk-1", "disk-1"))}},
+                "has disk disk-1 twice",
+            ),
             ({"instances": {"inst-1": instance(1, name="")}}, "instance inst-1 has no name"),
-            ({"instances": {"inst-1": instance(1, primary_node="gone")}},
-             "has the missing primary node gone"),
+            (
+                {"instances": {"inst-1": instance(1, primary_node="gone")}},
+                "has the missing primary node gone",
+            ),
             ({"instances": {"inst-1": instance(1, hypervisor=None)}}, "has no hypervisor"),
-            ({"instances": {"inst-1": instance(1, hypervisor="kvm")}},
-             "uses hypervisor kvm, which is not enabled"),
+            (
+                {"instances": {"inst-1": instance(1, hypervisor="kvm")}},
+                "uses hypervisor kvm, which is not enabled",
+            ),
             ({"disks": {"disk-1": disk("disk-1", "web1", 3)}}, "is number 0 but is called disk/3"),
-            ({"disks": {"disk-1": disk("disk-1", "web1", logical_id=())}},
-             "disk disk-1 has no type or no logical id"),
-            ({"disks": {"disk-1": disk("disk-1", "web1", nodes=("gone",))}},
-             "disk disk-1 lies on the missing node gone"),
-            ({"instances": {"a": instance(1, disks=("disk-1",)),
-                            "b": instance(2, disks=("disk-1",))}},
-             "disk disk-1 is attached to 2 instances: web1.example.com, web2.example.com"),
-            ({"disks": {"disk-1": disk("disk-1", "x"),
-                        "disk-2": disk("disk-2", "x", logical_id=disk("disk-1", "x").logical_id)}},
-             "2 disks of type file use the same place"),
-            ({"disks": {"disk-1": disk("disk-1", "x", nodes=("node-2",))}},
-             "disk disk-1 does not lie on the primary node of web1.example.com"),
-            ({"disks": {"disk-2": disk("disk-1", "x")}},
-             "disk disk-1 is listed under the uuid disk-2"),
-            ({"disks": {"disk-1": disk("disk-1", "x"), "plain": volume("plain"),
-                        "drbd": disk("drbd", "x", dev_type=DiskTemplate.DRBD, logical_id=(
-                            "node-1", "node-2", 11000, 0, 0, "secret"),
-                            children=(volume("data"), volume("meta", "meta")))}},
-             "2 disks of type plain use the same place ('xenvg', 'data')"),
-            ({"instances": {"a": instance(1), "b": instance(1, uuid="b")}},
-             "instance name web1.example.com is used 2 times"),
-            ({"instances": {"a": instance(1), "b": instance(2, nics=instance(1).nics)}},
-             "MAC address aa:00:00:00:00:01 is used 2 times"),
-            ({"nodes": {"a": node(1, master_candidate=True), "b": node(1)}},
-             "node name node1.example.com is used 2 times"),
-            ({"instances": {"a": instance(1, network_port=11000),
-                            "b": instance(2, network_port=11000)}},
-             "TCP port 11000 is used 2 times"),
-            ({"instances": {"a": instance(1, network_port=11000)},
-              "cluster": cluster(tcpudp_port_pool=(11000,))},
-             "TCP port 11000 is used and in the pool of free ports"),
+            (
+                {"disks": {"disk-1": disk("disk-1", "web1", logical_id=())}},
+                "disk disk-1 has no type or no logical id",
+            ),
+            (
+                {"disks": {"disk-1": disk("disk-1", "web1", nodes=("gone",))}},
+                "disk disk-1 lies on the missing node gone",
+            ),
+            (
+                {
+                    "instances": {
+                        "a": instance(1, disks=("disk-1",)),
+                        "b": instance(2, disks=("disk-1",)),
+                    }
+                },
+                "disk disk-1 is attached to 2 instances: web1.example.com, web2.example.com",
+            ),
+            (
+                {
+                    "disks": {
+                        "disk-1": disk("disk-1", "x"),
+                        "disk-2": disk("disk-2", "x", logical_id=disk("disk-1", "x").logical_id),
+                    }
+                },
+                "2 disks of type file use the same place",
+            ),
+            (
+                {"disks": {"disk-1": disk("disk-1", "x", nodes=("node-2",))}},
+                "disk disk-1 does not lie on the primary node of web1.example.com",
+            ),
+            (
+                {"disks": {"disk-2": disk("disk-1", "x")}},
+                "disk disk-1 is listed under the uuid disk-2",
+            ),
+            (
+                {
+                    "disks": {
+                        "disk-1": disk("disk-1", "x"),
+                        "plain": volume("plain"),
+                        "drbd": disk(
+                            "drbd",
+                            "x",
+                            dev_type=DiskTemplate.DRBD,
+                            logical_id=("node-1", "node-2", 11000, 0, 0, "secret"),
+                            children=(volume("data"), volume("meta", "meta")),
+                        ),
+                    }
+                },
+                "2 disks of type plain use the same place ('xenvg', 'data')",
+            ),
+            (
+                {"instances": {"a": instance(1), "b": instance(1, uuid="b")}},
+                "instance name web1.example.com is used 2 times",
+            ),
+            (
+                {"instances": {"a": instance(1), "b": instance(2, nics=instance(1).nics)}},
+                "MAC address aa:00:00:00:00:01 is used 2 times",
+            ),
+            (
+                {"nodes": {"a": node(1, master_candidate=True), "b": node(1)}},
+                "node name node1.example.com is used 2 times",
+            ),
+            (
+                {
+                    "instances": {
+                        "a": instance(1, network_port=11000),
+                        "b": instance(2, network_port=11000),
+                    }
+                },
+                "TCP port 11000 is used 2 times",
+            ),
+            (
+                {
+                    "instances": {"a": instance(1, network_port=11000)},
+                    "cluster": cluster(tcpudp_port_pool=(11000,)),
+                },
+                "TCP port 11000 is used and in the pool of free ports",
+            ),
         ],
     )
     def test_each_defect_is_told(self, change, text):

@@ -61,12 +61,16 @@ def records(store: Store) -> list[journal.Record]:
 
 
 def test_a_record_has_the_old_values_of_what_changed_and_no_others(store):
-    store.change("x", WHO, lambda d: (
-        d.update(store.current.instances["inst-1"], beparams={"maxmem": 512}, tags=("new",)),
-        d.update_cluster(tags=("prod",)),
-        d.put(node(4)),
-        d.delete(store.current.disks["disk-1"]),
-    ))  # fmt: skip
+    store.change(
+        "x",
+        WHO,
+        lambda d: (
+            d.update(store.current.instances["inst-1"], beparams={"maxmem": 512}, tags=("new",)),
+            d.update_cluster(tags=("prod",)),
+            d.put(node(4)),
+            d.delete(store.current.disks["disk-1"]),
+        ),
+    )
     old = records(store)[-1]["old"]
     assert old["instances"] == {"inst-1": {"beparams": {}, "tags": []}}
     assert old["cluster"] == {"tags": ["prod", "web"]}
@@ -201,8 +205,13 @@ def reopened(root: Paths, clock: Any) -> Store:
     return Store(other, clock)
 
 
-STEPS = ("before the segment", "before the rename", "before the journal", "while joining",
-         "before the tail")  # fmt: skip
+STEPS = (
+    "before the segment",
+    "before the rename",
+    "before the journal",
+    "while joining",
+    "before the tail",
+)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -280,8 +289,9 @@ def test_changes_that_were_lost_with_a_master_make_way_for_those_made_anew(store
     """A forced failover to an older state: what came after it is not the past."""
     changes(store, 3)
     store.checkpoint()
-    lines = [journal.encode({"serial": s, "time": 1.7e9, "name": "anew", "cluster": {}})
-             for s in (8, 9)]  # fmt: skip
+    lines = [
+        journal.encode({"serial": s, "time": 1.7e9, "name": "anew", "cluster": {}}) for s in (8, 9)
+    ]
     store.history.keep(b"".join(lines))
     found = [(line.serial, line.record()["name"]) for line in store.history.newest_first(9, 0.0)]
     assert found == [(9, "anew"), (8, "anew"), (7, "tag"), (6, "tag")]
@@ -357,8 +367,13 @@ def together(store: Store, after: int = 0) -> dict[str, dict[str, Any]]:
 
 def test_several_changes_of_one_object_are_told_as_one(store):
     for memory in (512, 768, 1024):
-        store.change("m", Author(job=memory), lambda d, m=memory: d.update(
-            store.current.instances["inst-1"], beparams={"maxmem": m, "minmem": 128}))
+        store.change(
+            "m",
+            Author(job=memory),
+            lambda d, m=memory: d.update(
+                store.current.instances["inst-1"], beparams={"maxmem": m, "minmem": 128}
+            ),
+        )
     found = together(store)["inst-1"]
     assert keys(found) == {"beparams/maxmem": (None, 1024), "beparams/minmem": (None, 128)}
     assert (found["change"], found["name"]) == ("changed", "web1.example.com")
@@ -443,13 +458,14 @@ def differs(old: Any, new: Any) -> bool:
 
 def test_names_of_private_parameters_stay_and_values_go():
     raw = {
-        "osparams": {"mirror": "m"}, "osparams_private": {"root_pw": "s1", "deep": {"a": ["s2"]}},
+        "osparams": {"mirror": "m"},
+        "osparams_private": {"root_pw": "s1", "deep": {"a": ["s2"]}},
         "osparams_private_cluster": {"debian": {"pw": "s3"}},
         "hvparams": {"vnc_password_file": "/etc/vnc", "vnc_password": "s4"},
         "logical_id": ["a", "b", 11000, 0, 1, "s5"],
         "children": [{"logical_id": ["vg", "lv"]}, {"logical_id": ["a", "b", 1, 2, 3, "s6"]}],
         "params": {"access-token": "s7", "pool": "rbd"},
-    }  # fmt: skip
+    }
     hidden = redaction.REDACTED
     assert redaction.redact(raw) == {
         "osparams": {"mirror": "m"},
@@ -457,17 +473,21 @@ def test_names_of_private_parameters_stay_and_values_go():
         "osparams_private_cluster": {"debian": {"pw": hidden}},
         "hvparams": {"vnc_password_file": "/etc/vnc", "vnc_password": hidden},
         "logical_id": ["a", "b", 11000, 0, 1, hidden],
-        "children": [{"logical_id": ["vg", "lv"]},
-                     {"logical_id": ["a", "b", 1, 2, 3, hidden]}],
+        "children": [{"logical_id": ["vg", "lv"]}, {"logical_id": ["a", "b", 1, 2, 3, hidden]}],
         "params": {"access-token": hidden, "pool": "rbd"},
-    }  # fmt: skip
+    }
     assert raw["osparams_private"]["root_pw"] == "s1"  # the original is untouched
 
 
 def test_a_private_value_that_changed_is_told_without_it(store):
     for word in ("first", "second"):
-        store.change("x", WHO, lambda d, w=word: d.update(
-            store.current.instances["inst-1"], osparams_private={"pw": w, "same": "s"}))
+        store.change(
+            "x",
+            WHO,
+            lambda d, w=word: d.update(
+                store.current.instances["inst-1"], osparams_private={"pw": w, "same": "s"}
+            ),
+        )
     found = differences.describe(next(differences.touched(records(store)[-1])))
     assert found["keys"] == [
         {"key": "osparams_private/pw", "old": "<redacted>", "new": "<redacted>"}
@@ -488,30 +508,39 @@ PRIVATE = st.dictionaries(st.sampled_from(["pw", "key", "x/y"]), TREES, max_size
 
 def drbd(uuid: str, secret: str, number: int) -> Any:
     children = (
-        disk(f"{uuid}-c", "web1", dev_type=DiskTemplate.DRBD,
-             logical_id=("a", "b", 1, 2, 3, secret)),
-    )  # fmt: skip
-    return disk(uuid, "web1", dev_type=DiskTemplate.DRBD, children=children,
-                logical_id=("node-1", "node-2", 11000 + number, 0, 1, secret))  # fmt: skip
+        disk(
+            f"{uuid}-c", "web1", dev_type=DiskTemplate.DRBD, logical_id=("a", "b", 1, 2, 3, secret)
+        ),
+    )
+    return disk(
+        uuid,
+        "web1",
+        dev_type=DiskTemplate.DRBD,
+        children=children,
+        logical_id=("node-1", "node-2", 11000 + number, 0, 1, secret),
+    )
 
 
 @settings(max_examples=150, deadline=None, database=None)
-@given(
-    steps=st.lists(
-        st.tuples(PRIVATE, PRIVATE, SECRETS, st.booleans()), min_size=1, max_size=6
-    )
-)
+@given(steps=st.lists(st.tuples(PRIVATE, PRIVATE, SECRETS, st.booleans()), min_size=1, max_size=6))
 def test_no_secret_ever_gets_out(steps):
     """Whatever is changed, no answer contains a value that nobody may see."""
     config = Config(data())
     written: list[journal.Record] = []
     for number, (private, more, secret, remove) in enumerate(steps):
         draft = Draft(config, 5.0)
-        draft.put(instance(1, osparams_private=private, disks=("disk-1",),
-                           hvparams={"vnc_password": secret, "acpi": True}))  # fmt: skip
+        draft.put(
+            instance(
+                1,
+                osparams_private=private,
+                disks=("disk-1",),
+                hvparams={"vnc_password": secret, "acpi": True},
+            )
+        )
         draft.put(drbd("disk-1", secret, number))
-        draft.update_cluster(osparams_private_cluster={"debian": more},
-                             hvparams={"kvm": {"spice_password": secret}})  # fmt: skip
+        draft.update_cluster(
+            osparams_private_cluster={"debian": more}, hvparams={"kvm": {"spice_password": secret}}
+        )
         if remove and "inst-9" in config.instances:
             draft.delete(config.instances["inst-9"])
         else:
@@ -536,9 +565,7 @@ def test_every_kind_of_object_is_described():
     draft.put(base.replace(config.disks["disk-1"], size=1024))
     draft.update_cluster(cluster_name="new.example.com")
     record = {"serial": 6, "time": 5.0, "name": "x", **draft.wire()}
-    found = {
-        item["kind"]: item for item in map(differences.describe, differences.touched(record))
-    }
+    found = {item["kind"]: item for item in map(differences.describe, differences.touched(record))}
     assert found["filter"]["change"] == "added"
     assert keys(found["network"]) == {"gateway": (None, "10.0.0.1")}
     assert keys(found["group"]) == {"networks/net-1/mode": (None, "bridged")}

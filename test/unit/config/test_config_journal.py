@@ -48,8 +48,16 @@ def test_it_goes_on_after_it_was_closed(opened, path):
     assert list(journal.read(path)) == RECORDS
 
 
-@pytest.mark.parametrize("tail", [b"1", b"00000000 {", journal.encode(RECORDS[2])[:-1],
-                                  b"\0" * 4096, b"\0" * 100 + b'rest of a line"}\n'])
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"1",
+        b"00000000 {",
+        journal.encode(RECORDS[2])[:-1],
+        b"\0" * 4096,
+        b"\0" * 100 + b'rest of a line"}\n',
+    ],
+)
 def test_a_torn_end_is_dropped_and_written_over(opened, path, tail):
     opened.append(RECORDS[:2])
     opened.close()

@@ -42,17 +42,23 @@ def cluster() -> Config:
         instance(3, tags=("mine",), disks=(D3,), hypervisor=kvm),
     )
     disks = (
-        disk(D1, "web1", nodes=("node-2",)), disk(D3, "web3"),
+        disk(D1, "web1", nodes=("node-2",)),
+        disk(D3, "web3"),
         disk(BOUND, "web1", nodes=("node-2",), tags=("mine",)),
-        disk(LOOSE, "", nodes=("node-2",), name="loose"), disk(MARKED, "", tags=("mine",)),
-    )  # fmt: skip
-    return Config(data(
-        nodes={item.uuid: item for item in (node(1), node(2, group="group-2"))},
-        nodegroups={"group-1": NodeGroup(uuid="group-1", name="default"),
-                    "group-2": NodeGroup(uuid="group-2", name="side")},
-        instances={item.uuid: item for item in guests},
-        disks={item.uuid: item for item in disks},
-    ))  # fmt: skip
+        disk(LOOSE, "", nodes=("node-2",), name="loose"),
+        disk(MARKED, "", tags=("mine",)),
+    )
+    return Config(
+        data(
+            nodes={item.uuid: item for item in (node(1), node(2, group="group-2"))},
+            nodegroups={
+                "group-1": NodeGroup(uuid="group-1", name="default"),
+                "group-2": NodeGroup(uuid="group-2", name="side"),
+            },
+            instances={item.uuid: item for item in guests},
+            disks={item.uuid: item for item in disks},
+        )
+    )
 
 
 CONFIG = cluster()
@@ -110,14 +116,34 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         (SIDE, {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node1"}, False),
         (MINE, {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"}, False),
         (SIDE, {"OP_ID": "OP_NODE_SET_PARAMS", "node_name": "node2", "drained": True}, True),
-        (SIDE, {"OP_ID": "OP_NODE_SET_PARAMS", "node_name": "node2",
-                "ndparams": {"oob_program": "/tmp/x"}}, False),
-        (SIDE, {"OP_ID": "OP_NODE_SET_PARAMS", "node_name": "node2",
-                "master_candidate": True}, False),
-        (SIDE, {"OP_ID": "OP_GROUP_SET_PARAMS", "group_name": "side",
-                "alloc_policy": "preferred"}, True),
-        (SIDE, {"OP_ID": "OP_GROUP_SET_PARAMS", "group_name": "side",
-                "diskparams": {"drbd": {"net-custom": "x"}}}, False),
+        (
+            SIDE,
+            {
+                "OP_ID": "OP_NODE_SET_PARAMS",
+                "node_name": "node2",
+                "ndparams": {"oob_program": "/tmp/x"},
+            },
+            False,
+        ),
+        (
+            SIDE,
+            {"OP_ID": "OP_NODE_SET_PARAMS", "node_name": "node2", "master_candidate": True},
+            False,
+        ),
+        (
+            SIDE,
+            {"OP_ID": "OP_GROUP_SET_PARAMS", "group_name": "side", "alloc_policy": "preferred"},
+            True,
+        ),
+        (
+            SIDE,
+            {
+                "OP_ID": "OP_GROUP_SET_PARAMS",
+                "group_name": "side",
+                "diskparams": {"drbd": {"net-custom": "x"}},
+            },
+            False,
+        ),
         (SIDE, {"OP_ID": "OP_GROUP_SET_PARAMS", "group_name": "default"}, False),
         (SIDE, {"OP_ID": "OP_CLUSTER_DESTROY"}, False),
         (SIDE, modified(["detach", 0, {}]), True),
@@ -139,10 +165,24 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         (SIDE, creation(), False),
         (SIDE, creation(forthcoming=True, group_name="side"), False),
         (SIDE, creation(forthcoming=True, pnode="node2"), True),
-        (MINE, on("CREATE", "web2.example.com", mode="create", disks=[], nics=[], commit=True,
-                  tags=["mine"]), False),
-        (MINE, on("CREATE", "web1.example.com", mode="create", disks=[], nics=[],
-                  commit=True), True),
+        (
+            MINE,
+            on(
+                "CREATE",
+                "web2.example.com",
+                mode="create",
+                disks=[],
+                nics=[],
+                commit=True,
+                tags=["mine"],
+            ),
+            False,
+        ),
+        (
+            MINE,
+            on("CREATE", "web1.example.com", mode="create", disks=[], nics=[], commit=True),
+            True,
+        ),
         (MINE, modified(["attach", -1, {"uuid": MARKED}]), True),
         (MINE, modified(["attach", {"uuid": LOOSE}]), False),
         (MINE, modified(["attach", 0, {"name": "loose"}]), False),
@@ -170,7 +210,7 @@ def tagged(verb: str, kind: str, name: str, *tags: str) -> dict[str, Any]:
         (SIDE, new_disk(nodes=["node1"]), False),
         (SIDE, new_disk(), False),
     ],
-)  # fmt: skip
+)
 def test_which_objects_may_be_changed(mine: Limits, raw: dict[str, Any], expected: bool) -> None:
     assert allowed(mine, raw) is expected
 
@@ -202,8 +242,12 @@ def test_what_reaches_a_node_is_refused(given_here: dict[str, Any]) -> None:
 
 def test_what_is_harmless_is_taken() -> None:
     assert allowed(MINE, on("STARTUP", "web1.example.com", hvparams={"boot_order": "network"}))
-    more = {"hvparams": {"acpi": "default"}, "beparams": {"memory": 256, "vcpus": 2},
-            "nics": [["add", -1, {}]], "offline": True}  # fmt: skip
+    more = {
+        "hvparams": {"acpi": "default"},
+        "beparams": {"memory": 256, "vcpus": 2},
+        "nics": [["add", -1, {}]],
+        "offline": True,
+    }
     assert allowed(MINE, on("SET_PARAMS", "web1.example.com", **more))
 
 
@@ -234,21 +278,30 @@ def current() -> dict[str, Any]:
     """All marks; what is not here is closed to those with limits."""
     structs: dict[str, Any] = {
         **{f"hypervisor {n}": HYPERVISORS.get(n).params for n in HYPERVISORS.names()},
-        "backend": BackendParams, "disk": DiskKeys, "network card": NicParams, "OP_*": OpCode,
+        "backend": BackendParams,
+        "disk": DiskKeys,
+        "network card": NicParams,
+        "OP_*": OpCode,
         **{op_id: cls for op_id, cls in registry.all_opcodes().items() if cls.within is not None},
-    }  # fmt: skip
+    }
     common = {mark: marks.names(OpCode, mark) for mark in Mark}
     return {
         title: {
             mark.name: names
             for mark in Mark
-            if (names := sorted(
-                marks.names(cls, mark)
-                - (common[mark] if issubclass(cls, OpCode) and cls is not OpCode else frozenset())
-            ))
+            if (
+                names := sorted(
+                    marks.names(cls, mark)
+                    - (
+                        common[mark]
+                        if issubclass(cls, OpCode) and cls is not OpCode
+                        else frozenset()
+                    )
+                )
+            )
         }
         for title, cls in structs.items()
-    }  # fmt: skip
+    }
 
 
 def test_every_mark_is_as_recorded() -> None:
@@ -272,10 +325,28 @@ def test_safe_hypervisor_parameters_are_no_free_text() -> None:
 
 # whatever is asked ----------------------------------------------------------------------------
 
-WORDS = st.sampled_from([
-    "", "x", "default", "/etc/passwd", "../x", "http://x/", "web1.example.com", "inst-2", D1,
-    LOOSE, "node2", "side", "mine", "a;reboot", 0, 1, True, None,
-])  # fmt: skip
+WORDS = st.sampled_from(
+    [
+        "",
+        "x",
+        "default",
+        "/etc/passwd",
+        "../x",
+        "http://x/",
+        "web1.example.com",
+        "inst-2",
+        D1,
+        LOOSE,
+        "node2",
+        "side",
+        "mine",
+        "a;reboot",
+        0,
+        1,
+        True,
+        None,
+    ]
+)
 DRIVERS = [HYPERVISORS.get(name).params for name in HYPERVISORS.names()]
 HYPERVISOR_KEYS = {info.name for cls in DRIVERS for info in msgspec.structs.fields(cls)}
 SAFE_KEYS = {"memory"}.union(
@@ -283,20 +354,32 @@ SAFE_KEYS = {"memory"}.union(
 )
 #: How a disk is named that is attached.
 NAMING = {"uuid", "name"}
-KEYS = st.sampled_from(sorted(SAFE_KEYS)) | st.sampled_from(sorted(
-    HYPERVISOR_KEYS | NAMING | {*DiskKeys.__struct_fields__, *NicParams.__struct_fields__, "path"}
-))  # fmt: skip
+KEYS = st.sampled_from(sorted(SAFE_KEYS)) | st.sampled_from(
+    sorted(
+        HYPERVISOR_KEYS
+        | NAMING
+        | {*DiskKeys.__struct_fields__, *NicParams.__struct_fields__, "path"}
+    )
+)
 DICTS = st.dictionaries(KEYS, st.sampled_from([1, True, "default"]) | WORDS, max_size=2)
-CHANGES = st.tuples(st.sampled_from(["add", "modify", "remove", "attach", "detach"]),
-                    st.sampled_from([0, -1, D1, BOUND]), DICTS).map(list)  # fmt: skip
+CHANGES = st.tuples(
+    st.sampled_from(["add", "modify", "remove", "attach", "detach"]),
+    st.sampled_from([0, -1, D1, BOUND]),
+    DICTS,
+).map(list)
 ANY = WORDS | DICTS | st.lists(WORDS | DICTS | CHANGES, max_size=3)
 MOST = [
-    on("STARTUP", "web1.example.com"), on("SET_PARAMS", "web1.example.com"),
-    creation(tags=["mine"], pnode="node2"), on("RECREATE_DISKS", "web1.example.com"),
-    on("REINSTALL", "web1.example.com"), new_disk(tags=["mine"], nodes=["node2"]),
-    on("REPLACE_DISKS", "web1.example.com", mode="replace_auto"), on("REMOVE", "web1.example.com"),
-    on("MIGRATE", "web1.example.com"), of_disk("GROW", D1, amount=4),
-]  # fmt: skip
+    on("STARTUP", "web1.example.com"),
+    on("SET_PARAMS", "web1.example.com"),
+    creation(tags=["mine"], pnode="node2"),
+    on("RECREATE_DISKS", "web1.example.com"),
+    on("REINSTALL", "web1.example.com"),
+    new_disk(tags=["mine"], nodes=["node2"]),
+    on("REPLACE_DISKS", "web1.example.com", mode="replace_auto"),
+    on("REMOVE", "web1.example.com"),
+    on("MIGRATE", "web1.example.com"),
+    of_disk("GROW", D1, amount=4),
+]
 ALL = [{"OP_ID": op_id} for op_id in registry.all_opcodes()]
 
 
@@ -354,8 +437,12 @@ def test_what_passes_has_only_marked_parameters(raw: dict[str, Any], mine: Limit
 def test_each_hypervisor_parameter_without_a_mark_is_refused() -> None:
     for name in HYPERVISORS.names():
         cls = HYPERVISORS.get(name).params
-        config = Config(msgspec.structs.replace(CONFIG.data, instances={
-            "inst-1": instance(1, tags=("mine",), hypervisor=HypervisorName(name))}))  # fmt: skip
+        config = Config(
+            msgspec.structs.replace(
+                CONFIG.data,
+                instances={"inst-1": instance(1, tags=("mine",), hypervisor=HypervisorName(name))},
+            )
+        )
         for info in msgspec.structs.fields(cls):
             raw = on("STARTUP", "web1.example.com", hvparams={info.name: info.default})
             if info.name in marks.names(cls, Mark.SAFE):

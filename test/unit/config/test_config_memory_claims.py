@@ -44,8 +44,14 @@ def test_a_claim_ends_with_its_job() -> None:
 def test_what_is_on_record_is_not_counted_twice(
     instance: Instance | None, reserves: bool, told: bool
 ) -> None:
-    cluster = Cluster(uuid="c", cluster_name="c", master_node="n", master_ip="192.0.2.1",
-                      master_netdev="lo", master_netmask=32)  # fmt: skip
+    cluster = Cluster(
+        uuid="c",
+        cluster_name="c",
+        master_node="n",
+        master_ip="192.0.2.1",
+        master_netdev="lo",
+        master_netmask=32,
+    )
     known = {} if instance is None else {instance.uuid: instance}
     data = ConfigData(version=constants.CONFIG_VERSION, cluster=cluster, instances=known)
     assert replace(RESERVES, reserves=reserves).told_by(Config(data)) is told

@@ -49,8 +49,9 @@ def test_node_parameters_of_a_group_are_not_for_a_node() -> None:
 
 def test_disk_parameters() -> None:
     assert parameters.disk({}, {"drbd": {"dynamic-resync": "true"}, "plain": {"stripes": "3"}}) == {
-        "drbd": {"dynamic-resync": True}, "plain": {"stripes": 3},
-    }  # fmt: skip
+        "drbd": {"dynamic-resync": True},
+        "plain": {"stripes": 3},
+    }
     assert parameters.disk({"plain": {"stripes": 3}}, {"plain": {"stripes": "default"}}) == {}
     assert parameters.cluster_disk({"plain": {"stripes": 3}}, {})["plain"] == {"stripes": 3}
     for wrong in ({"plane": {}}, {"plain": {"strips": 1}}, {"plain": {"stripes": "many"}}):

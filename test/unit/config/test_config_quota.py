@@ -41,15 +41,21 @@ def guest(number: int, **more: object) -> base.ConfigObject:
     ("most", "objects", "text"),
     [
         ({"instances": 1}, [guest(2), guest(3)], "instances: 0 used, 2 more wanted, the limit"),
-        ({"memory": 500}, [guest(2, beparams={"maxmem": 501})],
-         "memory: 0 MiB used, 501 MiB more wanted, the limit is 500 MiB"),
+        (
+            {"memory": 500},
+            [guest(2, beparams={"maxmem": 501})],
+            "memory: 0 MiB used, 501 MiB more wanted, the limit is 500 MiB",
+        ),
         ({"vcpus": 3}, [guest(2, beparams={"vcpus": 4})], "vcpus: 0 used, 4 more wanted"),
-        ({"disk": 500}, [guest(2, disks=("d2",)), disk("d2", "web2")],
-         "disk: 0 MiB used, 512 MiB more wanted, the limit is 500 MiB"),
+        (
+            {"disk": 500},
+            [guest(2, disks=("d2",)), disk("d2", "web2")],
+            "disk: 0 MiB used, 512 MiB more wanted, the limit is 500 MiB",
+        ),
         ({"disk": 500}, [disk("d2", "", tags=("shop",))], "disk: 0 MiB used, 512 MiB"),
         ({"instances": 0}, [guest(2, forthcoming=True)], "instances: 0 used, 1 more wanted"),
     ],
-)  # fmt: skip
+)
 def test_a_change_beyond_the_quota_is_not_made(
     store: Store, most: dict[str, int], objects: list[base.ConfigObject], text: str
 ) -> None:

@@ -182,9 +182,13 @@ def with_disk(config: Config, disk: Disk, *, owner: str | None = None) -> Config
 
 def extra(index: int = 2) -> Disk:
     return Disk(
-        uuid=f"9a6e5dbe-27d4-4c0c-8d0e-1ddf8b3a5d0{index}", dev_type=DiskTemplate.RBD, size=64,
-        logical_id=("rbd", "spare"), iv_name=f"disk/{index}", name="spare",
-    )  # fmt: skip
+        uuid=f"9a6e5dbe-27d4-4c0c-8d0e-1ddf8b3a5d0{index}",
+        dev_type=DiskTemplate.RBD,
+        size=64,
+        logical_id=("rbd", "spare"),
+        iv_name=f"disk/{index}",
+        name="spare",
+    )
 
 
 def test_mixed_templates_cannot_go_back_before_disks_were_objects() -> None:

@@ -198,9 +198,7 @@ def test_secrets_travel_in_the_environment_only(
     assert all("9" in text for text in told[:3])
 
 
-def test_verify_gets_the_parameters(
-    paths: Paths, make_os: MakeOs, tmp_path: Path
-) -> None:
+def test_verify_gets_the_parameters(paths: Paths, make_os: MakeOs, tmp_path: Path) -> None:
     make_os(verify=f'env > {tmp_path}/env; echo "$@" >> {tmp_path}/env')
     assert scripts.validate("tiny+large", {"size": "7"}, paths, timeout=30) is True
     lines = (tmp_path / "env").read_text().splitlines()

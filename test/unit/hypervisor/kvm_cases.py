@@ -21,8 +21,12 @@ RECORDED = Path(__file__).parents[2] / "recorded" / "kvm_argv.json"
 TABLE = RECORDED.with_name("kvm_argv_params.json")
 UUID = "5a3c1f0e-7f4f-4a52-8a36-0d5be6d4a001"
 NODE = argv.Node(
-    qemu="/usr/bin/kvm", accelerator="tcg", default_machine="pc-i440fx-7.2", version=(7, 2, 22),
-    aliases={"q35": "pc-q35-7.2"}, sandbox=True,
+    qemu="/usr/bin/kvm",
+    accelerator="tcg",
+    default_machine="pc-i440fx-7.2",
+    version=(7, 2, 22),
+    aliases={"q35": "pc-q35-7.2"},
+    sandbox=True,
 )
 FILES = argv.Files(
     pid_file="/run/kvm/pid/web1",

@@ -121,8 +121,11 @@ def test_lies_about_guests(driver: FakeHypervisor) -> None:
         driver.start(instance(name), [])
     script(
         driver,
-        info={"web1": {"lie": {"state": 1, "time": 5.0}}, "web2": {"lie": None},
-              "ghost": {"lie": {"memory": 64}}},
+        info={
+            "web1": {"lie": {"state": 1, "time": 5.0}},
+            "web2": {"lie": None},
+            "ghost": {"lie": {"memory": 64}},
+        },
     )
     found = driver.info_all()
     assert sorted(found) == ["ghost", "web1", "web3"]
@@ -186,9 +189,7 @@ def test_guests_take_memory_from_the_node(driver: FakeHypervisor) -> None:
         ('{"start": {"*": {"fail": 5}}}', "fail"),
     ],
 )
-def test_script_that_cannot_be_used_is_told(
-    driver: FakeHypervisor, text: str, wrong: str
-) -> None:
+def test_script_that_cannot_be_used_is_told(driver: FakeHypervisor, text: str, wrong: str) -> None:
     driver.script_file.write_text(text)
     with pytest.raises(errors.HypervisorError, match=wrong) as caught:
         driver.list_names()

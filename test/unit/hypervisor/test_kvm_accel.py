@@ -29,7 +29,7 @@ class Node:
         self.chooser = accel.Chooser(root / "run" / "accel.json", self.device)
 
     def does(self, what: str) -> None:
-        self.program.write_text(f'#!/bin/sh\necho run >> {self.root}/runs\n{what}\n')
+        self.program.write_text(f"#!/bin/sh\necho run >> {self.root}/runs\n{what}\n")
         self.program.chmod(0o755)
 
     @property
@@ -112,9 +112,7 @@ def test_damaged_memory_is_written_anew(tmp_path: Path, text: str) -> None:
         ({"kvm_flag": "disabled", "accelerator": "tcg"}, "tcg"),
     ],
 )
-def test_wish_is_obeyed_without_trying(
-    tmp_path: Path, chosen: dict[str, str], wanted: str
-) -> None:
+def test_wish_is_obeyed_without_trying(tmp_path: Path, chosen: dict[str, str], wanted: str) -> None:
     node = Node(tmp_path, "exit 1")
     assert node.choose(**chosen) == accel.Choice(wanted)
     assert node.runs == 0

@@ -24,14 +24,17 @@ def said(command: str, case: str) -> Any:
     ("case", "state", "error"),
     [
         ("none was begun", MigrationState.FAILED, "no migration of it was begun"),
-        ("nobody listens at the target", MigrationState.FAILED,
-         "Failed to connect to '127.0.0.1:1': Connection refused"),
+        (
+            "nobody listens at the target",
+            MigrationState.FAILED,
+            "Failed to connect to '127.0.0.1:1': Connection refused",
+        ),
         ("just begun", MigrationState.ACTIVE, None),
         ("under way", MigrationState.ACTIVE, None),
         ("cancelled", MigrationState.CANCELLED, None),
         ("completed", MigrationState.COMPLETED, None),
     ],
-)  # fmt: skip
+)
 def test_states_of_a_migration(case: str, state: MigrationState, error: str | None) -> None:
     found = migration_plan.status(said("query-migrate", case))
     assert (found.status, found.error) == (state, error)
@@ -50,9 +53,7 @@ def test_figures_of_a_migration() -> None:
 
 @pytest.mark.parametrize("machine", ["pc", "q35"])
 def test_places_for_processors(machine: str) -> None:
-    found = processors.ordered(
-        said("query-hotpluggable-cpus", f"machine {machine}, one of four")
-    )
+    found = processors.ordered(said("query-hotpluggable-cpus", f"machine {machine}, one of four"))
     assert [slot.properties["core-id"] for slot in found] == [0, 1, 2, 3]
     assert [bool(slot.path) for slot in found] == [True, False, False, False]
     assert not found[0].was_added

@@ -153,8 +153,10 @@ def test_qemu_that_never_gets_ready_is_ended(tmp_path: Path) -> None:
 def test_reboot_and_balloon_of_what_does_not_run(
     driver: KvmHypervisor, chosen: dict[str, Any]
 ) -> None:
-    for call in (lambda: driver.reboot(instance(chosen), []),
-                 lambda: driver.balloon(instance(chosen), 64)):
+    for call in (
+        lambda: driver.reboot(instance(chosen), []),
+        lambda: driver.balloon(instance(chosen), 64),
+    ):
         with pytest.raises(errors.HypervisorError, match="does not run on this node"):
             call()
 

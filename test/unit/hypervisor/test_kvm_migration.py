@@ -65,15 +65,14 @@ def test_a_journey_travels_as_json() -> None:
 
 def test_disks_come_in_the_order_of_the_guest() -> None:
     disks = [
-        AttachedDisk(
-            NodeDisk(uuid=u, dev_type=DiskTemplate.FILE, logical_id=(), size=1), f"/{u}"
-        )
+        AttachedDisk(NodeDisk(uuid=u, dev_type=DiskTemplate.FILE, logical_id=(), size=1), f"/{u}")
         for u in ("d1", "d2")
     ]
     assert [d.path for d in migration_plan.ordered(disks, trip())] == ["/d2", "/d1"]
-    for wrong in (disks[:1], [*disks, disks[0].__class__(
-        msgspec.structs.replace(disks[0].disk, uuid="d3"), "/d3"
-    )]):
+    for wrong in (
+        disks[:1],
+        [*disks, disks[0].__class__(msgspec.structs.replace(disks[0].disk, uuid="d3"), "/d3")],
+    ):
         with pytest.raises(errors.HypervisorError, match="other disks"):
             migration_plan.ordered(wrong, trip())
 
@@ -183,7 +182,10 @@ def test_a_journal_is_read_from_a_position_and_kept_short(tmp_path: Path) -> Non
 def test_places_are_kept_and_given_again() -> None:
     places = Places(12, q35=False, taken={"a": "addr=0xd"})
     assert [places.express(name) for name in ("a", "b", "c", "b")] == [
-        "addr=0xd", "addr=0xc", "addr=0xe", "addr=0xc",
+        "addr=0xd",
+        "addr=0xc",
+        "addr=0xe",
+        "addr=0xc",
     ]
     places.free("b")
     assert places.slot("d") == "addr=0xc"

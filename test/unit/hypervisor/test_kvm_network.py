@@ -179,10 +179,7 @@ def test_queues_offloads_and_the_kernels_mover(tmp_path: Path) -> None:
     if os.geteuid() or not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         pytest.skip("taps can only be made by root")
     script = tmp_path / "kvm-ifup-os"
-    script.write_text(
-        "#!/bin/sh\n"
-        f'cat /sys/class/net/$INTERFACE/tun_flags >> {tmp_path}/flags\n'
-    )
+    script.write_text(f"#!/bin/sh\ncat /sys/class/net/$INTERFACE/tun_flags >> {tmp_path}/flags\n")
     script.chmod(0o755)
     mover = os.path.exists("/dev/vhost-net")
     for chosen, queues, vhost in (

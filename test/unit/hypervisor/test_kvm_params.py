@@ -26,8 +26,11 @@ _X509 = {**_VNC, "vnc_tls": True, "vnc_x509_path": "/x"}
 EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "accelerator": ("kvm", {}, "elsewhere: test_kvm_accel"),
     "acpi": (False, {}, "acpi=off"),
-    "boot_order": ("network", {}, "netdev=net-000040008000000000000001,mac=aa:00:00:00:00:01,"
-                   "addr=0xc,bootindex=1"),
+    "boot_order": (
+        "network",
+        {},
+        "netdev=net-000040008000000000000001,mac=aa:00:00:00:00:01,addr=0xc,bootindex=1",
+    ),
     "cdrom2_image_path": ("/b.iso", {}, "id=cdrom2"),
     "cdrom_disk_type": ("scsi-cd", {"cdrom_image_path": "/a"}, "scsi-cd,"),
     "cdrom_image_path": ("/a.iso", {}, "file=/a.iso"),

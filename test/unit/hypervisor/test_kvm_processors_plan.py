@@ -20,9 +20,10 @@ def answer(started: int, added: int = 0) -> list[dict[str, Any]]:
     for socket, core in PLACES:
         number = 2 * socket + core
         entry: dict[str, Any] = {
-            "type": "qemu64-x86_64-cpu", "vcpus-count": 1,
+            "type": "qemu64-x86_64-cpu",
+            "vcpus-count": 1,
             "props": {"core-id": core, "thread-id": 0, "socket-id": socket},
-        }  # fmt: skip
+        }
         if number < started:
             entry["qom-path"] = f"/machine/unattached/device[{number}]"
         elif number < started + added:
@@ -39,8 +40,12 @@ def test_places_are_filled_from_the_first_on():
     slots = processors.ordered(answer(1))
     assert numbers(processors.to_add(slots, 3, "web1")) == [1, 2]
     assert slots[2].device() == {
-        "driver": "qemu64-x86_64-cpu", "id": "cpu2", "core-id": 0, "thread-id": 0, "socket-id": 1,
-    }  # fmt: skip
+        "driver": "qemu64-x86_64-cpu",
+        "id": "cpu2",
+        "core-id": 0,
+        "thread-id": 0,
+        "socket-id": 1,
+    }
     assert processors.to_add(processors.ordered(answer(1, 2)), 2, "web1") == []
     with pytest.raises(errors.HotplugError, match="4 processors at most, not 5"):
         processors.to_add(slots, 5, "web1")
@@ -59,10 +64,16 @@ def test_places_are_emptied_from_the_last_on():
 def test_another_node_starts_it_with_the_same_places():
     slots = processors.ordered(answer(1, 1))
     guest = argv.Guest(
-        name="web1", uuid="u", memory=64, vcpus=2, params=load({"max_vcpus": 4}),
+        name="web1",
+        uuid="u",
+        memory=64,
+        vcpus=2,
+        params=load({"max_vcpus": 4}),
         processors=tuple(slot.device() for slot in slots if slot.was_added),
-    )  # fmt: skip
+    )
     assert list(argv._processors(guest)) == [
-        "-smp", "1,maxcpus=4",
-        "-device", "qemu64-x86_64-cpu,id=cpu1,core-id=1,thread-id=0,socket-id=0",
-    ]  # fmt: skip
+        "-smp",
+        "1,maxcpus=4",
+        "-device",
+        "qemu64-x86_64-cpu,id=cpu1,core-id=1,thread-id=0,socket-id=0",
+    ]

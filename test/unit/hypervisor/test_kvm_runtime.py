@@ -122,8 +122,9 @@ def test_names_of_sockets_fit_an_address() -> None:
 
 
 def event(name: str, **data: Any) -> str:
-    words = ", ".join(f'"{k}": {str(v).lower() if isinstance(v, bool) else repr(v)}'
-                      for k, v in data.items()).replace("'", '"')
+    words = ", ".join(
+        f'"{k}": {str(v).lower() if isinstance(v, bool) else repr(v)}' for k, v in data.items()
+    ).replace("'", '"')
     return f'{{"event": "{name}", "data": {{{words}}}}}\n'
 
 

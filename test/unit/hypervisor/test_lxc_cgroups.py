@@ -44,8 +44,12 @@ def test_version_2() -> None:
 
 def test_group_of_a_process() -> None:
     groups = cgroups.parse_groups("3:cpu,cpuacct:/lxc.payload.a\n1:name=systemd:/x\n0::/b:c\n")
-    assert groups == {"cpu": "/lxc.payload.a", "cpuacct": "/lxc.payload.a",
-                      "name=systemd": "/x", "": "/b:c"}  # fmt: skip
+    assert groups == {
+        "cpu": "/lxc.payload.a",
+        "cpuacct": "/lxc.payload.a",
+        "name=systemd": "/x",
+        "": "/b:c",
+    }
     assert cgroups.directory(layout(V1), groups, "cpu") == Path(
         "/sys/fs/cgroup/cpu,cpuacct/lxc.payload.a"
     )

@@ -159,9 +159,13 @@ def test_cards(nic: NodeNic, lines: list[str]) -> None:
     assert cards == [
         f"lxc.net.1.{line}"
         for line in (
-            "type = veth", "name = eth1", "hwaddr = aa:00:00:00:00:01", "flags = up", *lines
+            "type = veth",
+            "name = eth1",
+            "hwaddr = aa:00:00:00:00:01",
+            "flags = up",
+            *lines,
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_added_lines_come_last_and_values_may_have_commas() -> None:
@@ -182,12 +186,20 @@ def test_nothing_smuggles_a_line_in() -> None:
 @pytest.mark.parametrize(
     "hvparams",
     [
-        {"cpu_mask": "1:2"}, {"cpu_mask": "a"}, {"cpu_mask": "3-1"},
-        {"devices": "c 1:3"}, {"devices": "x 1:3 rw"}, {"devices": "c 1:3 rr"},
-        {"devices": "c 1 rw"}, {"drop_capabilities": "sys-boot"}, {"extra_cgroups": "a b"},
-        {"extra_config": "lxc.a"}, {"extra_config": "a=1"}, {"extra_config": "lxc.a=1\nb=2"},
+        {"cpu_mask": "1:2"},
+        {"cpu_mask": "a"},
+        {"cpu_mask": "3-1"},
+        {"devices": "c 1:3"},
+        {"devices": "x 1:3 rw"},
+        {"devices": "c 1:3 rr"},
+        {"devices": "c 1 rw"},
+        {"drop_capabilities": "sys-boot"},
+        {"extra_cgroups": "a b"},
+        {"extra_config": "lxc.a"},
+        {"extra_config": "a=1"},
+        {"extra_config": "lxc.a=1\nb=2"},
     ],
-)  # fmt: skip
+)
 def test_texts_that_mean_nothing(hvparams: dict[str, Any]) -> None:
     (name,) = hvparams
     with pytest.raises(errors.HypervisorError, match=name):

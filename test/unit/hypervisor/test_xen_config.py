@@ -37,17 +37,22 @@ def instance(**changes: Any) -> NodeInstance:
 
 def nic(**changes: Any) -> NodeNic:
     facts: dict[str, Any] = {
-        "uuid": "n1", "mac": "aa:00:00:00:00:01", "ip": None,
+        "uuid": "n1",
+        "mac": "aa:00:00:00:00:01",
+        "ip": None,
         "nicparams": {"mode": "bridged", "link": "xen-br0", "vlan": ""},
-    }  # fmt: skip
+    }
     return NodeNic(**{**facts, **changes})
 
 
 def disk(path: str = "/dev/xenvg/disk0", **changes: Any) -> AttachedDisk:
     facts: dict[str, Any] = {
-        "uuid": "d1", "dev_type": "plain", "logical_id": ("xenvg", "disk0"), "iv_name": "disk/0",
+        "uuid": "d1",
+        "dev_type": "plain",
+        "logical_id": ("xenvg", "disk0"),
+        "iv_name": "disk/0",
         "size": 1024,
-    }  # fmt: skip
+    }
     return AttachedDisk(NodeDisk(**{**facts, **changes}), path)
 
 
@@ -108,20 +113,28 @@ def test_a_guest_with_help_of_the_processor() -> None:
 def test_an_hvm_guest() -> None:
     lines = hvm().splitlines()
     for line in (
-        'type = "hvm"', "acpi = 1", "boot = 'cd'", "vnc = 1", "vnclisten = '0.0.0.0'",
-        "vncdisplay = 5101", "vncpasswd = 'pw'",
+        'type = "hvm"',
+        "acpi = 1",
+        "boot = 'cd'",
+        "vnc = 1",
+        "vnclisten = '0.0.0.0'",
+        "vncdisplay = 5101",
+        "vncpasswd = 'pw'",
         "disk = ['format=raw,vdev=xvda,access=rw,target=/dev/xenvg/disk0']",
         "vif = ['mac=aa:00:00:00:00:01,bridge=xen-br0,type=ioemu,model=rtl8139']",
-    ):  # fmt: skip
+    ):
         assert line in lines
     assert not [line for line in lines if "override" in line]  # the builtin ones are Xen's own
 
 
 def test_an_hvm_guest_with_emulated_disks_a_cd_and_paravirtual_cards() -> None:
     params = HvmParams(
-        disk_type="ioemu", cdrom_image_path="/cd.iso", nic_type="paravirtual", pci_pass="a;b",
+        disk_type="ioemu",
+        cdrom_image_path="/cd.iso",
+        nic_type="paravirtual",
+        pci_pass="a;b",
         device_model="/opt/qemu",
-    )  # fmt: skip
+    )
     text = hvm(params)
     assert "'format=raw,vdev=hda,access=rw,target=/dev/xenvg/disk0'" in text
     assert "'format=raw,vdev=hdc,access=ro,devtype=cdrom,target=/cd.iso'" in text
@@ -140,11 +153,13 @@ def test_without_a_password_there_is_no_display() -> None:
     ("params", "expected"),
     [
         ({"mode": "routed", "link": "", "vlan": ""}, "ip=192.0.2.1,script=vif-route"),
-        ({"mode": "openvswitch", "link": "sw0", "vlan": ".5:6"},
-         "ip=192.0.2.1,bridge=sw0.5:6,script=vif-openvswitch"),
+        (
+            {"mode": "openvswitch", "link": "sw0", "vlan": ".5:6"},
+            "ip=192.0.2.1,bridge=sw0.5:6,script=vif-openvswitch",
+        ),
         ({"mode": "bridged", "link": "br0", "vlan": ""}, "ip=192.0.2.1,bridge=br0"),
     ],
-)  # fmt: skip
+)
 def test_network_cards(params: dict[str, str], expected: str) -> None:
     card = nic(ip="192.0.2.1", nicparams=params)
     text = domain_config.pvm(instance(nics=(card,)), [], PvmParams())

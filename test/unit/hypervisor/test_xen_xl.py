@@ -47,9 +47,15 @@ def test_other_output_is_refused(text: str) -> None:
 def test_what_a_node_has() -> None:
     info = xl.parse_info(said("info"))
     assert xl.node_info(info, xl.parse_list(said("list"))) == NodeInfo(
-        memory_total=1279, memory_free=622, memory_dom0=640, cpu_total=1, cpu_nodes=1,
-        cpu_sockets=1, cpu_dom0=1, hv_version=(4, 17),
-    )  # fmt: skip
+        memory_total=1279,
+        memory_free=622,
+        memory_dom0=640,
+        cpu_total=1,
+        cpu_nodes=1,
+        cpu_sockets=1,
+        cpu_dom0=1,
+        hv_version=(4, 17),
+    )
     with pytest.raises(errors.HypervisorError, match="nr_cpus"):
         xl.node_info({}, [])
 

@@ -19,17 +19,27 @@ answer = runpy.run_path(str(PROGRAM))["answer"]
 
 def node(memory: int, **more: Any) -> Json:
     return {
-        "offline": False, "drained": False, "vm_capable": True, "group": "g", "tags": [],
-        "total_memory": 10000, "free_memory": memory, "total_disk": 10000, "free_disk": 9000,
+        "offline": False,
+        "drained": False,
+        "vm_capable": True,
+        "group": "g",
+        "tags": [],
+        "total_memory": 10000,
+        "free_memory": memory,
+        "total_disk": 10000,
+        "free_disk": 9000,
         **more,
-    }  # fmt: skip
+    }
 
 
 def item(memory: int, *nodes: str, template: str = "drbd") -> Json:
     return {
-        "memory": memory, "nodes": list(nodes), "disk_template": template, "admin_state": "up",
+        "memory": memory,
+        "nodes": list(nodes),
+        "disk_template": template,
+        "admin_state": "up",
         "disk_space_total": 100,
-    }  # fmt: skip
+    }
 
 
 def asked(nodes: dict[str, Json], instances: dict[str, Json], /, **request: Any) -> Json:
@@ -42,9 +52,14 @@ def asked(nodes: dict[str, Json], instances: dict[str, Json], /, **request: Any)
 
 def new(memory: int, template: str = "drbd", nodes: int = 2) -> Json:
     return {
-        "type": "allocate", "name": "new", "disk_template": template, "memory": memory,
-        "disk_space_total": 100, "required_nodes": nodes, "group_name": None,
-    }  # fmt: skip
+        "type": "allocate",
+        "name": "new",
+        "disk_template": template,
+        "memory": memory,
+        "disk_space_total": 100,
+        "required_nodes": nodes,
+        "group_name": None,
+    }
 
 
 def test_most_memory_first_and_another_node_second() -> None:
@@ -62,18 +77,18 @@ def test_unusable_nodes_are_named_with_the_reason() -> None:
 
 def test_processors_are_limited_by_the_policy_for_new_instances() -> None:
     nodes = {"a": node(900, total_cpus=1)}
-    groups = {
-        "g": {"name": "default", "alloc_policy": "preferred", "ipolicy": {"vcpu-ratio": 2.0}}
-    }
+    groups = {"g": {"name": "default", "alloc_policy": "preferred", "ipolicy": {"vcpu-ratio": 2.0}}}
     taken = {"web1": {**item(100, "a", template="plain"), "vcpus": 1}}
     question = new(50, "plain", 1)
     outcomes = []
     for vcpus in (1, 2):
         request = {**question, "vcpus": vcpus}
         data = {
-            "nodes": dict(nodes), "nodegroups": groups, "instances": dict(taken),
+            "nodes": dict(nodes),
+            "nodegroups": groups,
+            "instances": dict(taken),
             "request": request,
-        }  # fmt: skip
+        }
         outcomes.append(answer(data))
     fits, refused = outcomes
     assert fits["result"] == ["a"]
@@ -97,8 +112,9 @@ def test_evacuation_by_what_disks_can_do() -> None:
         "shared": item(50, "a", template="sharedfile"),
         "local": item(50, "a", template="plain"),
     }
-    found = asked(nodes, instances, type="node-evacuate", instances=list(instances),
-                  evac_mode="primary-only")["result"]  # fmt: skip
+    found = asked(
+        nodes, instances, type="node-evacuate", instances=list(instances), evac_mode="primary-only"
+    )["result"]
     assert [name for name, _group, _nodes in found[0]] == ["mirrored", "shared"]
     assert found[1][0][0] == "local"
     assert found[2][0][0]["OP_ID"] == "OP_INSTANCE_MIGRATE"
@@ -112,8 +128,12 @@ def test_program_and_its_exit_codes(tmp_path: Path) -> None:
         argv = [sys.executable, str(PROGRAM), "--option=1", "--flag", str(file)]
         return subprocess.run(argv, capture_output=True, text=True, check=False)
 
-    data = {"nodes": {"a": node(900)}, "instances": {}, "request": new(5, "plain", 1),
-            "nodegroups": {"g": {"name": "d", "alloc_policy": "preferred"}}}  # fmt: skip
+    data = {
+        "nodes": {"a": node(900)},
+        "instances": {},
+        "request": new(5, "plain", 1),
+        "nodegroups": {"g": {"name": "d", "alloc_policy": "preferred"}},
+    }
     good = run(json.dumps(data))
     assert json.loads(good.stdout)["result"] == ["a"]
     for text in ("", "[]", "{}", '{"request": {"type": "allocate"}}'):

@@ -88,9 +88,7 @@ def test_nobody_sees_a_cancellation_that_a_crash_would_take_back(office, disk):
 def test_a_known_key_is_answered_once_its_job_is_on_disk(office, disk):
     disk.hold()
     got: list[int] = []
-    threads = [
-        threading.Thread(target=lambda: got.append(submit(office, "k"))) for _ in range(2)
-    ]
+    threads = [threading.Thread(target=lambda: got.append(submit(office, "k"))) for _ in range(2)]
     threads[0].start()
     assert disk.reached.wait(PATIENCE)
     threads[1].start()

@@ -26,9 +26,14 @@ def test_a_lock_names_holder_and_line(office):
     assert waits["jobs"] == [holder, second]
     assert waits["age"] == 41
     assert waits["locks"] == [
-        {"lock": "instance/web1", "mode": "shared", "held_by": [[holder, "exclusive"]],
-         "ahead": [second], "place": 2}
-    ]  # fmt: skip
+        {
+            "lock": "instance/web1",
+            "mode": "shared",
+            "held_by": [[holder, "exclusive"]],
+            "ahead": [second],
+            "place": 2,
+        }
+    ]
     assert [job["id"] for job in found["chain"]] == [holder, second]
     assert found["chain"][0]["waits_for"] is None
     assert "41 s" in found["text"]

@@ -54,10 +54,21 @@ def test_a_job_is_one_documented_json_file(files):
     files.settle()
     stored = json.loads((files.directory / "job-7").read_text())
     assert set(stored) == {
-        "id", "ops", "received_timestamp", "start_timestamp", "end_timestamp", "submitter",
+        "id",
+        "ops",
+        "received_timestamp",
+        "start_timestamp",
+        "end_timestamp",
+        "submitter",
     }
     assert set(stored["ops"][0]) == {
-        "input", "status", "result", "log", "priority", "start_timestamp", "exec_timestamp",
+        "input",
+        "status",
+        "result",
+        "log",
+        "priority",
+        "start_timestamp",
+        "exec_timestamp",
         "end_timestamp",
     }
     assert stored["ops"][0]["status"] == "success"

@@ -31,9 +31,7 @@ JOB = JobFacts(7, [ADD, DELAY])
 
 def rule(uuid: str, action: Any, *predicates: Any, priority: int = 0, **more: Any) -> FilterRule:
     more.setdefault("watermark", 10)
-    return FilterRule(
-        uuid=uuid, action=action, predicates=predicates, priority=priority, **more
-    )
+    return FilterRule(uuid=uuid, action=action, predicates=predicates, priority=priority, **more)
 
 
 def matches(*predicates: Any, job: JobFacts = JOB, watermark: int = 10) -> bool:
@@ -175,10 +173,23 @@ def test_rate_limit() -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    ["accept", "RATE_LIMIT", ["RATE_LIMIT"], ["RATE_LIMIT", 0], ["RATE_LIMIT", True], None, 5, {},
-     ["RATE_LIMIT", 1.0], ["RATE_LIMIT", "2"], ["PAUSE"], ["RATE_LIMIT", 1, 2], [[[]]],
-     pytest.param(["RATE_LIMIT", 10**5000], id="huge")],
-)  # fmt: skip
+    [
+        "accept",
+        "RATE_LIMIT",
+        ["RATE_LIMIT"],
+        ["RATE_LIMIT", 0],
+        ["RATE_LIMIT", True],
+        None,
+        5,
+        {},
+        ["RATE_LIMIT", 1.0],
+        ["RATE_LIMIT", "2"],
+        ["PAUSE"],
+        ["RATE_LIMIT", 1, 2],
+        [[[]]],
+        pytest.param(["RATE_LIMIT", 10**5000], id="huge"),
+    ],
+)
 def test_no_actions(raw: Any) -> None:
     with pytest.raises(errors.OpPrereqError, match="RATE_LIMIT"):
         action_of(raw)
@@ -305,9 +316,12 @@ filters = st.recursive(
     max_leaves=6,
 )
 contents = st.one_of(
-    values, st.booleans(), st.none(), st.lists(values, max_size=2),
+    values,
+    st.booleans(),
+    st.none(),
+    st.lists(values, max_size=2),
     st.dictionaries(st.sampled_from("cd"), st.one_of(values, st.booleans())),
-)  # fmt: skip
+)
 opcodes = st.fixed_dictionaries({"OP_ID": st.sampled_from(WORDS), "a": contents, "b": contents})
 ids = st.one_of(st.integers(0, 5), st.just("watermark"))
 id_filters = st.tuples(st.sampled_from(["==", "!=", "<", ">="]), st.just("id"), ids).map(list)
@@ -319,14 +333,18 @@ rule_values = st.tuples(
         st.integers(1, 3).map(lambda n: ["RATE_LIMIT", n]),
     ),
     st.lists(
-        st.one_of(
-            filters.map(lambda f: ["opcode", f]), id_filters.map(lambda f: ["jobid", f])
-        ),
+        st.one_of(filters.map(lambda f: ["opcode", f]), id_filters.map(lambda f: ["jobid", f])),
         max_size=2,
     ),
 )
-ORDERS = {"==": operator.eq, "=": operator.eq, "<": operator.lt, "<=": operator.le,
-          ">": operator.gt, ">=": operator.ge}  # fmt: skip
+ORDERS = {
+    "==": operator.eq,
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def naive(condition: list[Any], op: dict[str, Any]) -> bool:

@@ -18,10 +18,13 @@ _NUMBERS = itertools.count(1)
 
 def rule(action, *, priority: int = 0, predicates=ANY, watermark: int = 0) -> FilterRule:
     return FilterRule(
-        uuid=f"00000000-0000-4000-8000-{next(_NUMBERS):012d}", watermark=watermark,
-        priority=priority, predicates=tuple(predicates), action=action,
+        uuid=f"00000000-0000-4000-8000-{next(_NUMBERS):012d}",
+        watermark=watermark,
+        priority=priority,
+        predicates=tuple(predicates),
+        action=action,
         reason_trail=(["gnt:user", "disk work", 1],),
-    )  # fmt: skip
+    )
 
 
 def test_a_paused_job_waits_until_the_rule_goes(office):

@@ -86,8 +86,12 @@ def test_what_is_noted_of_a_long_job_is_what_its_opcodes_say():
     events = [m.Picked, m.Logged, m.LocksHeld, m.Logged, m.OpDone]
     steps = [event for _ in range(20) for event in events]
     steps += [m.Picked, m.PriorityChanged, m.LocksHeld, m.Logged, m.OpFailed]
-    more = {m.Logged: ("message", "x"), m.OpDone: (1,), m.PriorityChanged: (5,),
-            m.OpFailed: (["OpExecError", ["no"]],)}  # fmt: skip
+    more = {
+        m.Logged: ("message", "x"),
+        m.OpDone: (1,),
+        m.PriorityChanged: (5,),
+        m.OpFailed: (["OpExecError", ["no"]],),
+    }
     for number, step in enumerate(steps):
         before = job_model.copy(record)
         was = job_model.to_wire(before)

@@ -90,8 +90,10 @@ def test_a_failed_opcode_fails_those_behind_it(office):
         ({"refuse": "not now"}, ["OpPrereqError", ["not now", "wrong_state"]]),
         ({"bug": "oops"}, ["OpExecError", ["internal error: ValueError: oops"]]),
         ({"broken": True}, ["OpExecError", ["internal error: KeyError: 'cannot even begin'"]]),
-        ({"locks": [["nowhere"]]},
-         ["OpPrereqError", ["lock instance/nowhere does not exist", "unknown_entity"]]),
+        (
+            {"locks": [["nowhere"]]},
+            ["OpPrereqError", ["lock instance/nowhere does not exist", "unknown_entity"]],
+        ),
     ],
 )
 def test_every_failure_becomes_the_result_and_frees_the_worker(hire, script, error):
@@ -158,7 +160,9 @@ def test_log_entries_are_numbered_through_the_job_and_told_at_once(office):
     office.until(lambda: office.queue.view(lambda r: r.log_serial(), job) == 3, "three entries")
     entries = [entry for one in office.record(job).ops for entry in one.log]
     assert [(e[0], e[2], e[3]) for e in entries] == [
-        (1, "message", "one"), (2, "message", "two"), (3, "message", "three"),
+        (1, "message", "one"),
+        (2, "message", "two"),
+        (3, "message", "three"),
     ]
     assert office.status(job) is JobStatus.RUNNING
     office.crew.open("g")
@@ -175,9 +179,7 @@ def test_every_status_is_told(office):
     office.until(lambda: "running" in seen, "running")
     office.crew.open("g")
     office.until(lambda: "success" in seen, "success")
-    assert sorted(set(seen), key=seen.index) == [
-        "queued", "waiting", "running", "success"
-    ]
+    assert sorted(set(seen), key=seen.index) == ["queued", "waiting", "running", "success"]
 
 
 def test_what_is_told_is_on_disk(office):
@@ -214,8 +216,11 @@ def test_negative_ids_mean_earlier_jobs_of_the_submission(hire):
     office = hire(workers=1)
     office.submit(op())
     jobs = office.queue.submit(
-        [[op(gate="g", priority=10)], [op(depends=[after(-1)])],
-         [op(depends=[after(-2), after(-1)])]],
+        [
+            [op(gate="g", priority=10)],
+            [op(depends=[after(-1)])],
+            [op(depends=[after(-2), after(-1)])],
+        ],
         None,
     )
     assert office.record(jobs[2]).ops[0].input["depends"] == [[jobs[0], []], [jobs[1], []]]

@@ -198,8 +198,9 @@ def test_an_operation_can_see_that_it_should_end(hire):
 def test_a_crash_at_any_moment_loses_no_job_and_runs_none_twice(hire, crash):
     """Copies of the directory taken while jobs run: each is a possible state after a crash."""
     office = hire(workers=3)
-    jobs = office.queue.submit([[op(locks=[["web1"]]), op(locks=[["web2"]])] for _ in range(25)],
-                               None)
+    jobs = office.queue.submit(
+        [[op(locks=[["web1"]]), op(locks=[["web2"]])] for _ in range(25)], None
+    )
     copies = [crash(office) for _ in range(4)]
     office.finish(*jobs)
     for copy in copies:
@@ -210,8 +211,9 @@ def test_a_crash_at_any_moment_loses_no_job_and_runs_none_twice(hire, crash):
             done_before = 2 - again.crew.order.count(job)
             assert done_before >= 0
             if end == "error":
-                assert any("master daemon stopped" in str(one.result)
-                           for one in again.record(job).ops)
+                assert any(
+                    "master daemon stopped" in str(one.result) for one in again.record(job).ops
+                )
         again.stop()
 
 

@@ -33,9 +33,7 @@ class Locks(LockManager):
         self.create(INSTANCE, ["web1", "web2", "web3"])
 
     def ask(self, owner, names, *, shared=False, level=INSTANCE, **more) -> Request:
-        return self.request(
-            owner, level, names, shared=shared, on_done=self._tell, **more
-        )
+        return self.request(owner, level, names, shared=shared, on_done=self._tell, **more)
 
     def _tell(self, request: Request) -> None:
         self.told.append((request.owner, request.state))
@@ -308,7 +306,10 @@ def test_threads_exclude_each_other_and_nobody_is_forgotten():
             shared = (turn + number) % 2 == 0
             decided = threading.Event()
             request = locks.request(
-                number, 1, ALL if len(taken) == 3 else taken, shared=shared,
+                number,
+                1,
+                ALL if len(taken) == 3 else taken,
+                shared=shared,
                 on_done=lambda _request, told=decided: told.set(),
             )
             if request.state is not State.GRANTED and turn % 11 == 0 and locks.cancel(request):

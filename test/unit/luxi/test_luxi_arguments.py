@@ -20,13 +20,16 @@ def bound(method: str, args: Any) -> dict[str, Any]:
     return calls.bind(calls.find(name), read)
 
 
-@pytest.mark.parametrize("args", [
-    ["node", ["name"], ["==", "name", "node1"]],
-    {"what": "node", "fields": ["name"], "filter": ["==", "name", "node1"]},
-    {"what": "node", "fields": ["name"], "qfilter": ["==", "name", "node1"]},
-    [{"what": "node", "fields": ["name"], "filter": ["==", "name", "node1"]}],
-    [{"fields": ["name"], "qfilter": ["==", "name", "node1"], "what": "node"}],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["node", ["name"], ["==", "name", "node1"]],
+        {"what": "node", "fields": ["name"], "filter": ["==", "name", "node1"]},
+        {"what": "node", "fields": ["name"], "qfilter": ["==", "name", "node1"]},
+        [{"what": "node", "fields": ["name"], "filter": ["==", "name", "node1"]}],
+        [{"fields": ["name"], "qfilter": ["==", "name", "node1"], "what": "node"}],
+    ],
+)
 def test_a_query_in_every_form(args):
     assert bound("Query", args) == ASKED
 
@@ -37,29 +40,32 @@ def test_what_may_be_null_may_be_missing(args):
     assert bound("Query", {"what": "node", "fields": []})["qfilter"] is None
 
 
-@pytest.mark.parametrize(("method", "args", "text"), [
-    ("Query", {"what": "node"}, "the key 'fields' is missing"),
-    ("Query", [{"fields": ["name"]}], "the key 'what' is missing"),
-    ("Query", {"what": "node", "fields": [], "name": 5}, 'no key "name"'),
-    ("Query", {"what": "node", "fields": [], "qfitler": 5}, "(did you mean qfilter?)"),
-    ("Query", {"what": "node", "fields": [], "filter": None, "qfilter": None}, "both set"),
-    ("Query", [{}, []], "takes 3 to 4 arguments"),
-    ("QueryNodes", {"names": [], "fields": [], "lock": False}, "'args' must be a list"),
-    ("QueryNodes", ["n", [], False], "'names' must be a list of texts, not \"n\""),
-    ("QueryNodes", [[], [5], False], "'fields' must be a list of texts"),
-    ("QueryNodes", [[], [], "no"], "'lock' must be true or false"),
-    ("QueryJobs", [[1.5], []], "'ids' must be a list of job ids, which are numbers, or null"),
-    ("CancelJob", ["x"], "'job' must be a job id"),
-    ("CancelJob", [True], "'job' must be a job id"),
-    ("CancelJob", [10**30], "'job' must be a job id"),
-    ("CancelJob", ["9" * 30], "'job' must be a job id"),
-    ("AutoArchiveJobs", [10**400, 1], "'age' must be a number, not 1000"),
-    ("WaitForJobChange", [1, [], None, None, "1"], "'tmout' must be a number"),
-    ("SubmitManyJobs", [[{}]], "'jobs' must be a list of lists of opcodes"),
-    ("QueryTags", ["node", "\ud800"], "d800 is not a character"),
-    ("QueryTags", ["node", "a\0"], "0000 is not a character"),
-    ("QueryTags", ["node", {"a": "\udfff"}], "dfff is not a character"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "args", "text"),
+    [
+        ("Query", {"what": "node"}, "the key 'fields' is missing"),
+        ("Query", [{"fields": ["name"]}], "the key 'what' is missing"),
+        ("Query", {"what": "node", "fields": [], "name": 5}, 'no key "name"'),
+        ("Query", {"what": "node", "fields": [], "qfitler": 5}, "(did you mean qfilter?)"),
+        ("Query", {"what": "node", "fields": [], "filter": None, "qfilter": None}, "both set"),
+        ("Query", [{}, []], "takes 3 to 4 arguments"),
+        ("QueryNodes", {"names": [], "fields": [], "lock": False}, "'args' must be a list"),
+        ("QueryNodes", ["n", [], False], "'names' must be a list of texts, not \"n\""),
+        ("QueryNodes", [[], [5], False], "'fields' must be a list of texts"),
+        ("QueryNodes", [[], [], "no"], "'lock' must be true or false"),
+        ("QueryJobs", [[1.5], []], "'ids' must be a list of job ids, which are numbers, or null"),
+        ("CancelJob", ["x"], "'job' must be a job id"),
+        ("CancelJob", [True], "'job' must be a job id"),
+        ("CancelJob", [10**30], "'job' must be a job id"),
+        ("CancelJob", ["9" * 30], "'job' must be a job id"),
+        ("AutoArchiveJobs", [10**400, 1], "'age' must be a number, not 1000"),
+        ("WaitForJobChange", [1, [], None, None, "1"], "'tmout' must be a number"),
+        ("SubmitManyJobs", [[{}]], "'jobs' must be a list of lists of opcodes"),
+        ("QueryTags", ["node", "\ud800"], "d800 is not a character"),
+        ("QueryTags", ["node", "a\0"], "0000 is not a character"),
+        ("QueryTags", ["node", {"a": "\udfff"}], "dfff is not a character"),
+    ],
+)
 def test_what_is_wrong_is_named(method, args, text):
     with pytest.raises(errors.RequestError) as caught:
         bound(method, args)

@@ -15,11 +15,31 @@ from ganeti.net import unix_socket
 from ganeti.paths import Paths
 
 METHODS = {
-    "ArchiveJob", "AutoArchiveJobs", "CancelJob", "ChangeJobPriority", "DeleteFilter", "PickupJob",
-    "Query", "QueryClusterInfo", "QueryConfigValues", "QueryExports", "QueryFields",
-    "QueryFilters", "QueryGroups", "QueryInstances", "QueryJobs", "QueryNetworks", "QueryNodes",
-    "QueryTags", "ReplaceFilter", "SetDrainFlag", "SetWatcherPause", "SubmitJob",
-    "SubmitJobToDrainedQueue", "SubmitManyJobs", "WaitForJobChange",
+    "ArchiveJob",
+    "AutoArchiveJobs",
+    "CancelJob",
+    "ChangeJobPriority",
+    "DeleteFilter",
+    "PickupJob",
+    "Query",
+    "QueryClusterInfo",
+    "QueryConfigValues",
+    "QueryExports",
+    "QueryFields",
+    "QueryFilters",
+    "QueryGroups",
+    "QueryInstances",
+    "QueryJobs",
+    "QueryNetworks",
+    "QueryNodes",
+    "QueryTags",
+    "ReplaceFilter",
+    "SetDrainFlag",
+    "SetWatcherPause",
+    "SubmitJob",
+    "SubmitJobToDrainedQueue",
+    "SubmitManyJobs",
+    "WaitForJobChange",
 }
 
 
@@ -49,17 +69,32 @@ def test_every_documented_method_is_there():
 
 def test_typed_answers(serve, client):
     answers = {
-        "Query": {"fields": [{"name": "name", "title": "Node", "kind": "text", "doc": "d"}],
-                  "data": [[[0, "node1"]], [[2, None]]]},
+        "Query": {
+            "fields": [{"name": "name", "title": "Node", "kind": "text", "doc": "d"}],
+            "data": [[[0, "node1"]], [[2, None]]],
+        },
         "QueryFields": {"fields": [{"name": "a", "title": "A", "kind": "unknown"}]},
-        "QueryNodes": [["node1", 5]], "QueryJobs": [[None]], "QueryTags": ["a", "b"],
-        "SubmitJob": 17, "SubmitManyJobs": [[True, 18], [False, "full"]],
+        "QueryNodes": [["node1", 5]],
+        "QueryJobs": [[None]],
+        "QueryTags": ["a", "b"],
+        "SubmitJob": 17,
+        "SubmitManyJobs": [[True, 18], [False, "full"]],
         "WaitForJobChange": [["running"], [[1, [5, 6], "message", "hi"]]],
-        "AutoArchiveJobs": [3, 1], "CancelJob": [False, "too late"],
-        "ChangeJobPriority": [True, "ok"], "ArchiveJob": True, "SetDrainFlag": True,
-        "SetWatcherPause": 5.5, "QueryClusterInfo": {"name": "c"}, "QueryConfigValues": ["c"],
-        "ReplaceFilter": "uuid-1", "DeleteFilter": None, "QueryExports": [["node1", "e"]],
-        "QueryGroups": [], "QueryNetworks": [], "QueryInstances": [], "QueryFilters": [],
+        "AutoArchiveJobs": [3, 1],
+        "CancelJob": [False, "too late"],
+        "ChangeJobPriority": [True, "ok"],
+        "ArchiveJob": True,
+        "SetDrainFlag": True,
+        "SetWatcherPause": 5.5,
+        "QueryClusterInfo": {"name": "c"},
+        "QueryConfigValues": ["c"],
+        "ReplaceFilter": "uuid-1",
+        "DeleteFilter": None,
+        "QueryExports": [["node1", "e"]],
+        "QueryGroups": [],
+        "QueryNetworks": [],
+        "QueryInstances": [],
+        "QueryFilters": [],
         "SubmitJobToDrainedQueue": 19,
     }
     serve(lambda method, args, peer, reply: reply.ok(answers[method]))
@@ -181,8 +216,11 @@ def test_a_change_is_not_repeated_when_nobody_knows_what_became_of_it(path):
 
     thread = threading.Thread(target=kill)
     thread.start()
-    with Client(path, io_timeout=20) as client, pytest.raises(
-        errors.ConnectionClosedError, match="Nobody knows whether SubmitJob was carried out"
+    with (
+        Client(path, io_timeout=20) as client,
+        pytest.raises(
+            errors.ConnectionClosedError, match="Nobody knows whether SubmitJob was carried out"
+        ),
     ):
         client.submit_job([])
     thread.join(20)
@@ -192,8 +230,9 @@ def test_a_change_is_not_repeated_when_nobody_knows_what_became_of_it(path):
 
 def test_no_answer_in_time(serve, path):
     serve(lambda method, args, peer, reply: None)
-    with Client(path, io_timeout=0.05) as client, pytest.raises(
-        errors.TimeoutError, match=r"no progress for 0\.05 seconds"
+    with (
+        Client(path, io_timeout=0.05) as client,
+        pytest.raises(errors.TimeoutError, match=r"no progress for 0\.05 seconds"),
     ):
         client.submit_job([])
 

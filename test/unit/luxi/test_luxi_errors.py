@@ -9,31 +9,67 @@ from ganeti.luxi import calls
 
 #: Name of each documented error, and arguments of the documented form.
 DOCUMENTED = {
-    "AddressPoolError": ["m"], "BlockDeviceError": ["m"], "CommandError": ["m"],
-    "ConfdClientError": ["m"], "ConfdMagicError": ["m"], "ConfigVerifyError": ["m", ["a", "b"]],
-    "ConfigVersionMismatch": [3020000, 2090000], "ConfigurationError": ["m"],
-    "DeviceCreationError": ["m"], "FileStoragePathError": ["m"], "GenericError": ["m"],
-    "HooksAbort": [[["node1", "script", "output"]]], "HooksFailure": ["m"], "HotplugError": ["m"],
-    "HypervisorError": ["m"], "IPAddressError": ["m"], "InotifyError": ["m"],
-    "JobCanceled": ["m"], "JobFileCorrupted": ["m"], "JobLost": ["m"],
-    "JobQueueDrainError": ["m"], "JobQueueError": ["m"], "JobQueueFull": [], "LockError": ["m"],
-    "LuxiError": ["m"], "NoCtypesError": ["m"], "OpCodeUnknown": ["m"], "OpExecError": ["m"],
-    "OpPrereqError": ["m", "wrong_input"], "OpResultError": ["m"],
-    "OpRetryNotSupportedError": ["m"], "ParameterError": ["m"], "ParseError": ["m"],
-    "PidFileLockError": ["m"], "ProgrammerError": ["m"], "QueryFilterParseError": ["m"],
-    "RapiTestResult": ["m"], "RemoteError": ["m"], "ReservationError": ["m"],
-    "ResolverError": ["host", 5, "text"], "ResultValidationError": ["m"],
-    "SignatureError": ["m"], "SshUpdateError": ["m"], "StorageError": ["m"], "TagError": ["m"],
-    "TypeEnforcementError": ["m"], "UdpDataSizeError": ["m"], "UnitParseError": ["m"],
+    "AddressPoolError": ["m"],
+    "BlockDeviceError": ["m"],
+    "CommandError": ["m"],
+    "ConfdClientError": ["m"],
+    "ConfdMagicError": ["m"],
+    "ConfigVerifyError": ["m", ["a", "b"]],
+    "ConfigVersionMismatch": [3020000, 2090000],
+    "ConfigurationError": ["m"],
+    "DeviceCreationError": ["m"],
+    "FileStoragePathError": ["m"],
+    "GenericError": ["m"],
+    "HooksAbort": [[["node1", "script", "output"]]],
+    "HooksFailure": ["m"],
+    "HotplugError": ["m"],
+    "HypervisorError": ["m"],
+    "IPAddressError": ["m"],
+    "InotifyError": ["m"],
+    "JobCanceled": ["m"],
+    "JobFileCorrupted": ["m"],
+    "JobLost": ["m"],
+    "JobQueueDrainError": ["m"],
+    "JobQueueError": ["m"],
+    "JobQueueFull": [],
+    "LockError": ["m"],
+    "LuxiError": ["m"],
+    "NoCtypesError": ["m"],
+    "OpCodeUnknown": ["m"],
+    "OpExecError": ["m"],
+    "OpPrereqError": ["m", "wrong_input"],
+    "OpResultError": ["m"],
+    "OpRetryNotSupportedError": ["m"],
+    "ParameterError": ["m"],
+    "ParseError": ["m"],
+    "PidFileLockError": ["m"],
+    "ProgrammerError": ["m"],
+    "QueryFilterParseError": ["m"],
+    "RapiTestResult": ["m"],
+    "RemoteError": ["m"],
+    "ReservationError": ["m"],
+    "ResolverError": ["host", 5, "text"],
+    "ResultValidationError": ["m"],
+    "SignatureError": ["m"],
+    "SshUpdateError": ["m"],
+    "StorageError": ["m"],
+    "TagError": ["m"],
+    "TypeEnforcementError": ["m"],
+    "UdpDataSizeError": ["m"],
+    "UnitParseError": ["m"],
     "X509CertError": ["file", "m"],
 }
 
 #: Who catches the parent must catch the child.
 PARENTS = {
-    "ConfigVerifyError": "ConfigurationError", "ConfigVersionMismatch": "ConfigurationError",
-    "HooksAbort": "HooksFailure", "HotplugError": "HypervisorError",
-    "JobQueueDrainError": "JobQueueError", "JobQueueFull": "JobQueueError",
-    "PidFileLockError": "LockError", "QueryFilterParseError": "ParseError",
+    "ConfigVerifyError": "ConfigurationError",
+    "ConfigVersionMismatch": "ConfigurationError",
+    "HooksAbort": "HooksFailure",
+    "HotplugError": "HypervisorError",
+    "JobQueueDrainError": "JobQueueError",
+    "JobQueueFull": "JobQueueError",
+    "PidFileLockError": "LockError",
+    "QueryFilterParseError": "ParseError",
 }
 
 
@@ -83,9 +119,16 @@ def test_the_codes_of_refusals(code):
 
 def test_the_codes_are_the_documented_ones():
     assert set(errors.ErrorCode) == {
-        "already_exists", "environment_error", "insufficient_resources", "internal_error",
-        "resolver_error", "resource_not_unique", "temp_insufficient_resources", "unknown_entity",
-        "wrong_input", "wrong_state",
+        "already_exists",
+        "environment_error",
+        "insufficient_resources",
+        "internal_error",
+        "resolver_error",
+        "resource_not_unique",
+        "temp_insufficient_resources",
+        "unknown_entity",
+        "wrong_input",
+        "wrong_state",
     }
 
 
@@ -111,9 +154,7 @@ def test_what_is_no_known_error_is_shown_as_it_is(result):
     assert str(result) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "answer", [b"", b"hello", b"[1]", b'{"success": true}', b'{"result": 1}']
-)
+@pytest.mark.parametrize("answer", [b"", b"hello", b"[1]", b'{"success": true}', b'{"result": 1}'])
 def test_an_answer_of_another_protocol(answer):
     with pytest.raises(errors.ProtocolError):
         calls.decode_response(answer)

@@ -38,8 +38,10 @@ def test_quick_requests_need_no_thread_of_the_pool(serve, dial):
 
 
 def test_others_go_to_the_pool(serve, dial):
-    serve(lambda method, args, peer, reply: reply.ok(threading.current_thread().name),
-          at_once=is_quick)  # fmt: skip
+    serve(
+        lambda method, args, peer, reply: reply.ok(threading.current_thread().name),
+        at_once=is_quick,
+    )
     client = dial()
     for args in (["node", ["name"], None], ["instance", ["x" * 3000], None]):
         client.ask("Query", *args)
@@ -73,6 +75,13 @@ def test_errors_of_quick_requests(serve, dial, caplog):
 
 def test_configuration_values_that_need_a_file_are_not_quick():
     assert Service.at_once("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
-    for fields in (["drain_flag"], ["cluster_name", "watcher_pause"], ["x"], "cluster_name", [7],
-                   ["cluster_name"] * 1000, None):  # fmt: skip
+    for fields in (
+        ["drain_flag"],
+        ["cluster_name", "watcher_pause"],
+        ["x"],
+        "cluster_name",
+        [7],
+        ["cluster_name"] * 1000,
+        None,
+    ):
         assert not Service.at_once("QueryConfigValues", {"fields": fields})

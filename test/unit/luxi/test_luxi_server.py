@@ -68,8 +68,17 @@ def test_large_messages_go_both_ways(serve, dial):
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"", b"hello", b"[]", b'{"method": 1, "args": []}', b'{"method": "QueryTags"}',
-     b'{"method": "QueryTags", "args": {}}', b"\xff\xfe", b'{"a":' * 100_000, b"GET / HTTP/1.1"],
+    [
+        b"",
+        b"hello",
+        b"[]",
+        b'{"method": 1, "args": []}',
+        b'{"method": "QueryTags"}',
+        b'{"method": "QueryTags", "args": {}}',
+        b"\xff\xfe",
+        b'{"a":' * 100_000,
+        b"GET / HTTP/1.1",
+    ],
 )
 def test_garbage_is_answered_in_plain_text_and_the_line_is_cut(serve, dial, garbage):
     serve(echo)
@@ -198,7 +207,8 @@ def test_an_error_arrives_with_its_class_and_the_connection_lives(serve, dial):
     client = dial()
     client.ask("QueryTags", "node", "x")
     assert client.answer() == {
-        "success": False, "result": ["OpPrereqError", ["no such node", "unknown_entity"]],
+        "success": False,
+        "result": ["OpPrereqError", ["no such node", "unknown_entity"]],
     }
     client.ask("ArchiveJob", 9)
     assert client.answer()["result"] == ["JobLost", ["job 9 is gone"]]

@@ -27,17 +27,35 @@ from ganeti.paths import Paths
 
 def first_state() -> Config:
     """One node, which is offline, so that nobody is called."""
-    node = Node(uuid="node-1", name="node1.example.com", primary_ip="192.0.2.1",
-                secondary_ip="192.0.2.1", group="group-1", offline=True)
+    node = Node(
+        uuid="node-1",
+        name="node1.example.com",
+        primary_ip="192.0.2.1",
+        secondary_ip="192.0.2.1",
+        group="group-1",
+        offline=True,
+    )
     cluster = Cluster(
-        uuid="cluster-1", cluster_name="cluster.example.com", master_node="node-1",
-        master_ip="192.0.2.9", master_netdev="lo", master_netmask=32,
-        enabled_hypervisors=("fake",), hvparams={"fake": {"migration_mode": "live"}},
-        enabled_disk_templates=("file",), tags=("prod",),
+        uuid="cluster-1",
+        cluster_name="cluster.example.com",
+        master_node="node-1",
+        master_ip="192.0.2.9",
+        master_netdev="lo",
+        master_netmask=32,
+        enabled_hypervisors=("fake",),
+        hvparams={"fake": {"migration_mode": "live"}},
+        enabled_disk_templates=("file",),
+        tags=("prod",),
     )
     groups = {"group-1": NodeGroup(uuid="group-1", name="default")}
-    return Config(ConfigData(version=constants.CONFIG_VERSION, cluster=cluster,
-                             nodes={"node-1": node}, nodegroups=groups))
+    return Config(
+        ConfigData(
+            version=constants.CONFIG_VERSION,
+            cluster=cluster,
+            nodes={"node-1": node},
+            nodegroups=groups,
+        )
+    )
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +90,7 @@ class Master:
     def hold_everything(self) -> None:
         """Let every job wait for the global lock."""
         held: list[Any] = []
-        self.core.locks.request("test", LockLevel.CLUSTER, [BGL], shared=False,
-                                on_done=held.append)
+        self.core.locks.request("test", LockLevel.CLUSTER, [BGL], shared=False, on_done=held.append)
 
     def let_go(self) -> None:
         self.core.locks.release("test")

@@ -78,8 +78,7 @@ def test_changes_of_the_configuration_name_what_has_changed(master, client):
     new = base.replace(group, uuid="group-2", name="other")
     store = master.core.store
     store.change("Add group", Author(user="root"), lambda draft: draft.put(new))
-    store.change("Tag", Author(user="root"),
-                 lambda draft: draft.update(new, tags=("a",)))  # fmt: skip
+    store.change("Tag", Author(user="root"), lambda draft: draft.update(new, tags=("a",)))
     store.change("Remove", Author(user="root"), lambda draft: draft.delete(new))
     found, _last = collect(client, start, lambda e: e["change"] == "removed")
     assert [(e["kind"], e["change"], e["objects"]) for e in found] == [
@@ -117,8 +116,12 @@ def test_a_long_job_tells_of_the_opcode_that_it_is_at(client):
     job = client.submit_job([*ops, tagged])
     found, _last = collect(client, start, lambda e: e["data"].get("status") == "error")
     first, last = found[0]["data"], found[-1]["data"]
-    assert first == {"status": "queued", "opcodes": events.LONG_JOB + 1, "op": 0,
-                     "summary": ["TEST_DELAY(0 ns)"]}  # fmt: skip
+    assert first == {
+        "status": "queued",
+        "opcodes": events.LONG_JOB + 1,
+        "op": 0,
+        "summary": ["TEST_DELAY(0 ns)"],
+    }
     assert (last["op"], last["opcodes"]) == (events.LONG_JOB, events.LONG_JOB + 1)
     assert max(len(str(event)) for event in found) < 1000
     named = client.wait_for_events(start, 0, {"object": ["no-such"]})["events"]
@@ -132,8 +135,9 @@ def test_events_are_forgotten_by_their_bytes(master, monkeypatch):
     group = config.group("default")
     for number in range(100):
         more = base.replace(group, uuid=f"g{number}", name=f"g{number}")
-        kept.config_changed(config, config.apply([("nodegroups", more.uuid, more)], [], None,
-                                                 mtime=1.0))  # fmt: skip
+        kept.config_changed(
+            config, config.apply([("nodegroups", more.uuid, more)], [], None, mtime=1.0)
+        )
     found = kept.after(f"{kept.run}-0", Filter())
     assert found["lost"]
     assert 10 < len(found["events"]) < 50

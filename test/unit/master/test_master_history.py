@@ -42,23 +42,41 @@ class Steps:
 
 
 def node(number: int) -> Node:
-    return Node(uuid=f"node-{number}", name=f"node{number}.example.com", group="group-1",
-                primary_ip="192.0.2.1", secondary_ip="192.0.2.1")  # fmt: skip
+    return Node(
+        uuid=f"node-{number}",
+        name=f"node{number}.example.com",
+        group="group-1",
+        primary_ip="192.0.2.1",
+        secondary_ip="192.0.2.1",
+    )
 
 
 def instance(uuid: str, short: str, **more: Any) -> Instance:
-    return Instance(**{"uuid": uuid, "name": f"{short}.example.com", "primary_node": "node-1",
-                       **more})  # fmt: skip
+    return Instance(
+        **{"uuid": uuid, "name": f"{short}.example.com", "primary_node": "node-1", **more}
+    )
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    cluster = Cluster(uuid="cluster-1", cluster_name="cluster.example.com", master_node="node-1",
-                      master_ip="192.0.2.9", master_netdev="lo", master_netmask=32,
-                      ctime=BORN)  # fmt: skip
+    cluster = Cluster(
+        uuid="cluster-1",
+        cluster_name="cluster.example.com",
+        master_node="node-1",
+        master_ip="192.0.2.9",
+        master_netdev="lo",
+        master_netmask=32,
+        ctime=BORN,
+    )
     groups = {"group-1": NodeGroup(uuid="group-1", name="default")}
-    data = ConfigData(version=constants.CONFIG_VERSION, cluster=cluster, ctime=BORN, mtime=BORN,
-                      nodes={"node-1": node(1), "node-2": node(2)}, nodegroups=groups)
+    data = ConfigData(
+        version=constants.CONFIG_VERSION,
+        cluster=cluster,
+        ctime=BORN,
+        mtime=BORN,
+        nodes={"node-1": node(1), "node-2": node(2)},
+        nodegroups=groups,
+    )
     paths = Paths(tmp_path)
     paths.data.mkdir(parents=True)
     store_module.write_checkpoint(Config(data), paths)
@@ -118,10 +136,16 @@ def test_everything_in_order(life):
     assert [c["serial"] for c in answer["changes"]] == list(range(2, 10))
     first = answer["changes"][0]
     assert {k: first[k] for k in ("time", "name", "job", "user", "reason", "others")} == {
-        "time": at(2), "name": "put", "job": 2, "user": "alice", "reason": "why", "others": 0,
+        "time": at(2),
+        "name": "put",
+        "job": 2,
+        "user": "alice",
+        "reason": "why",
+        "others": 0,
     }
     assert [(o["kind"], o["change"], o["name"]) for o in first["objects"]] == [
-        ("instance", "added", "web.example.com"), ("disk", "added", "disk/0"),
+        ("instance", "added", "web.example.com"),
+        ("disk", "added", "disk/0"),
     ]
     assert answer["changes"][6]["job"] is None
     assert (answer["more"], answer["missing"]) == (False, [])
@@ -188,11 +212,23 @@ def test_the_newest_count_when_there_are_too_many(life):
     assert not ask(life, limit=8)["more"]
 
 
-@pytest.mark.parametrize("wanted", [
-    {"since": "yesterday"}, {"since": True}, {"until": 10**400}, {"since": 5, "until": 4},
-    {"job": 0}, {"job": "7"}, {"limit": -1}, {"limit": True}, {"object": 5}, {"kind": "tree"},
-    {"kind": []}, {"objct": "web"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"since": "yesterday"},
+        {"since": True},
+        {"until": 10**400},
+        {"since": 5, "until": 4},
+        {"job": 0},
+        {"job": "7"},
+        {"limit": -1},
+        {"limit": True},
+        {"object": 5},
+        {"kind": "tree"},
+        {"kind": []},
+        {"objct": "web"},
+    ],
+)
 def test_a_filter_without_sense_is_refused(life, wanted):
     with pytest.raises(errors.OpPrereqError) as caught:
         ask(life, **wanted)
@@ -218,8 +254,7 @@ def test_a_difference_between_two_times(life):
     answer = diff(life, at(3), at(6) + 1)
     assert answer["from"] == {"serial": 3, "time": at(3)}
     assert answer["to"] == {"serial": 6, "time": at(6) + 1}
-    told = [(o["kind"], o["uuid"], o["change"], o["serials"], o["jobs"])
-            for o in answer["objects"]]  # fmt: skip
+    told = [(o["kind"], o["uuid"], o["change"], o["serials"], o["jobs"]) for o in answer["objects"]]
     assert told == [
         ("instance", "inst-2", "added", [5], [5]),
         ("instance", "inst-1", "changed", [6], [6]),
@@ -275,7 +310,14 @@ def test_secrets_stay_on_the_master(life):
     put(life, instance("inst-2", "mail", osparams_private={"pw": pw + "2", "key": [pw]}))
     put(life, instance("inst-7", "new", osparams_private={"pw": pw}))
     delete(life, life.current.instances["inst-2"])
-    answers = repr((ask(life), ask(life, object="inst-2"), diff(life, at(9), at(20)),
-                    diff(life, at(10), at(11)), diff(life, BORN, at(20))))  # fmt: skip
+    answers = repr(
+        (
+            ask(life),
+            ask(life, object="inst-2"),
+            diff(life, at(9), at(20)),
+            diff(life, at(10), at(11)),
+            diff(life, BORN, at(20)),
+        )
+    )
     assert "osparams_private" in answers
     assert pw not in answers

@@ -216,8 +216,9 @@ def test_who_leaves_while_waiting_is_forgotten(client, master):
     job = client.submit_job([delay()])
     wait_for(client, job, "waiting")
     for _ in range(5):
-        with Client(master.paths.luxi_socket, io_timeout=0.02) as impatient, pytest.raises(
-            errors.TimeoutError
+        with (
+            Client(master.paths.luxi_socket, io_timeout=0.02) as impatient,
+            pytest.raises(errors.TimeoutError),
         ):
             impatient.wait_for_job_change(job, ["status"], ["waiting"], 0, 30)
     master.let_go()
@@ -239,10 +240,18 @@ def test_null_parameters_of_other_versions_are_ignored_with_a_warning(client):
 @pytest.mark.parametrize("asked", [True, False])
 def test_clients_of_3_0_ask_whether_to_hotplug_if_possible(client, asked):
     """They send the parameter with every change of an instance."""
-    job = client.submit_job([{
-        "OP_ID": "OP_INSTANCE_SET_PARAMS", "instance_name": "web1.example.com", "reason": [],
-        "hotplug": False, "hotplug_if_possible": asked, "beparams": {"vcpus": 2},
-    }])  # fmt: skip
+    job = client.submit_job(
+        [
+            {
+                "OP_ID": "OP_INSTANCE_SET_PARAMS",
+                "instance_name": "web1.example.com",
+                "reason": [],
+                "hotplug": False,
+                "hotplug_if_possible": asked,
+                "beparams": {"vcpus": 2},
+            }
+        ]
+    )
     wait_for(client, job)
     (row,) = client.query_jobs([job], ["opresult"])
     assert "web1.example.com" in row[0][0][1][0]  # it came as far as looking for the instance
@@ -250,8 +259,9 @@ def test_clients_of_3_0_ask_whether_to_hotplug_if_possible(client, asked):
 
 def limit(master, count):
     store = master.core.store
-    store.change("Limit", Author(user="root"),
-                 lambda draft: draft.update_cluster(max_running_jobs=count))  # fmt: skip
+    store.change(
+        "Limit", Author(user="root"), lambda draft: draft.update_cluster(max_running_jobs=count)
+    )
 
 
 def test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once(master, client):

@@ -17,25 +17,62 @@ from ganeti.opcodes import registry
 #: At most so many requests and seconds.
 _REQUESTS, _SECONDS = 10_000, 9.0
 _SEED = 20261122
-_QUERIES = ("instance", "node", "group", "network", "job", "lock", "filter", "export", "disk",
-            "cluster", "os", "extstorage")  # fmt: skip
+_QUERIES = (
+    "instance",
+    "node",
+    "group",
+    "network",
+    "job",
+    "lock",
+    "filter",
+    "export",
+    "disk",
+    "cluster",
+    "os",
+    "extstorage",
+)
 _FILTERS: tuple[Any, ...] = (
-    None, ["|", ["==", "name", "web1"]], ["&", ["?", "offline"], ["!", ["=~", "name", "^a"]]],
-    ["<", "mfree", 5], ["=[]", "tags", "a"], ["==", "id", "5"], [">=", "ctime", 5],
-)  # fmt: skip
+    None,
+    ["|", ["==", "name", "web1"]],
+    ["&", ["?", "offline"], ["!", ["=~", "name", "^a"]]],
+    ["<", "mfree", 5],
+    ["=[]", "tags", "a"],
+    ["==", "id", "5"],
+    [">=", "ctime", 5],
+)
 _VALUES: dict[str, tuple[Any, ...]] = {
-    "what": _QUERIES, "qfilter": _FILTERS, "kind": ("cluster", "node", "instance", "disk"),
+    "what": _QUERIES,
+    "qfilter": _FILTERS,
+    "kind": ("cluster", "node", "instance", "disk"),
     "fields": (["name"], ["id", "status"], ["name", "tags", "uuid"], [], ["cluster_name"]),
-    "names": ([], ["node1"]), "nodes": ([], ["node1"]), "ids": (None, [1]), "uuids": (None, ["a"]),
-    "name": ("node1.example.com", ""), "lock": (False,), "job": (1, 7), "prev_job": (None, ["a"]),
-    "prev_log": (None, 1), "tmout": (0, 0.01), "filter": (None, {"kind": ["job"]}, {"job": 1}),
-    "after": (None, "1-2"), "age": (-1, 5), "priority": (5, -20), "flag": (False,), "t1": (1.5,),
-    "t2": (2,), "until": (None,), "uuid": (None, "3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57"),
+    "names": ([], ["node1"]),
+    "nodes": ([], ["node1"]),
+    "ids": (None, [1]),
+    "uuids": (None, ["a"]),
+    "name": ("node1.example.com", ""),
+    "lock": (False,),
+    "job": (1, 7),
+    "prev_job": (None, ["a"]),
+    "prev_log": (None, 1),
+    "tmout": (0, 0.01),
+    "filter": (None, {"kind": ["job"]}, {"job": 1}),
+    "after": (None, "1-2"),
+    "age": (-1, 5),
+    "priority": (5, -20),
+    "flag": (False,),
+    "t1": (1.5,),
+    "t2": (2,),
+    "until": (None,),
+    "uuid": (None, "3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57"),
     "predicates": ([["jobid", [">", "id", 5]]], [["opcode", ["==", "OP_ID", "OP_NOOP"]]]),
-    "action": ("ACCEPT", ["RATE_LIMIT", 5]), "reason": ([["a", "b", 5]],), "user": ("rapi:a",),
-    "key": (None, "once"), "kill": (False,), "redacted": (True,),
+    "action": ("ACCEPT", ["RATE_LIMIT", 5]),
+    "reason": ([["a", "b", 5]],),
+    "user": ("rapi:a",),
+    "key": (None, "once"),
+    "kill": (False,),
+    "redacted": (True,),
     "limits": (None, {"name": "token:a", "group": None, "tag": "mine", "quota": None}),
-}  # fmt: skip
+}
 
 
 def opcode(dice: random.Random) -> dict[str, Any]:

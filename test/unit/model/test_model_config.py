@@ -47,7 +47,10 @@ def config(*objects: Any, **facts: Any) -> Config:
     containers: dict[str, dict[str, Any]] = {
         name: {obj.uuid: obj for obj in some if isinstance(obj, kind)}
         for name, kind in (
-            ("nodegroups", NodeGroup), ("nodes", Node), ("instances", Instance), ("disks", Disk),
+            ("nodegroups", NodeGroup),
+            ("nodes", Node),
+            ("instances", Instance),
+            ("disks", Disk),
         )
     }
     return Config(ConfigData(version=1, cluster=cluster, **containers))
@@ -187,12 +190,12 @@ def test_nic_parameters_come_from_cluster_network_and_nic() -> None:
 
 def test_node_parameters_come_from_cluster_group_and_node_but_some_not_from_the_node() -> None:
     group = NodeGroup(uuid="g2", name="two", ndparams={"ssh_port": 23, "spindle_count": 2})
-    found = config(
-        group, ndparams={"ssh_port": 22, "spindle_count": 1, "exclusive_storage": False}
-    )
+    found = config(group, ndparams={"ssh_port": 22, "spindle_count": 1, "exclusive_storage": False})
     item = node("n3", "x", group="g2", ndparams={"spindle_count": 5, "exclusive_storage": True})
     assert found.ndparams(item) == {
-        "ssh_port": 23, "spindle_count": 5, "exclusive_storage": False,
+        "ssh_port": 23,
+        "spindle_count": 5,
+        "exclusive_storage": False,
     }
     assert found.ndparams(node("n4", "y", group="gone"))["ssh_port"] == 22
 

@@ -81,8 +81,6 @@ def test_tags_of_a_disk_are_written_only_if_there_are_any() -> None:
     assert base.from_wire(Disk, tagged, "disk").tags == ("a", "b")
 
 
-
-
 @pytest.mark.parametrize("name", sorted(KEYS))
 def test_objects_have_the_documented_keys(name: str) -> None:
     found = {info.name for info in msgspec.structs.fields(CLASSES[name])}

@@ -22,13 +22,23 @@ def test_builtin_defaults() -> None:
         return params.check(schema, {}, "x", partial=False)
 
     assert defaults(BackendParams) == {
-        "always_failover": False, "auto_balance": True, "maxmem": 128, "minmem": 128,
-        "spindle_use": 1, "vcpus": 1,
+        "always_failover": False,
+        "auto_balance": True,
+        "maxmem": 128,
+        "minmem": 128,
+        "spindle_use": 1,
+        "vcpus": 1,
     }
     assert defaults(NicParams) == {"link": "xen-br0", "mode": "bridged", "vlan": ""}
     assert defaults(NodeParams) == {
-        "cpu_speed": 1.0, "exclusive_storage": False, "oob_program": "", "ovs": False,
-        "ovs_link": "", "ovs_name": "switch1", "spindle_count": 1, "ssh_port": 22,
+        "cpu_speed": 1.0,
+        "exclusive_storage": False,
+        "oob_program": "",
+        "ovs": False,
+        "ovs_link": "",
+        "ovs_name": "switch1",
+        "spindle_count": 1,
+        "ssh_port": 22,
     }
 
 
@@ -43,7 +53,10 @@ def test_the_most_special_level_wins(levels: list[dict[str, int]]) -> None:
 def test_text_becomes_the_type_of_the_parameter() -> None:
     given = {"maxmem": "1.5G", "minmem": "512", "vcpus": "4", "auto_balance": "False"}
     assert params.check(BackendParams, given, "backend") == {
-        "maxmem": 1536, "minmem": 512, "vcpus": 4, "auto_balance": False,
+        "maxmem": 1536,
+        "minmem": 512,
+        "vcpus": 4,
+        "auto_balance": False,
     }
     typed = {"maxmem": 1536, "vcpus": 4, "auto_balance": False}
     assert params.check(BackendParams, typed, "backend") == typed
@@ -99,7 +112,12 @@ def test_asking_for_the_default_takes_a_value_out() -> None:
 
 def shape(**facts: Any) -> Shape:
     good: dict[str, Any] = {
-        "memory": 512, "vcpus": 1, "spindle_use": 1, "disks": [1024], "nics": 1, "template": "file",
+        "memory": 512,
+        "vcpus": 1,
+        "spindle_use": 1,
+        "disks": [1024],
+        "nics": 1,
+        "template": "file",
     }
     return Shape(**{**good, **facts})
 
@@ -160,7 +178,13 @@ def test_one_of_several_ranges_is_enough_and_else_the_nearest_is_told() -> None:
 
 def test_levels_of_locks_are_in_order() -> None:
     assert [level.label for level in sorted(names.LockLevel)] == [
-        "cluster", "instance", "disk", "nodegroup", "node", "node-res", "network",
+        "cluster",
+        "instance",
+        "disk",
+        "nodegroup",
+        "node",
+        "node-res",
+        "network",
     ]
 
 

@@ -346,8 +346,10 @@ def test_forty_servers_with_dead_and_slow_ones_take_one_time_out(serve, client):
 # Unix sockets
 
 
-@given(st.lists(st.binary(max_size=30).map(lambda raw: raw.replace(b"\x03", b"")), max_size=8),
-       st.data())
+@given(
+    st.lists(st.binary(max_size=30).map(lambda raw: raw.replace(b"\x03", b"")), max_size=8),
+    st.data(),
+)
 def test_messages_survive_any_cut_of_the_stream(messages: list[bytes], data: st.DataObject):
     stream = b"".join(map(frame, messages))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))

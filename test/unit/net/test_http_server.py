@@ -557,9 +557,7 @@ def test_a_slow_body_holds_no_worker(serve, dial):
 
 def test_a_client_that_waits_for_a_word_before_its_body_gets_it(serve, dial):
     sock = dial(serve(digest_app, collect_body=100_000).port)
-    sock.sendall(
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
-    )
+    sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
     assert sock.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
     sock.sendall(b"abc")
     assert read_answer(sock).endswith(hashlib.sha256(b"abc").hexdigest().encode())

@@ -353,9 +353,7 @@ def test_a_bad_certificate_file_is_named(pki, tmp_path, content, reason):
 def test_a_key_of_another_certificate_is_refused(pki, tmp_path):
     path = tmp_path / "server.pem"
     ca = pki.authority
-    mixed = certs.Credential(
-        certs.issue_server(ca, "a").key, certs.issue_server(ca, "b").cert
-    )
+    mixed = certs.Credential(certs.issue_server(ca, "a").key, certs.issue_server(ca, "b").cert)
     certs.write(path, mixed)
     with pytest.raises(errors.X509CertError, match="private key"):
         Identity(path, pki.path("ca.pem")).server_context()

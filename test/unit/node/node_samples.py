@@ -49,9 +49,12 @@ def instance(*disks: NodeDisk, **changes: Any) -> NodeInstance:
 def say(node: NodeCalls, item: NodeInstance, state: RightState) -> None:
     """Record on a node what the master decided about an instance."""
     right = RunRight(
-        uuid=item.uuid, name=item.name, epoch=(1, next(EPOCHS)), state=state,
+        uuid=item.uuid,
+        name=item.name,
+        epoch=(1, next(EPOCHS)),
+        state=state,
         peer="node2.example.com",
-    )  # fmt: skip
+    )
     node.run_right_set(right, "fake")
 
 

@@ -315,9 +315,7 @@ def test_after_lost_events_everything_is_read_anew(tmp_path: Path) -> None:
         def reload(self) -> None:
             trust.append("read")
 
-    changed = node_daemon._on_change(
-        tls, Trust(where), (where.server_cert, where.ca_cert), where
-    )
+    changed = node_daemon._on_change(tls, Trust(where), (where.server_cert, where.ca_cert), where)
     before = tls.current()
     trust.clear()
     changed("unrelated")

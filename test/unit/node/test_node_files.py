@@ -227,9 +227,7 @@ def test_unchanged_ssconf_files_are_not_written_again(node: Node, paths: Paths) 
 
 
 @pytest.mark.parametrize("key", ["nosuch", "", "../config.data", "master_node/x"])
-def test_one_unknown_key_keeps_all_from_being_written(
-    node: Node, paths: Paths, key: str
-) -> None:
+def test_one_unknown_key_keeps_all_from_being_written(node: Node, paths: Paths, key: str) -> None:
     before = everything(paths.root)
     with pytest.raises(errors.ConfigurationError, match="no ssconf file"):
         node.write_ssconf_files({"master_node": "node1", key: "x"})

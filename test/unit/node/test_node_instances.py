@@ -212,9 +212,7 @@ def test_two_starts_at_the_same_time_both_succeed(node: Node, paths: Paths) -> N
 
 def test_other_instances_do_not_wait(node: Node, paths: Paths) -> None:
     misbehave(paths, start={"slow": {"delay": 0.5}})
-    thread, outcome = in_thread(
-        node.instance_start, instance(name="slow", uuid="slow"), False, []
-    )
+    thread, outcome = in_thread(node.instance_start, instance(name="slow", uuid="slow"), False, [])
     node.instance_start(instance(name="quick", uuid="quick"), False, [])
     assert outcome == []
     assert "quick" in node.instance_list(["fake"], {})

@@ -95,9 +95,12 @@ def test_nonsense_never_reaches_a_script(node: Node, wrong: dict[str, object]) -
 @pytest.mark.parametrize("words", [[], ["restart"], ["start", "stop"]])
 def test_the_shipped_script_refuses_other_words(words: list[str]) -> None:
     result = subprocess.run(
-        [str(master_ip.shipped_script()), *words], capture_output=True, check=False, env={},
+        [str(master_ip.shipped_script()), *words],
+        capture_output=True,
+        check=False,
+        env={},
         timeout=10,
-    )  # fmt: skip
+    )
     assert result.returncode == 1
     assert b"start or stop" in result.stderr
 

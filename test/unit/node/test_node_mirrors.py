@@ -27,20 +27,28 @@ def disk(node: str, number: int = 0) -> NodeDisk:
     here = NAMES.index(node)
     children = tuple(
         NodeDisk(
-            uuid=f"{number}-{part}", dev_type=DiskTemplate.PLAIN, size=mib,
+            uuid=f"{number}-{part}",
+            dev_type=DiskTemplate.PLAIN,
+            size=mib,
             logical_id=("xenvg", f"d{number}_{part}"),
         )
         for part, mib in (("data", 8), ("meta", 128))
-    )  # fmt: skip
+    )
     return NodeDisk(
-        uuid=f"uuid-{number}", dev_type=DiskTemplate.DRBD, children=children, size=8,
+        uuid=f"uuid-{number}",
+        dev_type=DiskTemplate.DRBD,
+        children=children,
+        size=8,
         logical_id=("a", "b", 11000 + number, number, number, f"{number}" * 40),
         params=params.logical(DISK_PARAM_DEFAULTS["drbd"]),
         dynamic_params={
-            "local-ip": ADDRESSES[here], "remote-ip": ADDRESSES[1 - here], "port": 11000 + number,
-            "local-minor": number, "remote-minor": number,
+            "local-ip": ADDRESSES[here],
+            "remote-ip": ADDRESSES[1 - here],
+            "port": 11000 + number,
+            "local-minor": number,
+            "remote-minor": number,
         },
-    )  # fmt: skip
+    )
 
 
 class Two:
@@ -143,8 +151,10 @@ def test_helper_list_and_version_are_verified(two: Two) -> None:
     with two.on("n1") as node:
         assert node.drbd_helper() == "/bin/true"
         assert node.node_verify(asked, "cluster", {}) == {
-            "drbd-helper": (True, "/bin/true"), "drbd-list": [0], "drbd-version": "8.4.11",
-        }  # fmt: skip
+            "drbd-helper": (True, "/bin/true"),
+            "drbd-list": [0],
+            "drbd-version": "8.4.11",
+        }
         for file in ("proc/drbd", "sys/module/drbd/parameters/usermode_helper"):
             (two.storage.roots["n1"] / file).unlink()
         answers = node.node_verify(asked, "cluster", {})

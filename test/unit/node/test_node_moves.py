@@ -65,9 +65,7 @@ def test_devices_that_cannot_be_changed(node: Node, paths: Paths) -> None:
     with pytest.raises(errors.HotplugError, match="can be modified"):
         node.hotplug_device(made, HotplugAction.MODIFY, HotplugTarget.DISK, value, None, 0)
     with pytest.raises(errors.ParameterError, match="mac"):
-        node.hotplug_device(
-            made, HotplugAction.ADD, HotplugTarget.NIC, {"uuid": "n"}, None, 0
-        )
+        node.hotplug_device(made, HotplugAction.ADD, HotplugTarget.NIC, {"uuid": "n"}, None, 0)
     node.blockdev_shutdown(made.disks_info[0])
     with pytest.raises(errors.HotplugError, match="not activated"):
         node.hotplug_device(made, HotplugAction.ADD, HotplugTarget.DISK, value, None, 0)
@@ -102,9 +100,7 @@ def test_an_instance_is_moved(node: Node, paths: Paths, other: Node) -> None:
     assert node.instance_list(["fake"], {}) == []
 
 
-def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(
-    node: Node, other: Node
-) -> None:
+def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(node: Node, other: Node) -> None:
     made = instance()
     node.instance_start(made, False, [])
     say(node, made, RightState.LEAVING)

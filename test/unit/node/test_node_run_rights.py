@@ -16,9 +16,7 @@ from ganeti.rpc.objects import NodeInstance, RightState, RunRight
 
 
 def right(item: NodeInstance, state: RightState, peer: str = "node2.example.com") -> RunRight:
-    return RunRight(
-        uuid=item.uuid, name=item.name, epoch=(1, next(EPOCHS)), state=state, peer=peer
-    )
+    return RunRight(uuid=item.uuid, name=item.name, epoch=(1, next(EPOCHS)), state=state, peer=peer)
 
 
 def runs(node: Node) -> bool:

@@ -43,8 +43,10 @@ def test_groups_and_volumes(node: Node, disks: loop_lvm.LoopDisks) -> None:
     assert sorted(node.lv_list([])) == ["xenvg/small", "xenvg/wide"]
     rows = {(row["name"], row["dev"]) for row in node.node_volumes()}
     assert rows == {
-        ("small", disks.devices[0]), ("wide", disks.devices[0]), ("wide", disks.devices[1]),
-    }  # fmt: skip
+        ("small", disks.devices[0]),
+        ("wide", disks.devices[0]),
+        ("wide", disks.devices[1]),
+    }
     with pytest.raises(errors.BlockDeviceError, match='"nonevg" not found'):
         node.lv_list(["nonevg"])
 

@@ -88,9 +88,7 @@ def test_the_target_keeps_nothing_of_what_it_held(
     assert content(paths) == content(there(tmp_path))
 
 
-def test_long_holes_are_not_sent(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
-) -> None:
+def test_long_holes_are_not_sent(ready: Node, source: Node, paths: Paths, tmp_path: Path) -> None:
     for where in (paths, there(tmp_path)):
         os.truncate(disk(where).logical_id[1], 600 << 20)
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
@@ -123,9 +121,7 @@ def test_a_wrong_token_writes_nothing(
     assert not any(content(paths))
 
 
-def test_only_one_sender_is_let_in(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
-) -> None:
+def test_only_one_sender_is_let_in(ready: Node, source: Node, paths: Paths, tmp_path: Path) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     with pytest.raises(errors.BlockDeviceError, match="was not copied"):
@@ -137,9 +133,7 @@ def test_a_receiver_of_another_name_gets_nothing(
 ) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError, match=r"there, not node9\.example\.com"):
-        copied(
-            source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none"
-        )
+        copied(source, disk(there(tmp_path)), "node9.example.com", (ADDRESS, port), token, "none")
     assert not any(content(paths))
 
 

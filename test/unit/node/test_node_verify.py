@@ -292,9 +292,14 @@ def test_good_certificates(
     ],
 )
 def test_each_fault_of_a_certificate_is_told_with_its_remedy(
-    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None,
-    name: str, fault: str, said: str,
-) -> None:  # fmt: skip
+    node: Node,
+    authority: certs.Credential,
+    paths: Paths,
+    own_certificates: None,
+    name: str,
+    fault: str,
+    said: str,
+) -> None:
     good, twin = certs.issue_server(authority, NAME), certs.issue_server(authority, OTHER)
     foreign = certs.issue_server(certs.create_ca("cluster.example.com"), NAME)
     content = {
@@ -326,13 +331,24 @@ def test_each_fault_of_a_certificate_is_told_with_its_remedy(
 @pytest.mark.parametrize("name", ["server.pem", "client.pem", "rapi.pem"])
 @pytest.mark.parametrize(
     ("left", "level", "said"),
-    [(31, None, ""), (20, "warning", "19 days left"), (6, "error", "5 days left"),
-     (-1, "error", "expired on ")],
-)  # fmt: skip
+    [
+        (31, None, ""),
+        (20, "warning", "19 days left"),
+        (6, "error", "5 days left"),
+        (-1, "error", "expired on "),
+    ],
+)
 def test_a_certificate_that_ends_is_told(
-    node: Node, context: NodeContext, authority: certs.Credential, paths: Paths,
-    own_certificates: None, name: str, left: int, level: str | None, said: str,
-) -> None:  # fmt: skip
+    node: Node,
+    context: NodeContext,
+    authority: certs.Credential,
+    paths: Paths,
+    own_certificates: None,
+    name: str,
+    left: int,
+    level: str | None,
+    said: str,
+) -> None:
     made = {
         "server.pem": lambda: certs.issue_server(authority, NAME, days=100),
         "client.pem": lambda: certs.issue_client(authority, NAME, days=100),
@@ -358,4 +374,3 @@ def test_the_master_is_not_told_to_add_itself_again(
     replace(paths.server_cert, None)
     [[_file, _level, text]] = check(node, "certificates", authority.cert.decode())
     assert "make another node the master (gnt-cluster master-failover), then" in text
-

@@ -112,9 +112,7 @@ def refused(node: Paths, capsys: pytest.CaptureFixture[str], code: int, *words: 
     return said.err
 
 
-def test_two_files_of_users_are_not_merged(
-    node: Paths, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_files_of_users_are_not_merged(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     node.rapi.mkdir()
     for path in (node.data / "rapi_users", node.rapi_users):
         path.write_text("x\n")

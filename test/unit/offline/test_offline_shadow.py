@@ -72,8 +72,7 @@ def test_every_version_answers(
     fields = "name,disk_template,snodes"
     words = ("list", "instances", "--no-headers", "--separator=|", "-o", fields)
     wanted = [
-        f"{one.name}|{one.template}|"
-        f"{known.nodes[one.secondary]['name'] if one.secondary else ''}"
+        f"{one.name}|{one.template}|{known.nodes[one.secondary]['name'] if one.secondary else ''}"
         for one in known.instances
     ]
     assert ask(capsys, *words, path=path) == sorted(wanted)
@@ -103,9 +102,14 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize(
     "words",
-    [["list", "instances"], ["list", "nodes", "-o", "name,mfree"], ["info", "instance"],
-     ["info", "cluster"], ["verify", "-v"]],
-)  # fmt: skip
+    [
+        ["list", "instances"],
+        ["list", "nodes", "-o", "name,mfree"],
+        ["info", "instance"],
+        ["info", "cluster"],
+        ["verify", "-v"],
+    ],
+)
 def test_nothing_is_written_or_asked(tmp_path: Path, words: list[str]) -> None:
     """The file is a read-only one in a read-only directory."""
     (tmp_path / "root/var/log/ganeti").mkdir(parents=True)
@@ -119,13 +123,20 @@ def test_nothing_is_written_or_asked(tmp_path: Path, words: list[str]) -> None:
     ran = subprocess.run(
         [sys.executable, "-B", "-c", WATCHED, str(path), *words],
         env=os.environ | {"GANETI_ROOTDIR": str(tmp_path / "root")},
-        cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns, after.st_ctime_ns, after.st_mode) == (
-        before.st_ino, before.st_mtime_ns, before.st_ctime_ns, before.st_mode
-    )  # fmt: skip
+        before.st_ino,
+        before.st_mtime_ns,
+        before.st_ctime_ns,
+        before.st_mode,
+    )
     assert path.read_bytes() == RECORDED.read_bytes()
     assert sorted(str(name) for name in tmp_path.rglob("*")) == names
 
@@ -134,8 +145,11 @@ def test_the_watch_of_the_test_above_sees_what_is_forbidden(tmp_path: Path) -> N
     code = WATCHED.replace("from ganeti", "open(sys.argv[1], 'w')\nfrom ganeti")
     ran = subprocess.run(
         [sys.executable, "-B", "-c", code, str(tmp_path / "x")],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert ran.returncode == 99
     assert "FORBIDDEN open" in ran.stderr
 

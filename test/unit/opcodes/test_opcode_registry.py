@@ -105,9 +105,7 @@ def loaded_after(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(' '.join(sys.modules))"
     root = Path(ganeti.__file__).parents[1]
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(
-        argv, cwd=root, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=60, check=True)
     families = {f"ganeti.opcodes.{name}" for name in registry.FAMILIES}
     return families & set(done.stdout.split())
 

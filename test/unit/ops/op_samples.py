@@ -18,9 +18,12 @@ from ganeti.model.node import Node
 
 def node(number: int, group: str = "", **more: Any) -> Node:
     values: dict[str, Any] = {
-        "uuid": f"node-{number}", "name": f"node{number}.example.com", "group": group,
-        "primary_ip": f"192.0.2.{number}", "secondary_ip": f"192.0.2.{number}",
-    }  # fmt: skip
+        "uuid": f"node-{number}",
+        "name": f"node{number}.example.com",
+        "group": group,
+        "primary_ip": f"192.0.2.{number}",
+        "secondary_ip": f"192.0.2.{number}",
+    }
     return Node(**{**values, **more})
 
 
@@ -41,7 +44,6 @@ def config(*nodes: Node, pool: int = 10, **cluster: Any) -> Config:
     return Config(base.replace(data, cluster=changed, nodes=table))
 
 
-
 def with_group(of: Config, name: str, **more: Any) -> Config:
     group = NodeGroup(uuid=f"group-{name}", name=name, **more)
     return of.apply([("nodegroups", group.uuid, group)], [], None, mtime=2.0)
@@ -51,14 +53,23 @@ def with_instance(of: Config, name: str, *places: str, **more: Any) -> Config:
     """An instance with one disk: mirrored with two places (node uuids), else a file."""
     kind = DiskTemplate.DRBD if len(places) > 1 else DiskTemplate.FILE
     disk = Disk(
-        uuid=f"disk-{name}", dev_type=kind, logical_id=("loop", f"/srv/{name}"), nodes=places,
-        iv_name="disk/0", size=2048,
-    )  # fmt: skip
+        uuid=f"disk-{name}",
+        dev_type=kind,
+        logical_id=("loop", f"/srv/{name}"),
+        nodes=places,
+        iv_name="disk/0",
+        size=2048,
+    )
     instance = Instance(
-        uuid=f"inst-{name}", name=name, primary_node=places[0], os="noop",  # type: ignore[arg-type]
-        hypervisor=HypervisorName.FAKE, disks=(disk.uuid,),  # type: ignore[arg-type]
-        nics=(Nic(uuid=f"nic-{name}", mac="aa:00:00:00:00:01"),), **more,
-    )  # fmt: skip
+        uuid=f"inst-{name}",
+        name=name,
+        primary_node=places[0],
+        os="noop",  # type: ignore[arg-type]
+        hypervisor=HypervisorName.FAKE,
+        disks=(disk.uuid,),  # type: ignore[arg-type]
+        nics=(Nic(uuid=f"nic-{name}", mac="aa:00:00:00:00:01"),),
+        **more,
+    )
     return of.apply(
         [("disks", disk.uuid, disk), ("instances", instance.uuid, instance)], [], None, mtime=2.0
     )

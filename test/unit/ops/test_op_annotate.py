@@ -18,13 +18,17 @@ def drbd_config() -> tuple[Config, Disk]:
         samples.node(2, secondary_ip="198.51.100.2"), samples.node(3, secondary_ip="198.51.100.3")
     )
     disk = Disk(
-        uuid="d1", dev_type=DiskTemplate.DRBD, size=128, iv_name="disk/0",
-        logical_id=("node-2", "node-3", 11000, 4, 7, "s3cret"), nodes=("node-2", "node-3"),
+        uuid="d1",
+        dev_type=DiskTemplate.DRBD,
+        size=128,
+        iv_name="disk/0",
+        logical_id=("node-2", "node-3", 11000, 4, 7, "s3cret"),
+        nodes=("node-2", "node-3"),
         children=(
             Disk(uuid="c1", dev_type=DiskTemplate.PLAIN, logical_id=("vg", "x_data"), size=128),
             Disk(uuid="c2", dev_type=DiskTemplate.PLAIN, logical_id=("vg", "x_meta"), size=128),
         ),
-    )  # fmt: skip
+    )
     return config, disk
 
 
@@ -35,13 +39,19 @@ def test_each_node_gets_its_own_side() -> None:
     here = encode(localised(wire, "node-2"))
     there = encode(localised(wire, "node-3"))
     assert here["dynamic_params"] == {
-        "local-ip": "198.51.100.2", "remote-ip": "198.51.100.3", "port": 11000,
-        "local-minor": 4, "remote-minor": 7,
-    }  # fmt: skip
+        "local-ip": "198.51.100.2",
+        "remote-ip": "198.51.100.3",
+        "port": 11000,
+        "local-minor": 4,
+        "remote-minor": 7,
+    }
     assert there["dynamic_params"] == {
-        "local-ip": "198.51.100.3", "remote-ip": "198.51.100.2", "port": 11000,
-        "local-minor": 7, "remote-minor": 4,
-    }  # fmt: skip
+        "local-ip": "198.51.100.3",
+        "remote-ip": "198.51.100.2",
+        "port": 11000,
+        "local-minor": 7,
+        "remote-minor": 4,
+    }
     assert "places" not in here
 
 

@@ -22,9 +22,14 @@ def sample() -> Config:
     loose = [
         Disk(uuid="one", name="twin", dev_type=DiskTemplate.PLAIN, nodes=("node-2",), size=4),
         Disk(uuid="two", name="twin", dev_type=DiskTemplate.PLAIN, nodes=("node-2",), size=4),
-        Disk(uuid="net", name="image", dev_type=DiskTemplate.RBD, size=4,
-             params={"access": "userspace"}),
-    ]  # fmt: skip
+        Disk(
+            uuid="net",
+            name="image",
+            dev_type=DiskTemplate.RBD,
+            size=4,
+            params={"access": "userspace"},
+        ),
+    ]
     taken = base.replace(config.disks["disk-web2"], name="taken")
     puts = [("disks", disk.uuid, disk) for disk in (*loose, taken)]
     return config.apply(puts, [], None, mtime=3.0)

@@ -23,32 +23,49 @@ def op(*trail: tuple[str, str, int]) -> OpTestDelay:
     return OpTestDelay(duration=1.0, reason=list(trail))
 
 
-@pytest.mark.parametrize(("trail", "reason"), [
-    ([], ""),
-    ([CLIENT, OPCODE], ""),
-    ([("gnt:user", "moving house", 1), CLIENT, OPCODE], "moving house"),
-    ([CLIENT, ("gnt:user", "", 1), ("gnt:user", "second", 1)], "second"),
-    ([("gnt:watcher", "was down", 1), CLIENT], "was down"),
-    ([("gnt:watcher", "was down", 1), ("gnt:user", "by hand", 2)], "by hand"),
-    ([("rlib2:PUT_2_instances", "", 1), ("rlib2:x", "y", 1)], ""),
-    ([("gnt:library:rlib2:tags", "alice", 1)], ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("trail", "reason"),
+    [
+        ([], ""),
+        ([CLIENT, OPCODE], ""),
+        ([("gnt:user", "moving house", 1), CLIENT, OPCODE], "moving house"),
+        ([CLIENT, ("gnt:user", "", 1), ("gnt:user", "second", 1)], "second"),
+        ([("gnt:watcher", "was down", 1), CLIENT], "was down"),
+        ([("gnt:watcher", "was down", 1), ("gnt:user", "by hand", 2)], "by hand"),
+        ([("rlib2:PUT_2_instances", "", 1), ("rlib2:x", "y", 1)], ""),
+        ([("gnt:library:rlib2:tags", "alice", 1)], ""),
+    ],
+)
 def test_the_reason_is_that_of_a_person_or_else_of_a_program(trail, reason):
     assert reason_of(op(*trail)) == reason
 
 
-@pytest.mark.parametrize(("submitter", "user"), [
-    (Submitter(uid=1000, name="alice"), "alice"), (Submitter(uid=1234), "uid 1234"), (None, ""),
-    (Submitter(uid=0, name="root", user="rapi:bob"), "rapi:bob"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("submitter", "user"),
+    [
+        (Submitter(uid=1000, name="alice"), "alice"),
+        (Submitter(uid=1234), "uid 1234"),
+        (None, ""),
+        (Submitter(uid=0, name="root", user="rapi:bob"), "rapi:bob"),
+    ],
+)
 def test_an_operation_changes_in_the_name_of_its_submitter(tmp_path, submitter, user):
     made: list[Context] = []
 
     def context(job: Any) -> Context:
         nothing: Any = None
-        made.append(Context(job=job, store=nothing, rpc=nothing, locks=nothing,
-                            reservations=nothing, clock=SYSTEM, paths=Paths(tmp_path),
-                            services=nothing))  # fmt: skip
+        made.append(
+            Context(
+                job=job,
+                store=nothing,
+                rpc=nothing,
+                locks=nothing,
+                reservations=nothing,
+                clock=SYSTEM,
+                paths=Paths(tmp_path),
+                services=nothing,
+            )
+        )
         return made[0]
 
     job: Any = SimpleNamespace(job_id=7, submitter=submitter)

@@ -24,14 +24,34 @@ from ganeti.opcodes.describe import parameters
 BARE, WITH_DISK, LOOSE = "bare-uuid", "other-uuid", "disk-uuid"
 #: What required parameters get, by name.
 VALUES: dict[str, Any] = {
-    "instance_name": BARE, "instances": [], "new_name": "new.example.com", "disk": 0,
-    "amount": 64, "target_node": "node2.example.com", "node_name": "node1.example.com",
-    "group_name": "default", "reboot_type": "hard", "nodes": ["node2.example.com"],
-    "kind": "instance", "name": BARE, "tags": ["a"], "disk_name": LOOSE, "what": "instance",
-    "fields": ["name"], "pattern": ".*", "mode": "create", "disks": [], "nics": [],
-    "output_fields": ["name"], "storage_type": "file", "changes": {}, "duration": 0,
-    "direction": "in", "size": 4, "disk_template": "file",
-}  # fmt: skip
+    "instance_name": BARE,
+    "instances": [],
+    "new_name": "new.example.com",
+    "disk": 0,
+    "amount": 64,
+    "target_node": "node2.example.com",
+    "node_name": "node1.example.com",
+    "group_name": "default",
+    "reboot_type": "hard",
+    "nodes": ["node2.example.com"],
+    "kind": "instance",
+    "name": BARE,
+    "tags": ["a"],
+    "disk_name": LOOSE,
+    "what": "instance",
+    "fields": ["name"],
+    "pattern": ".*",
+    "mode": "create",
+    "disks": [],
+    "nics": [],
+    "output_fields": ["name"],
+    "storage_type": "file",
+    "changes": {},
+    "duration": 0,
+    "direction": "in",
+    "size": 4,
+    "disk_template": "file",
+}
 #: What is chosen besides, so that the operation gets as far as the instance.
 MORE: dict[str, dict[str, Any]] = {
     "OP_INSTANCE_CREATE": {"commit": True},
@@ -46,11 +66,24 @@ MORE: dict[str, dict[str, Any]] = {
 }
 #: They work on nothing of an instance, or need the daemon around the operations.
 ELSEWHERE = (
-    "OP_CLUSTER_DESTROY", "OP_CLUSTER_POST_INIT", "OP_CLUSTER_QUERY", "OP_CLUSTER_CONFIG_QUERY",
-    "OP_QUERY", "OP_QUERY_FIELDS", "OP_TEST_", "OP_NETWORK_", "OP_EXT_", "OP_OS_", "OP_OOB_",
-    "OP_RESTRICTED_", "OP_NODE_ADD", "OP_NODE_POWERCYCLE", "OP_CLUSTER_RENAME",
-    "OP_CLUSTER_ACTIVATE_MASTER_IP", "OP_CLUSTER_DEACTIVATE_MASTER_IP",
-)  # fmt: skip
+    "OP_CLUSTER_DESTROY",
+    "OP_CLUSTER_POST_INIT",
+    "OP_CLUSTER_QUERY",
+    "OP_CLUSTER_CONFIG_QUERY",
+    "OP_QUERY",
+    "OP_QUERY_FIELDS",
+    "OP_TEST_",
+    "OP_NETWORK_",
+    "OP_EXT_",
+    "OP_OS_",
+    "OP_OOB_",
+    "OP_RESTRICTED_",
+    "OP_NODE_ADD",
+    "OP_NODE_POWERCYCLE",
+    "OP_CLUSTER_RENAME",
+    "OP_CLUSTER_ACTIVATE_MASTER_IP",
+    "OP_CLUSTER_DEACTIVATE_MASTER_IP",
+)
 
 
 def _opcodes() -> list[str]:
@@ -112,9 +145,16 @@ def test_an_operation_ends_or_says_what_is_missing(
 
 #: Opcodes that need an instance that exists.
 REAL = (
-    "STARTUP", "SHUTDOWN", "REBOOT", "REINSTALL", "ACTIVATE_DISKS", "DEACTIVATE_DISKS",
-    "GROW_DISK", "RECREATE_DISKS", "CONSOLE",
-)  # fmt: skip
+    "STARTUP",
+    "SHUTDOWN",
+    "REBOOT",
+    "REINSTALL",
+    "ACTIVATE_DISKS",
+    "DEACTIVATE_DISKS",
+    "GROW_DISK",
+    "RECREATE_DISKS",
+    "CONSOLE",
+)
 
 
 @pytest.mark.parametrize("verb", REAL)

@@ -32,10 +32,16 @@ NODE1 = "node1.example.com"
 
 def create(*nics: NicParams) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=WEB, mode=InstCreateMode.CREATE, os_type="noop", disks=[],
-        disk_template=DiskTemplate.DISKLESS, pnode="node1.example.com", nics=list(nics),
-        beparams={"memory": 64}, start=False,
-    )  # fmt: skip
+        instance_name=WEB,
+        mode=InstCreateMode.CREATE,
+        os_type="noop",
+        disks=[],
+        disk_template=DiskTemplate.DISKLESS,
+        pnode="node1.example.com",
+        nics=list(nics),
+        beparams={"memory": 64},
+        start=False,
+    )
 
 
 def modify(*changes: tuple[DdmFull, NicParams]) -> OpInstanceSetParams:

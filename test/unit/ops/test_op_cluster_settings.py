@@ -28,8 +28,10 @@ def decide(of: Config, **change: Any) -> settings.Decision:
         ({"candidate_pool_size": 3}, {"candidate_pool_size": 3}),
         ({"candidate_pool_size": 10}, {}),
         ({"mac_prefix": "02:AA:00"}, {"mac_prefix": "02:aa:00"}),
-        ({"uid_pool": [[5, 9]], "add_uids": [[20, 20]], "remove_uids": [[6, 7]]},
-         {"uid_pool": ((5, 5), (8, 9), (20, 20))}),
+        (
+            {"uid_pool": [[5, 9]], "add_uids": [[20, 20]], "remove_uids": [[6, 7]]},
+            {"uid_pool": ((5, 5), (8, 9), (20, 20))},
+        ),
         ({"hidden_os": [["add", "a"], ["add", "b"], ["remove", "a"]]}, {"hidden_os": ("b",)}),
         ({"compression_tools": ["gzip", "lzop"]}, {"compression_tools": ("gzip", "lzop")}),
         ({"reserved_lvs": ["xenvg/.*"]}, {"reserved_lvs": ("xenvg/.*",)}),
@@ -40,7 +42,7 @@ def decide(of: Config, **change: Any) -> settings.Decision:
         ({"osparams": {"noop": {"a": "1"}}}, {"osparams": {"noop": {"a": "1"}}}),
         ({"default_iallocator": "hail"}, {"default_iallocator": "hail"}),
     ],
-)  # fmt: skip
+)
 def test_values(change: dict[str, Any], expected: dict[str, Any]) -> None:
     assert decide(config(), **change).values == expected
 
@@ -145,19 +147,26 @@ def test_settings_without_effect_say_so() -> None:
     ("change", "allowed"),
     [
         ({"enabled_disk_templates": ["file", "sharedfile"]}, ["file", "sharedfile"]),
-        ({"enabled_disk_templates": ["file", "sharedfile"],
-          "ipolicy": {"disk-templates": ["file"]}}, ["file"]),
+        (
+            {
+                "enabled_disk_templates": ["file", "sharedfile"],
+                "ipolicy": {"disk-templates": ["file"]},
+            },
+            ["file"],
+        ),
         ({"enabled_disk_templates": ["file", "diskless"]}, ["file"]),
     ],
-)  # fmt: skip
+)
 def test_the_policy_allows_templates_from_when_they_are_enabled(
     change: dict[str, Any], allowed: list[str]
 ) -> None:
     before = config()
     policy = {**before.cluster.ipolicy, "disk-templates": ["file"]}
     cluster = base.replace(
-        before.cluster, enabled_disk_templates=("file", "diskless"), ipolicy=policy,
+        before.cluster,
+        enabled_disk_templates=("file", "diskless"),
+        ipolicy=policy,
         shared_file_storage_dir="/srv/shared",
-    )  # fmt: skip
+    )
     found = decide(Config(base.replace(before.data, cluster=cluster)), **change).values
     assert found.get("ipolicy", policy)["disk-templates"] == allowed

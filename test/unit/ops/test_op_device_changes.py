@@ -51,10 +51,12 @@ def after(*changes: tuple[str, Any, dict[str, Any]], devices: tuple[Thing, ...] 
         ([("modify", "b", {"name": "x"}), ("remove", "x", {})], ["a", "c"]),
         ([("modify", 1, {"name": "x"})], ["a", "x", "c"]),
         ([("detach", "a", {}), ("attach", 1, {"name": "a"})], ["b", "a", "c"]),
-        ([("remove", 0, {}), ("add", -1, {"size": 1, "name": "d"}), ("add", 0, {"name": "e"})],
-         ["e", "b", "c", "d"]),
+        (
+            [("remove", 0, {}), ("add", -1, {"size": 1, "name": "d"}), ("add", 0, {"name": "e"})],
+            ["e", "b", "c", "d"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_change_sees_what_the_one_before_left(changes, expected):
     assert after(*changes) == expected
 

@@ -77,11 +77,22 @@ def test_a_detached_disk_is_guarded_by_itself() -> None:
     ("edits", "expected"),
     [
         ((detached,), ["instance/web1", "disk/disk-web1", "-disk", "-instance", "disk/disk-web1"]),
-        ((None, detached, again),
-         ["instance/web1", "disk/disk-web1", "-disk", "-instance", "disk/disk-web1", "-disk",
-          "-instance", "instance/web1", "disk/disk-web1"]),
+        (
+            (None, detached, again),
+            [
+                "instance/web1",
+                "disk/disk-web1",
+                "-disk",
+                "-instance",
+                "disk/disk-web1",
+                "-disk",
+                "-instance",
+                "instance/web1",
+                "disk/disk-web1",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_locks_are_asked_for_again_when_it_went_elsewhere(edits, expected) -> None:
     seen, disk = taken(attached(), "disk-web1", *edits)
     assert seen == expected

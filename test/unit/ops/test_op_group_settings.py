@@ -13,8 +13,10 @@ from ganeti.ops.group import settings
 from ganeti.ops.group.assign_nodes import split
 
 
-@pytest.mark.parametrize("name", ["rack 1", "-rack", "a/b", "a,b", "a\n", "x" * 300,
-                                  "11111111-2222-3333-4444-555555555555"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    ["rack 1", "-rack", "a/b", "a,b", "a\n", "x" * 300, "11111111-2222-3333-4444-555555555555"],
+)
 def test_names_that_cannot_be(name: str) -> None:
     with pytest.raises(errors.OpPrereqError, match="cannot be the name"):
         settings.check_name(config(), name)
@@ -33,10 +35,12 @@ def test_only_what_differs_is_a_change() -> None:
     op = wire.decode(
         OpGroupSetParams,
         {
-            "group_name": "g", "alloc_policy": "preferred",
-            "ndparams": {"spindle_count": "2"}, "diskparams": {"plain": {"stripes": "4"}},
+            "group_name": "g",
+            "alloc_policy": "preferred",
+            "ndparams": {"spindle_count": "2"},
+            "diskparams": {"plain": {"stripes": "4"}},
         },
-    )  # fmt: skip
+    )
     assert settings.given(op)
     assert settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
 

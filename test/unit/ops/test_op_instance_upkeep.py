@@ -48,8 +48,13 @@ def cluster(whole: OneProcess) -> Iterator[OneProcess]:
     whole.log.clear()
     whole.run(
         OpInstanceCreate(
-            instance_name=WEB, mode=InstCreateMode.CREATE, disks=[DiskParams(size=8)], nics=[],
-            os_type="tells", disk_template=DiskTemplate.FILE, pnode="node1.example.com",
+            instance_name=WEB,
+            mode=InstCreateMode.CREATE,
+            disks=[DiskParams(size=8)],
+            nics=[],
+            os_type="tells",
+            disk_template=DiskTemplate.FILE,
+            pnode="node1.example.com",
             beparams={"memory": 64},
         )
     )

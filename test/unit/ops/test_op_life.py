@@ -30,10 +30,21 @@ JOB = 7
 
 
 def state(*instances: Instance) -> Config:
-    cluster = Cluster(uuid="c", cluster_name="c", master_node="n", master_ip="192.0.2.1",
-                      master_netdev="lo", master_netmask=32)
-    return Config(ConfigData(version=constants.CONFIG_VERSION, cluster=cluster,
-                             instances={i.uuid: i for i in instances}))
+    cluster = Cluster(
+        uuid="c",
+        cluster_name="c",
+        master_node="n",
+        master_ip="192.0.2.1",
+        master_netdev="lo",
+        master_netmask=32,
+    )
+    return Config(
+        ConfigData(
+            version=constants.CONFIG_VERSION,
+            cluster=cluster,
+            instances={i.uuid: i for i in instances},
+        )
+    )
 
 
 WEB1 = Instance(uuid="i-1", name="web1.example.com")
@@ -47,8 +58,13 @@ def ctx(tmp_path) -> Context:
     said: list[Any] = []
     job = SimpleNamespace(job_id=JOB, priority=0, submitter=None, log=said.append, said=said)
     return Context(
-        job=job, store=SimpleNamespace(current=state(WEB1)), rpc=None, locks=manager,  # type: ignore[arg-type]
-        reservations=Reservations(), clock=SYSTEM, paths=Paths(tmp_path),
+        job=job,
+        store=SimpleNamespace(current=state(WEB1)),
+        rpc=None,
+        locks=manager,  # type: ignore[arg-type]
+        reservations=Reservations(),
+        clock=SYSTEM,
+        paths=Paths(tmp_path),
         services=None,  # type: ignore[arg-type]
     )
 
@@ -90,8 +106,9 @@ def advance(execution: OpExecution, ctx: Context) -> list[Need]:
     while (need := execution.advance()) is not None:
         needs.append(need)
         if need.level != LockLevel.CLUSTER:
-            ctx.locks.request(JOB, need.level, need.names, shared=need.shared,
-                              on_done=lambda _request: None)
+            ctx.locks.request(
+                JOB, need.level, need.names, shared=need.shared, on_done=lambda _request: None
+            )
     return needs
 
 
@@ -103,7 +120,8 @@ def test_everything_happens_in_order(ctx):
     execution = begin(ctx)
     needs = advance(execution, ctx)
     assert [(n.level, n.shared) for n in needs] == [
-        (LockLevel.CLUSTER, True), (LockLevel.INSTANCE, False),
+        (LockLevel.CLUSTER, True),
+        (LockLevel.INSTANCE, False),
     ]
     assert execution.run() == "done"
     assert execution._operation.steps == ["locks", "locked", "check", "run"]
@@ -180,8 +198,9 @@ class TestInstanceLock:
             next(needs)
         assert ended.value.value == newer
 
-    @pytest.mark.parametrize("now", [(), (Instance(uuid="i-1", name="other"),),
-                                     (Instance(uuid="i-2", name=WEB1.name),)])
+    @pytest.mark.parametrize(
+        "now", [(), (Instance(uuid="i-1", name="other"),), (Instance(uuid="i-2", name=WEB1.name),)]
+    )
     def test_one_that_went_away_meanwhile_is_refused(self, ctx, now):
         _need, needs = self.take(ctx, "web1")
         ctx.store.current = state(*now)
@@ -218,8 +237,9 @@ class Named(Recorded):
         yield from op_locks.instance(self.ctx, self.op.instance_name)
 
 
-@pytest.mark.parametrize("foreign", [(), ("web1-of-others.example.com",),
-                                     ("web1.a.example.com", "web1.b.example.com")])
+@pytest.mark.parametrize(
+    "foreign", [(), ("web1-of-others.example.com",), ("web1.a.example.com", "web1.b.example.com")]
+)
 def test_who_is_limited_is_not_told_names_of_others(ctx, foreign):
     """The instance was removed after the job was submitted; the hint would be somebody else's."""
     ctx.job.submitter = Submitter(uid=0, limits=Limits(name="token:t", tag="mine"))

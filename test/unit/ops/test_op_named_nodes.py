@@ -32,10 +32,15 @@ def cluster(tmp_path: Path) -> Iterator[OneProcess]:
 
 def create(name: str = WEB, spindles: int | None = None, **given: Any) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=name, mode=InstCreateMode.CREATE, nics=[],
+        instance_name=name,
+        mode=InstCreateMode.CREATE,
+        nics=[],
         disks=[DiskParams(size=8, spindles=spindles)],
-        os_type="noop", disk_template=DiskTemplate.FILE, start=False, **given,
-    )  # fmt: skip
+        os_type="noop",
+        disk_template=DiskTemplate.FILE,
+        start=False,
+        **given,
+    )
 
 
 def test_many_instances_on_named_nodes_need_no_allocator(
@@ -74,9 +79,12 @@ def test_many_instances_on_named_nodes_need_no_allocator(
     ],
 )
 def test_half_named_nodes_are_refused(
-    cluster: OneProcess, first: dict[str, Any], second: dict[str, Any], more: dict[str, Any],
+    cluster: OneProcess,
+    first: dict[str, Any],
+    second: dict[str, Any],
+    more: dict[str, Any],
     text: str,
-) -> None:  # fmt: skip
+) -> None:
     both = [create("a.example.com", **first), create("b.example.com", **second)]
     with pytest.raises(errors.OpPrereqError, match=text):
         cluster.run(OpInstanceMultiAlloc(instances=both, **more))

@@ -24,8 +24,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = Paths(tmp_path).hosts
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
-        "127.0.0.1 node1.example.com node1 alias.example.com\n"
-        "127.0.0.9 web.example.com web\n"
+        "127.0.0.1 node1.example.com node1 alias.example.com\n127.0.0.9 web.example.com web\n"
     )
     return path
 
@@ -33,9 +32,12 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("hosts")
 @pytest.mark.parametrize(
     ("name", "full"),
-    [("web", "web.example.com"), ("web.example.com", "web.example.com"),
-     ("node1", "node1.example.com")],
-)  # fmt: skip
+    [
+        ("web", "web.example.com"),
+        ("web.example.com", "web.example.com"),
+        ("node1", "node1.example.com"),
+    ],
+)
 def test_the_full_name_is_taken(name: str, full: str) -> None:
     assert checks.new_name(name, name_check=True, ip_check=False) == full
 
@@ -68,11 +70,19 @@ def test_instances_get_the_full_name(tmp_path: Path) -> None:
     """What the lock, the configuration and the files of disks are called."""
     cluster = OneProcess(tmp_path / "cluster", count=2)
     try:
-        made = cluster.run(OpInstanceCreate(
-            instance_name="web", mode=InstCreateMode.CREATE, name_check=True, os_type="noop",
-            disk_template=DiskTemplate.FILE, disks=[DiskParams(size=8)], nics=[], start=False,
-            pnode="node1.example.com",
-        ))  # fmt: skip
+        made = cluster.run(
+            OpInstanceCreate(
+                instance_name="web",
+                mode=InstCreateMode.CREATE,
+                name_check=True,
+                os_type="noop",
+                disk_template=DiskTemplate.FILE,
+                disks=[DiskParams(size=8)],
+                nics=[],
+                start=False,
+                pnode="node1.example.com",
+            )
+        )
         assert made
         assert [item.name for item in cluster.config.instances.values()] == ["web.example.com"]
         cluster.run(OpInstanceRename(instance_name="web", new_name="other"))

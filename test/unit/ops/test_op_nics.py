@@ -35,8 +35,14 @@ def cluster(whole: OneProcess) -> Iterator[OneProcess]:
 def add(cluster: OneProcess, **card: Any) -> None:
     cluster.run(
         OpInstanceCreate(
-            instance_name=WEB, mode=InstCreateMode.CREATE, disks=[], nics=[NicParams(**card)],
-            os_type="noop", disk_template="diskless", pnode="node1.example.com", start=False,
+            instance_name=WEB,
+            mode=InstCreateMode.CREATE,
+            disks=[],
+            nics=[NicParams(**card)],
+            os_type="noop",
+            disk_template="diskless",
+            pnode="node1.example.com",
+            start=False,
         )
     )
 
@@ -66,9 +72,14 @@ def test_a_card_goes_back_to_the_default_of_the_cluster(cluster: OneProcess, wor
 
 def test_a_reservation_keeps_its_bridge_when_the_commit_says_auto(cluster: OneProcess) -> None:
     given: dict[str, Any] = {
-        "instance_name": WEB, "mode": InstCreateMode.CREATE, "disks": [], "os_type": "noop",
-        "disk_template": "diskless", "pnode": "node1.example.com", "start": False,
-    }  # fmt: skip
+        "instance_name": WEB,
+        "mode": InstCreateMode.CREATE,
+        "disks": [],
+        "os_type": "noop",
+        "disk_template": "diskless",
+        "pnode": "node1.example.com",
+        "start": False,
+    }
     nics = [NicParams(bridge="br7")]
     cluster.run(OpInstanceCreate(**given, nics=nics, forthcoming=True))
     cluster.run(OpInstanceCreate(**given, nics=[NicParams(bridge="auto")], commit=True))

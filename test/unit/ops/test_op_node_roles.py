@@ -83,9 +83,13 @@ class TestDemotion:
 
     @pytest.mark.parametrize(
         "wish",
-        [{"master_candidate": False}, {"offline": True}, {"drained": True},
-         {"master_capable": False}],
-    )  # fmt: skip
+        [
+            {"master_candidate": False},
+            {"offline": True},
+            {"drained": True},
+            {"master_capable": False},
+        ],
+    )
     def test_refused_when_another_could_take_over(self, wish: dict[str, Any]) -> None:
         with pytest.raises(errors.OpPrereqError) as caught:
             decide(self.of, 2, **wish)

@@ -36,10 +36,16 @@ def cluster(tmp_path: Path) -> Iterator[OneProcess]:
 
 def create(os_name: str, *, force: bool = False) -> OpInstanceCreate:
     return OpInstanceCreate(
-        instance_name=WEB, mode=InstCreateMode.CREATE, disks=[DiskParams(size=8)], nics=[],
-        os_type=os_name, disk_template=DiskTemplate.FILE, pnode="node1.example.com", start=False,
+        instance_name=WEB,
+        mode=InstCreateMode.CREATE,
+        disks=[DiskParams(size=8)],
+        nics=[],
+        os_type=os_name,
+        disk_template=DiskTemplate.FILE,
+        pnode="node1.example.com",
+        start=False,
         force_variant=force,
-    )  # fmt: skip
+    )
 
 
 def reinstall(os_name: str) -> OpCode:

@@ -41,11 +41,15 @@ def placed(name: str = WEB, **given: Any) -> OpInstanceCreate:
     return create(
         name,
         **{
-            "forthcoming": True, "disks": [DiskParams(size=8)], "os_type": "noop",
-            "disk_template": DiskTemplate.FILE, "pnode": "node1.example.com",
-            "beparams": {"memory": 64}, **given,
+            "forthcoming": True,
+            "disks": [DiskParams(size=8)],
+            "os_type": "noop",
+            "disk_template": DiskTemplate.FILE,
+            "pnode": "node1.example.com",
+            "beparams": {"memory": 64},
+            **given,
         },
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,12 @@ FINE = BlockDevStatus(dev_path="/dev/drbd0")
 
 def syncing(percent: float, left: int | None = None) -> BlockDevStatus:
     return BlockDevStatus(
-        dev_path="/dev/drbd0", sync_percent=percent, estimated_time=left, is_degraded=True,
+        dev_path="/dev/drbd0",
+        sync_percent=percent,
+        estimated_time=left,
+        is_degraded=True,
         ldisk_status=3,
-    )  # fmt: skip
+    )
 
 
 DEGRADED = BlockDevStatus(dev_path="/dev/drbd0", is_degraded=True)
@@ -82,9 +85,11 @@ def watch(monkeypatch):
         monkeypatch.setattr(sync, "look", look)
         disk = SimpleNamespace(iv_name="disk/0", size=1000)
         watch = sync._Watch(
-            ctx, SimpleNamespace(name="web1"), [disk],  # type: ignore[arg-type, list-item]
+            ctx,
+            SimpleNamespace(name="web1"),
+            [disk],  # type: ignore[arg-type, list-item]
             only_begin=options.get("only_begin", False),
-        )  # fmt: skip
+        )
         return watch.run(), said, clock.time - 1000
 
     return run

@@ -54,15 +54,16 @@ def run(cluster: OneProcess, **options: Any) -> list[str]:
     cluster.run(OpClusterVerifyConfig(**options))
     for group in cluster.config.groups.values():
         cluster.run(OpClusterVerifyGroup(group_name=group.name, **options))
-    return [line for line in cluster.log[before:] if line.startswith("  - ")
-            and "Connection refused" not in line]  # fmt: skip
+    return [
+        line
+        for line in cluster.log[before:]
+        if line.startswith("  - ") and "Connection refused" not in line
+    ]
 
 
 def put(cluster: OneProcess, item: Any, **changes: Any) -> None:
     """Change an object of the configuration."""
-    cluster.store.change(
-        "test", Author(), lambda draft: draft.put(base.replace(item, **changes))
-    )
+    cluster.store.change("test", Author(), lambda draft: draft.put(base.replace(item, **changes)))
 
 
 def set_cluster(cluster: OneProcess, **changes: Any) -> None:
@@ -72,11 +73,17 @@ def set_cluster(cluster: OneProcess, **changes: Any) -> None:
 def add(cluster: OneProcess, name: str = WEB, *, node: int = 2, start: bool = False) -> Instance:
     cluster.run(
         OpInstanceCreate(
-            instance_name=name, mode=InstCreateMode.CREATE, os_type="noop", start=start, nics=[],
-            disks=[DiskParams(size=1)], disk_template=DiskTemplate.FILE,
-            pnode=f"node{node}.example.com", beparams={"memory": 64},
+            instance_name=name,
+            mode=InstCreateMode.CREATE,
+            os_type="noop",
+            start=start,
+            nics=[],
+            disks=[DiskParams(size=1)],
+            disk_template=DiskTemplate.FILE,
+            pnode=f"node{node}.example.com",
+            beparams={"memory": 64},
         )
-    )  # fmt: skip
+    )
     return cluster.instance(name)
 
 
@@ -87,9 +94,15 @@ def add_disk(cluster: OneProcess, kind: DiskTemplate, *nodes: int, **more: Any) 
     place: tuple[Any, ...] = ("xenvg", "web.disk0")
     if kind is DiskTemplate.DRBD:
         parts = tuple(
-            Disk(uuid=f"{name}-0", dev_type=DiskTemplate.PLAIN, logical_id=("xenvg", name), size=1,
-                 nodes=uuids) for name in ("data", "meta")
-        )  # fmt: skip
+            Disk(
+                uuid=f"{name}-0",
+                dev_type=DiskTemplate.PLAIN,
+                logical_id=("xenvg", name),
+                size=1,
+                nodes=uuids,
+            )
+            for name in ("data", "meta")
+        )
         place, more = (*uuids, 11000, 0, 0, "secret"), {**more, "children": parts}
     [old] = cluster.config.disks_of(item)
     put(cluster, old, dev_type=kind, logical_id=place, nodes=uuids, **more)
@@ -358,10 +371,11 @@ def volumes_unlike(cluster: OneProcess, _monkey: Monkey) -> Subject:
     set_cluster(cluster, ndparams={**cluster.config.cluster.ndparams, "exclusive_storage": True})
     nodes = [cluster.node(number) for number in (1, 2)]
     answers = {
-        node.uuid: {"pvlist": [{"name": "/dev/sda", "vg_name": "vg", "attributes": "a--",
-                                "size": size}]}
+        node.uuid: {
+            "pvlist": [{"name": "/dev/sda", "vg_name": "vg", "attributes": "a--", "size": size}]
+        }
         for node, size in zip(nodes, (1000, 2000))
-    }  # fmt: skip
+    }
     verify_storage.group_sizes(_report(cluster), cluster.config, "default", nodes, answers)
     return ("group", "default")
 
@@ -531,9 +545,11 @@ def test_a_network_script_is_wanted_where_its_instance_may_run(cluster: OneProce
     params = HYPERVISORS.get("xen-pvm").traits.scripts
     assert params == {"vif_script"}
     put(
-        cluster, add(cluster), hypervisor=HypervisorName("xen-pvm"),
+        cluster,
+        add(cluster),
+        hypervisor=HypervisorName("xen-pvm"),
         hvparams={"vif_script": "/etc/xen/vif-mine"},
-    )  # fmt: skip
+    )
     config, paths = cluster.config, cluster.paths["node1"]
     nodes = [cluster.node(number) for number in (1, 2, 3)]
     assert verify_hosts.checks(config, paths, nodes)["user-scripts"] == ["/etc/xen/vif-mine"]

@@ -32,7 +32,10 @@ OWN = {
     "instance": ["expires", "owner", "reserved_for"],
     "job": ["user"],
     "node": [
-        "reserved.count", "reserved.disk", "reserved.memory", "reserved.spindles",
+        "reserved.count",
+        "reserved.disk",
+        "reserved.memory",
+        "reserved.spindles",
         "reserved.vcpus",
     ],
     "os": ["hypervisors"],
@@ -77,9 +80,9 @@ def test_rules_of_names_titles_and_descriptions(what: str) -> None:
         assert doc[0] in string.ascii_uppercase, (name, doc)
         assert doc[-1] not in string.punctuation.replace(")", "") + string.whitespace, (name, doc)
         assert "\n" not in doc, name
-        assert item["kind"] in (
-            "text", "bool", "number", "float", "unit", "timestamp", "other"
-        ), name  # fmt: skip
+        assert item["kind"] in ("text", "bool", "number", "float", "unit", "timestamp", "other"), (
+            name
+        )
 
 
 def test_titles_tell_columns_apart() -> None:
@@ -121,9 +124,22 @@ def test_fields_are_static_once_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["nic.ip/8", "disk.size/16", "nic8.ip", "nic0.colour", "hv/xyz", "hvparam/xyz",
-             "NAME", "name ", "", "nic.ip/-1", "nic٣.ip", "nic.ip/00"],
-)  # fmt: skip
+    "name",
+    [
+        "nic.ip/8",
+        "disk.size/16",
+        "nic8.ip",
+        "nic0.colour",
+        "hv/xyz",
+        "hvparam/xyz",
+        "NAME",
+        "name ",
+        "",
+        "nic.ip/-1",
+        "nic٣.ip",
+        "nic.ip/00",
+    ],
+)
 def test_names_near_a_field_are_unknown(name: str) -> None:
     (item,) = engine.fields_of("instance", [name])["fields"]
     assert (item["name"], item["kind"]) == (name, "unknown")

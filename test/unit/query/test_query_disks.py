@@ -11,22 +11,39 @@ from ganeti.query.classic import classic
 from ganeti.query.engine import Query
 
 MIRROR = Disk(
-    uuid="mirror", dev_type=DiskTemplate.DRBD, nodes=("n1", "n2"), size=1024, iv_name="disk/0",
+    uuid="mirror",
+    dev_type=DiskTemplate.DRBD,
+    nodes=("n1", "n2"),
+    size=1024,
+    iv_name="disk/0",
     logical_id=("n1", "n2", 11000, 0, 3, "the secret"),
     children=(
         Disk(uuid="d", dev_type=DiskTemplate.PLAIN, logical_id=("xenvg", "data")),
         Disk(uuid="m", dev_type=DiskTemplate.PLAIN, logical_id=("xenvg", "meta")),
     ),
-)  # fmt: skip
+)
 FILE = Disk(
-    uuid="file", name="data", dev_type=DiskTemplate.FILE, nodes=("n2",), size=8, iv_name="disk/1",
-    logical_id=("loop", "/srv/file/x"), tags=("a", "b"), params={"access": "kernelspace"},
-)  # fmt: skip
+    uuid="file",
+    name="data",
+    dev_type=DiskTemplate.FILE,
+    nodes=("n2",),
+    size=8,
+    iv_name="disk/1",
+    logical_id=("loop", "/srv/file/x"),
+    tags=("a", "b"),
+    params={"access": "kernelspace"},
+)
 LOOSE = [
-    Disk(uuid=f"twin{number}", name="twin", dev_type=DiskTemplate.SHAREDFILE, size=4,
-         logical_id=("loop", f"/srv/shared/{number}"), forthcoming=number == 2 or None)
+    Disk(
+        uuid=f"twin{number}",
+        name="twin",
+        dev_type=DiskTemplate.SHAREDFILE,
+        size=4,
+        logical_id=("loop", f"/srv/shared/{number}"),
+        forthcoming=number == 2 or None,
+    )
     for number in (1, 2)
-]  # fmt: skip
+]
 
 
 @pytest.fixture
@@ -58,13 +75,27 @@ def test_disks_of_instances_come_first_in_their_order(sources):
 def test_where_a_disk_lies_without_its_secret(sources):
     fields = ["nodes", "groups", "path", "volumes", "minors", "logical_id", "params"]
     assert rows(sources, fields, ["==", "uuid", "mirror"]) == [
-        [["node1.example.com", "node2.example.com"], ["default"], None,
-         ["xenvg/data", "xenvg/meta"], [0, 3], ["n1", "n2", 11000, 0, 3], {}]
-    ]  # fmt: skip
+        [
+            ["node1.example.com", "node2.example.com"],
+            ["default"],
+            None,
+            ["xenvg/data", "xenvg/meta"],
+            [0, 3],
+            ["n1", "n2", 11000, 0, 3],
+            {},
+        ]
+    ]
     assert rows(sources, fields, ["==", "uuid", "file"]) == [
-        [["node2.example.com"], ["default"], "/srv/file/x", None, None,
-         ["loop", "/srv/file/x"], {"access": "kernelspace"}]
-    ]  # fmt: skip
+        [
+            ["node2.example.com"],
+            ["default"],
+            "/srv/file/x",
+            None,
+            None,
+            ["loop", "/srv/file/x"],
+            {"access": "kernelspace"},
+        ]
+    ]
     everywhere = rows(sources, ["nodes", "groups"], ["==", "uuid", "twin1"])
     assert everywhere == [[[], []]]
 

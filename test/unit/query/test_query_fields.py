@@ -61,7 +61,6 @@ LIVE = {
 }
 
 
-
 @pytest.mark.parametrize("what", sorted(RECORDED))
 def test_fields_are_those_recorded(what):
     kind, recorded = KINDS.get(what), RECORDED[what]

@@ -102,9 +102,17 @@ def test_static_node_fields():
 
 #: What htools ask of all instances: released versions, and the oldest that we know.
 HTOOLS = [
-    "name", "disk_usage", "be/memory", "be/vcpus", "status", "pnode", "snodes", "tags",
-    "be/auto_balance", "disk_template",
-]  # fmt: skip
+    "name",
+    "disk_usage",
+    "be/memory",
+    "be/vcpus",
+    "status",
+    "pnode",
+    "snodes",
+    "tags",
+    "be/auto_balance",
+    "disk_template",
+]
 NEWER = ["be/spindle_use", "disk.sizes", "disk.spindles", "forthcoming"]
 
 
@@ -125,7 +133,6 @@ def test_a_reservation_without_a_node_does_not_keep_htools_from_loading(fields, 
     assert [row[0][1] for row in found] == seen
     if qfilter is None and fields[1] == "disk_usage":
         assert {status for row in found for status, _value in row} == {0}
-
 
 
 @pytest.mark.parametrize(

@@ -16,17 +16,38 @@ from ganeti.query.live import JobView
 HIDDEN = "<redacted>"
 SECRET = "ro password=hunter2"
 OPS = [
-    {"input": {"OP_ID": "OP_CLUSTER_SET_PARAMS", "hvparams": {"kvm": {"kernel_args": SECRET}},
-               "os_hvp": {"debian": {"kvm": {"kvm_extra": SECRET, "acpi": True}}}},
-     "result": [["hv/kernel_args", SECRET], ["hv/acpi", True]], "log": [], "status": "success"},
-    {"input": {"OP_ID": "OP_INSTANCE_QUERY_DATA"}, "log": [], "status": "success",
-     "result": {"web1": {"hv_actual": {"cdrom_image_path": SECRET, "acpi": True}}}},
-    {"input": {"OP_ID": "OP_QUERY"}, "log": [], "status": "success",
-     "result": {"fields": [{"name": "name"}, {"name": "hv/kernel_args"}],
-                "data": [[[0, "web1"], [0, SECRET]]]}},
-    {"input": {"OP_ID": "OP_X", "x": {"fields": 1, "data": [SECRET[:2]]}}, "log": [],
-     "status": "success", "result": None},
-]  # fmt: skip
+    {
+        "input": {
+            "OP_ID": "OP_CLUSTER_SET_PARAMS",
+            "hvparams": {"kvm": {"kernel_args": SECRET}},
+            "os_hvp": {"debian": {"kvm": {"kvm_extra": SECRET, "acpi": True}}},
+        },
+        "result": [["hv/kernel_args", SECRET], ["hv/acpi", True]],
+        "log": [],
+        "status": "success",
+    },
+    {
+        "input": {"OP_ID": "OP_INSTANCE_QUERY_DATA"},
+        "log": [],
+        "status": "success",
+        "result": {"web1": {"hv_actual": {"cdrom_image_path": SECRET, "acpi": True}}},
+    },
+    {
+        "input": {"OP_ID": "OP_QUERY"},
+        "log": [],
+        "status": "success",
+        "result": {
+            "fields": [{"name": "name"}, {"name": "hv/kernel_args"}],
+            "data": [[[0, "web1"], [0, SECRET]]],
+        },
+    },
+    {
+        "input": {"OP_ID": "OP_X", "x": {"fields": 1, "data": [SECRET[:2]]}},
+        "log": [],
+        "status": "success",
+        "result": None,
+    },
+]
 
 
 @pytest.fixture
@@ -37,8 +58,9 @@ def sources() -> StubSources:
     return found
 
 
-@pytest.mark.parametrize("field", ["hv/kernel_args", "hvparam/kernel_args", "hvparams",
-                                   "custom_hvparams"])  # fmt: skip
+@pytest.mark.parametrize(
+    "field", ["hv/kernel_args", "hvparam/kernel_args", "hvparams", "custom_hvparams"]
+)
 def test_fields_of_instances(sources: StubSources, field: str) -> None:
     for redacted in (False, True, False):  # what is kept with the snapshot is not mixed up
         query = engine.Query("instance", [field], redacted=redacted)
@@ -55,9 +77,12 @@ def test_what_is_harmless_or_not_set_stays(sources: StubSources) -> None:
 
 @pytest.mark.parametrize(
     "guess",
-    [["=~", "hv/kernel_args", "password=h"], ["==", "hv/kernel_args", SECRET],
-     ["=~", "hvparam/kernel_args", "hunter2"]],
-)  # fmt: skip
+    [
+        ["=~", "hv/kernel_args", "password=h"],
+        ["==", "hv/kernel_args", SECRET],
+        ["=~", "hvparam/kernel_args", "hunter2"],
+    ],
+)
 def test_a_filter_finds_nothing_out(sources: StubSources, guess: list[Any]) -> None:
     def found(redacted: bool) -> bool:
         rows = engine.Query("instance", ["name"], guess, redacted=redacted).values(sources)
@@ -78,6 +103,10 @@ def test_jobs(sources: StubSources) -> None:
 
 def test_which_parameters_are_sensitive() -> None:
     assert redaction.names() == {
-        "bootloader_args", "cdrom2_image_path", "cdrom_image_path", "extra_config", "kernel_args",
+        "bootloader_args",
+        "cdrom2_image_path",
+        "cdrom_image_path",
+        "extra_config",
+        "kernel_args",
         "kvm_extra",
-    }  # fmt: skip
+    }

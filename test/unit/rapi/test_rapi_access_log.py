@@ -6,8 +6,13 @@ import pytest
 
 from ganeti.rapi import access_log
 
-ENVIRON = {"REQUEST_METHOD": "GET", "PATH_INFO": "/2/info", "QUERY_STRING": "bulk=1",
-           "SERVER_PROTOCOL": "HTTP/1.1", "REMOTE_ADDR": "192.0.2.1"}  # fmt: skip
+ENVIRON = {
+    "REQUEST_METHOD": "GET",
+    "PATH_INFO": "/2/info",
+    "QUERY_STRING": "bulk=1",
+    "SERVER_PROTOCOL": "HTTP/1.1",
+    "REMOTE_ADDR": "192.0.2.1",
+}
 
 
 @pytest.fixture
@@ -40,7 +45,7 @@ def test_nobody_can_write_lines_of_their_own(path):
     evil = {**ENVIRON, "PATH_INFO": '/x" 200 1\n1.2.3.4 - root', "REMOTE_USER": "a b"}
     list(access_log.logged(lambda _e, start: start("400 Bad", []) or [])(evil, lambda *_a: None))
     assert len(path.read_text().splitlines()) == 1
-    assert r'\"' in path.read_text()
+    assert r"\"" in path.read_text()
     assert " - a_b [" in path.read_text()
 
 

@@ -14,9 +14,10 @@ TABLE = routes.by_path()
 
 
 def test_rows_become_objects():
-    columns = Columns(["name", "be", "n"], changes={"be": with_key("memory", "maxmem")},
-                      aliases={"n": "number"})  # fmt: skip
-    rows = [["a", {"maxmem": 5, "x": "ü\""}, None], ["b", None, 1.5]]
+    columns = Columns(
+        ["name", "be", "n"], changes={"be": with_key("memory", "maxmem")}, aliases={"n": "number"}
+    )
+    rows = [["a", {"maxmem": 5, "x": 'ü"'}, None], ["b", None, 1.5]]
     data = json.dumps(rows).encode()
     found = json.loads(listed(columns.objects(data)))
     assert found == [
@@ -42,17 +43,20 @@ def route(request: str) -> Route:
     return TABLE[routes.shape(path)][method]
 
 
-@pytest.mark.parametrize(("request_", "compared"), [
-    ("PUT /2/instances/{x}/modify", "/2/instances/{instance_name}"),
-    ("POST /2/instances/{x}/disk/{d}/grow", "/2/instances/{instance_name}"),
-    ("DELETE /2/nodes/{x}/tags", "/2/nodes/{name}/tags"),
-    ("PUT /2/nodes/{x}/role", "/2/nodes/{node_name}/role"),
-    ("DELETE /2/groups/{x}", "/2/groups/{group_name}"),
-    ("POST /2/instances", "/2/instances"),
-    ("DELETE /2/jobs/{x}", "/2/jobs/{job_id}"),
-    ("PUT /2/modify", "/2/info"),
-    ("PUT /2/redistribute-config", "/2/info"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("request_", "compared"),
+    [
+        ("PUT /2/instances/{x}/modify", "/2/instances/{instance_name}"),
+        ("POST /2/instances/{x}/disk/{d}/grow", "/2/instances/{instance_name}"),
+        ("DELETE /2/nodes/{x}/tags", "/2/nodes/{name}/tags"),
+        ("PUT /2/nodes/{x}/role", "/2/nodes/{node_name}/role"),
+        ("DELETE /2/groups/{x}", "/2/groups/{group_name}"),
+        ("POST /2/instances", "/2/instances"),
+        ("DELETE /2/jobs/{x}", "/2/jobs/{job_id}"),
+        ("PUT /2/modify", "/2/info"),
+        ("PUT /2/redistribute-config", "/2/info"),
+    ],
+)
 def test_what_a_change_is_compared_with(request_, compared):
     found = conditional.target(route(request_), TABLE)
     assert found is not None

@@ -50,7 +50,7 @@ def test_options_that_make_no_sense(root, capsys, words, text):
         ("192.0.2.7", "192.0.2.7"),
         ("198.51.100.1, 192.0.2.7", "192.0.2.7"),
         ("2001:db8::7", "2001:db8::7"),
-        ("192.0.2.7, evil\"", "127.0.0.1"),
+        ('192.0.2.7, evil"', "127.0.0.1"),
     ],
 )
 def test_a_proxy_says_for_whom_it_asks(header, address):

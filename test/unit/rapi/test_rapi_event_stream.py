@@ -64,8 +64,15 @@ class Master:
         wire = []
         for kind, name in events:
             self.number += 1
-            wire.append({"id": f"run-{self.number}", "kind": kind, "objects": [name],
-                         "object": name, "data": {"x": "x" * size}})  # fmt: skip
+            wire.append(
+                {
+                    "id": f"run-{self.number}",
+                    "kind": kind,
+                    "objects": [name],
+                    "object": name,
+                    "data": {"x": "x" * size},
+                }
+            )
         done, last = self.asked[-1][1], f"run-{self.number}"
         self.loop.soon(lambda: done({"events": wire, "last": last, "lost": False}))
 
@@ -135,9 +142,7 @@ def test_readers_get_what_they_asked_for(rig: Rig) -> None:
         lost.close()
 
 
-def test_a_reader_that_does_not_read_is_dropped(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_does_not_read_is_dropped(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "BACKLOG", 200_000)
     lazy, good = rig.read(), rig.read()
     until(good, b"start")
@@ -152,9 +157,7 @@ def test_a_reader_that_does_not_read_is_dropped(
     assert until(good, b'"last"')
 
 
-def test_there_are_not_more_readers_than_allowed(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_are_not_more_readers_than_allowed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rig.stream, "_most", 5)
     readers = [rig.read() for _ in range(5)]
     for reader in readers:

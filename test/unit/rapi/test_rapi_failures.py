@@ -42,9 +42,11 @@ def test_a_missing_object_is_not_found() -> None:
 
 def put(**body: object) -> object:
     luxi = SimpleNamespace(fetch=lambda *args: jsonio.dumps_bytes(args[-1]))
-    return _put(SimpleNamespace(  # type: ignore[arg-type]
-        path={"resource": "node"}, query={}, body={"fields": ["name"], **body}, luxi=luxi
-    )).data  # fmt: skip
+    return _put(
+        SimpleNamespace(  # type: ignore[arg-type]
+            path={"resource": "node"}, query={}, body={"fields": ["name"], **body}, luxi=luxi
+        )
+    ).data
 
 
 def test_a_filter_may_be_given_under_both_names() -> None:

@@ -13,13 +13,20 @@ from ganeti.rapi.scope import limited
 
 #: name, uuid, group, tags
 ROWS = {
-    "instance": [("web1", "u1", "side", ["mine"]), ("web2", "u2", "side", []),
-                 ("web3", "u3", "default", ["mine"])],
+    "instance": [
+        ("web1", "u1", "side", ["mine"]),
+        ("web2", "u2", "side", []),
+        ("web3", "u3", "default", ["mine"]),
+    ],
     # uuid, instance, groups, tags
-    "disk": [("d1", "web1", ["side"], []), ("d3", "web3", ["default"], []),
-             ("loose", None, ["side"], []), ("marked", None, ["default"], ["mine"])],
+    "disk": [
+        ("d1", "web1", ["side"], []),
+        ("d3", "web3", ["default"], []),
+        ("loose", None, ["side"], []),
+        ("marked", None, ["default"], ["mine"]),
+    ],
     "node": [("node1", "n1", "default"), ("node2", "n2", "side")],
-}  # fmt: skip
+}
 
 
 class Master(Client):
@@ -50,9 +57,19 @@ def token(group=None, tag=None) -> Identity:
 def test_no_request_gets_through_that_is_not_known(master, identity, name):
     """With senseless arguments each method is refused, narrowed, empty or harmless."""
     method = calls.METHODS[name]
-    arguments = {"names": ["web9"], "ids": [5], "job": 5, "ops": [{"OP_ID": "OP_CLUSTER_DESTROY"}],
-                 "what": "lock", "kind": "network", "name": "net1", "fields": ["name"],
-                 "qfilter": None, "lock": False, "tmout": 1}  # fmt: skip
+    arguments = {
+        "names": ["web9"],
+        "ids": [5],
+        "job": 5,
+        "ops": [{"OP_ID": "OP_CLUSTER_DESTROY"}],
+        "what": "lock",
+        "kind": "network",
+        "name": "net1",
+        "fields": ["name"],
+        "qfilter": None,
+        "lock": False,
+        "tmout": 1,
+    }
     args = [arguments.get(arg.name) for arg in method.args if not arg.optional]
     client = limited(master, identity)
     if name in ("QueryClusterInfo", "QueryFields"):
@@ -80,8 +97,10 @@ def test_the_limits_go_to_the_master_with_each_job(master):
     assert client.submit_job([op]) == 7
     assert client.submit_job([op], "key", user="rapi:t") == 7
     limits = {"name": "token:t", "tag": "mine"}
-    assert master.seen == [("SubmitJob", [[op], None, None, limits]),
-                           ("SubmitJob", [[op], "key", "rapi:t", limits])]  # fmt: skip
+    assert master.seen == [
+        ("SubmitJob", [[op], None, None, limits]),
+        ("SubmitJob", [[op], "key", "rapi:t", limits]),
+    ]
 
 
 def test_who_is_not_limited_has_the_client_itself(master):

@@ -28,8 +28,13 @@ def test_the_forms_of_passwords_and_permissions():
     assert found["none"].permissions == frozenset()
     assert found["op"].permissions == {"read", "instance.startup", "-instance.console"}
     known = users.Users(found.values())
-    for name, password in (("plain", "secret"), ("clear", "s3cret"), ("hanna", "geheim"),
-                           ("op", "pw"), ("none", "pw")):  # fmt: skip
+    for name, password in (
+        ("plain", "secret"),
+        ("clear", "s3cret"),
+        ("hanna", "geheim"),
+        ("op", "pw"),
+        ("none", "pw"),
+    ):
         identity = known.check(name, password.encode())
         assert identity is not None
         assert identity.name == name

@@ -30,27 +30,41 @@ OTHER = "new-"
 
 
 def node_disk(
-    node: str, *, minors: tuple[int, int] = (0, 0), size: int = 16, prefix: str = "",
-    secret: str = SECRET, port: int = 11000, **given: Any,
-) -> NodeDisk:  # fmt: skip
+    node: str,
+    *,
+    minors: tuple[int, int] = (0, 0),
+    size: int = 16,
+    prefix: str = "",
+    secret: str = SECRET,
+    port: int = 11000,
+    **given: Any,
+) -> NodeDisk:
     here = ("n1", "n2").index(node)
     other = ("n2", "n1")[here]
     children = tuple(
         NodeDisk(
-            uuid=f"{prefix}{part}", dev_type=DiskTemplate.PLAIN, size=mib,
+            uuid=f"{prefix}{part}",
+            dev_type=DiskTemplate.PLAIN,
+            size=mib,
             logical_id=("xenvg", f"{prefix}m{minors[here]}_{part}"),
         )
         for part, mib in (("data", size), ("meta", 128))
-    )  # fmt: skip
+    )
     return NodeDisk(
-        uuid=f"disk-{minors}", dev_type=DiskTemplate.DRBD, children=children, size=size,
+        uuid=f"disk-{minors}",
+        dev_type=DiskTemplate.DRBD,
+        children=children,
+        size=size,
         logical_id=("n1", "n2", port, *minors, secret),
         params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
         dynamic_params={
-            "local-ip": ADDRESSES[node], "remote-ip": ADDRESSES[other], "port": port,
-            "local-minor": minors[here], "remote-minor": minors[1 - here],
+            "local-ip": ADDRESSES[node],
+            "remote-ip": ADDRESSES[other],
+            "port": port,
+            "local-minor": minors[here],
+            "remote-minor": minors[1 - here],
         },
-    )  # fmt: skip
+    )
 
 
 class Pair:
@@ -288,9 +302,7 @@ def test_a_failed_step_leaves_nothing_half_made(made: Pair) -> None:
     assert made.state("n2") == "Connected Secondary UpToDate/UpToDate"
 
 
-def test_secret_is_in_no_error_and_no_log(
-    pair: Pair, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_secret_is_in_no_error_and_no_log(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     pair.nodes.fail("drbdsetup", "resource0: Failure: (102) taken", match="connect", code=10)
     with pytest.raises(errors.BlockDeviceError) as caught:

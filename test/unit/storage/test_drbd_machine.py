@@ -20,9 +20,14 @@ WISH = Wish(3, "/dev/vg/data", "/dev/vg/meta", 100, HERE, THERE, "s3kr1t")
 
 def setup(**more: object) -> Setup:
     values = {
-        "resource": "resource3", "minor": 3, "data": WISH.data, "meta": WISH.meta,
-        "local": HERE, "remote": THERE, "secret": WISH.secret,
-    }  # fmt: skip
+        "resource": "resource3",
+        "minor": 3,
+        "data": WISH.data,
+        "meta": WISH.meta,
+        "local": HERE,
+        "remote": THERE,
+        "secret": WISH.secret,
+    }
     return Setup(**{**values, **more})  # type: ignore[arg-type]
 
 

@@ -36,19 +36,45 @@ def test_names_that_nodes_get() -> None:
     ("change", "words"),
     [
         ({}, ["--on-io-error=detach", "--resync-rate=61440k", "--c-plan-ahead=0"]),
-        ({"resync_rate": 1024}, ["--on-io-error=detach", "--resync-rate=1024k",
-                                 "--c-plan-ahead=0"]),
-        ({"disk_barriers": "bfd", "meta_barriers": True},
-         ["--on-io-error=detach", "--disk-barrier=no", "--disk-flushes=no", "--disk-drain=no",
-          "--md-flushes=no", "--resync-rate=61440k", "--c-plan-ahead=0"]),
-        ({"dynamic_resync": True},
-         ["--on-io-error=detach", "--c-plan-ahead=20", "--c-delay-target=1", "--c-fill-target=0s",
-          "--c-max-rate=61440k", "--c-min-rate=4096k"]),
-        ({"disk_custom": "--al-extents=1237 '--disk-timeout=50'"},
-         ["--on-io-error=detach", "--resync-rate=61440k", "--c-plan-ahead=0",
-          "--al-extents=1237", "--disk-timeout=50"]),
+        (
+            {"resync_rate": 1024},
+            ["--on-io-error=detach", "--resync-rate=1024k", "--c-plan-ahead=0"],
+        ),
+        (
+            {"disk_barriers": "bfd", "meta_barriers": True},
+            [
+                "--on-io-error=detach",
+                "--disk-barrier=no",
+                "--disk-flushes=no",
+                "--disk-drain=no",
+                "--md-flushes=no",
+                "--resync-rate=61440k",
+                "--c-plan-ahead=0",
+            ],
+        ),
+        (
+            {"dynamic_resync": True},
+            [
+                "--on-io-error=detach",
+                "--c-plan-ahead=20",
+                "--c-delay-target=1",
+                "--c-fill-target=0s",
+                "--c-max-rate=61440k",
+                "--c-min-rate=4096k",
+            ],
+        ),
+        (
+            {"disk_custom": "--al-extents=1237 '--disk-timeout=50'"},
+            [
+                "--on-io-error=detach",
+                "--resync-rate=61440k",
+                "--c-plan-ahead=0",
+                "--al-extents=1237",
+                "--disk-timeout=50",
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_words_for_the_disk(change: dict[str, object], words: list[str]) -> None:
     assert options(**change) == words
 

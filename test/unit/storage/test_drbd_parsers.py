@@ -12,9 +12,7 @@ import pytest
 from ganeti import errors
 from ganeti.storage.drbd import kernel_log, proc, show, tool
 
-RECORDED = json.loads(
-    (Path(__file__).parents[2] / "recorded" / "drbd" / "8.4.11.json").read_text()
-)
+RECORDED = json.loads((Path(__file__).parents[2] / "recorded" / "drbd" / "8.4.11.json").read_text())
 #: Forms of versions that are not handled, written down from their documentation.
 OLDER = json.loads((Path(__file__).parents[2] / "recorded" / "drbd" / "older.json").read_text())
 

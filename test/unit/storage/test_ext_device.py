@@ -79,9 +79,7 @@ def test_each_script_gets_what_the_interface_promises(paths: Paths, device: ExtD
         assert found[action] == {**own, **more}, action
 
 
-def test_a_failing_script_is_told_with_the_end_of_its_log(
-    paths: Paths, device: ExtDevice
-) -> None:
+def test_a_failing_script_is_told_with_the_end_of_its_log(paths: Paths, device: ExtDevice) -> None:
     (store(paths) / "full").touch()
     with pytest.raises(errors.BlockDeviceError, match=r"could not create .*exit code 1 \(log"):
         device.create(8)
@@ -122,8 +120,10 @@ def test_what_a_provider_names_must_be_a_block_device(paths: Paths, device: ExtD
     device.create(8)
     script = paths.extstorage_search_path[0] / "array" / "attach"
     for answer, reason in (
-        ("/etc/passwd", "no block device"), ("/dev/nothing", "No such file"), ("", "no device"),
-    ):  # fmt: skip
+        ("/etc/passwd", "no block device"),
+        ("/dev/nothing", "No such file"),
+        ("", "no device"),
+    ):
         script.write_text(f"#!/bin/sh\necho {answer}\n")
         with pytest.raises(errors.BlockDeviceError, match=reason):
             device.attach()
@@ -150,19 +150,27 @@ def test_names_that_cannot_be(paths: Paths, logical_id: tuple[Any, ...]) -> None
 
 def test_plans_need_a_provider() -> None:
     request = PlanRequest(
-        instance_name="web1", disk_uuid="u1", index=1, size=8, nodes=("n",),
+        instance_name="web1",
+        disk_uuid="u1",
+        index=1,
+        size=8,
+        nodes=("n",),
         options={"provider": "array", "tier": "fast"},
-    )  # fmt: skip
+    )
     assert ExtDevice.plan(request) == ("array", "u1.ext.disk1")
     assert ExtDevice.plan_params(request) == {"provider": "array", "tier": "fast"}
     for options in ({}, {"provider": "a/b"}):
         with pytest.raises(errors.ParameterError):
             ExtDevice.plan(
                 PlanRequest(
-                    instance_name="web1", disk_uuid="u1", index=1, size=8, nodes=(),
+                    instance_name="web1",
+                    disk_uuid="u1",
+                    index=1,
+                    size=8,
+                    nodes=(),
                     options=options,
                 )
-            )  # fmt: skip
+            )
 
 
 def test_providers_are_judged(paths: Paths) -> None:

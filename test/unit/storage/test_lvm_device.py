@@ -269,7 +269,7 @@ def test_a_cluster_inside_a_directory_leaves_the_groups_of_the_machine_alone(
 
 
 def test_complaints_are_told_without_warnings() -> None:
-    text = "  WARNING: This is old.\n  Volume group \"x\" not found\n  Cannot process x\n"
+    text = '  WARNING: This is old.\n  Volume group "x" not found\n  Cannot process x\n'
     assert tool.reason(text, 5) == 'Volume group "x" not found; Cannot process x'
     assert tool.reason("  WARNING: only this\n", 5) == "WARNING: only this"
     assert tool.reason("", 5) == "exit code 5"

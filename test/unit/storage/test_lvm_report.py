@@ -9,9 +9,7 @@ import pytest
 from ganeti.base import jsonio
 from ganeti.storage.lvm import report
 
-RECORDED = jsonio.loads(
-    (Path(__file__).parents[2] / "recorded" / "lvm_reports.json").read_text()
-)
+RECORDED = jsonio.loads((Path(__file__).parents[2] / "recorded" / "lvm_reports.json").read_text())
 
 
 def volume(attr: str) -> report.Volume:
@@ -23,8 +21,10 @@ def volume(attr: str) -> report.Volume:
 def test_segments_of_a_volume_are_one_volume() -> None:
     first, second = report.read_volumes(RECORDED["lvs_segments"])
     assert (first.lv_name, first.lv_size, first.tags) == (
-        "u1.disk0", 104857600, ["originstname+web1"],
-    )  # fmt: skip
+        "u1.disk0",
+        104857600,
+        ["originstname+web1"],
+    )
     assert second.disks == ["/dev/sdb", "/dev/sda"]
     assert not second.is_faulty
     good, broken = report.read_volumes(RECORDED["lvs_lost"])
@@ -71,8 +71,13 @@ def test_attributes_of_a_volume(attr: str, active: bool, in_use: bool, faulty: b
 def test_what_lvm_is_asked() -> None:
     json = ["--reportformat", "json", "--units", "b", "--nosuffix"]
     assert report.volumes_argv(["xenvg"], "v.disk0") == [
-        "lvs", *json, "-o", "vg_name,lv_name,lv_size,lv_attr,lv_tags,stripes,devices",
-        "--select", 'lv_name="v.disk0"', "xenvg",
-    ]  # fmt: skip
+        "lvs",
+        *json,
+        "-o",
+        "vg_name,lv_name,lv_size,lv_attr,lv_tags,stripes,devices",
+        "--select",
+        'lv_name="v.disk0"',
+        "xenvg",
+    ]
     assert report.segments_argv("xenvg")[-2:] == ["--select", 'vg_name="xenvg"']
     assert report.groups_argv()[:6] == ["vgs", *json]

@@ -24,9 +24,12 @@ PLACE = gluster.GlusterParams(host="store1", port=24008, volume="vms")
 
 def device(root: Path, kind: DiskTemplate, name: str, **params: Any) -> Device:
     wire = NodeDisk(
-        uuid="d1", dev_type=kind, logical_id=("x", name), size=8,
+        uuid="d1",
+        dev_type=kind,
+        logical_id=("x", name),
+        size=8,
         params={key.replace("_", "-"): value for key, value in params.items()},
-    )  # fmt: skip
+    )
     return registry.device(wire, Environment(Paths(root), gluster_dir=root / "mnt"))
 
 
@@ -112,8 +115,14 @@ def test_names_that_ceph_would_read_as_something_else(tmp_path: Path, name: str)
 
 def test_how_a_gluster_volume_is_mounted_and_addressed() -> None:
     assert gluster.mount_argv(PLACE, Path("/mnt/g")) == [
-        "mount", "-t", "glusterfs", "-o", "server-port=24008", "store1:/vms", "/mnt/g",
-    ]  # fmt: skip
+        "mount",
+        "-t",
+        "glusterfs",
+        "-o",
+        "server-port=24008",
+        "store1:/vms",
+        "/mnt/g",
+    ]
     assert gluster.address(PLACE, "ganeti/u1.0") == "gluster://store1:24008/vms/ganeti/u1.0"
     six = gluster.GlusterParams(host="2001:db8::1")
     assert gluster.address(six, "f") == "gluster://[2001:db8::1]:24007/gv0/f"
@@ -138,10 +147,14 @@ def test_another_volume_in_the_way_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("ganeti/../x", {}), ("other/x", {}), ("ganeti/", {}), ("/etc/passwd", {}),
-        ("ganeti/x", {"volume": "../x"}), ("ganeti/x", {"host": "-o x"}),
+        ("ganeti/../x", {}),
+        ("other/x", {}),
+        ("ganeti/", {}),
+        ("/etc/passwd", {}),
+        ("ganeti/x", {"volume": "../x"}),
+        ("ganeti/x", {"host": "-o x"}),
     ],
-)  # fmt: skip
+)
 def test_files_and_volumes_that_cannot_be(
     tmp_path: Path, name: str, params: dict[str, str]
 ) -> None:

@@ -118,9 +118,7 @@ def test_exit_codes(
     assert program.main(["--no-strict"]) == code
 
 
-def test_a_second_watcher_ends_at_once(
-    where: paths.Paths, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_watcher_ends_at_once(where: paths.Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, errors.GenericError("must not be asked"))
     lock = files.FileLock(where.watcher_lock)
     lock.acquire()
