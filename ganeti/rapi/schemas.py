@@ -104,7 +104,7 @@ def references(key: str) -> Schema:
 
 
 def record(fields: tuple[str, ...], more: tuple[str, ...] = ()) -> Schema:
-    """An object with these keys; see doc/query-fields.md for their values."""
+    """An object with these keys; see doc/reference/query-fields.md for their values."""
     names = (*fields, *more)
     return {
         "type": "object",

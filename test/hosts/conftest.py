@@ -1,7 +1,7 @@
 """Scenarios on real hosts: emulated machines with this project's daemons, LVM, DRBD and QEMU.
 
 ``make check-hosts`` runs all, modules side by side in three processes with machines of their own;
-of a plain ``make check`` only the module ``test_one_host.py`` is a part. ``doc/hosts.md`` tells how
+of a plain ``make check`` only the module ``test_one_host.py`` is a part. ``doc/design/hosts.md`` tells how
 to write a scenario.
 """
 
@@ -128,7 +128,7 @@ def cluster(holder: Holder, request: pytest.FixtureRequest) -> Iterator[lab_clus
 
 @pytest.fixture(scope="session")
 def book() -> Iterator[faults.Book]:
-    """Where scenarios write down what a fault did; becomes ``doc/faults.md``."""
+    """Where scenarios write down what a fault did; becomes ``doc/reference/faults.md``."""
     made = faults.Book()
     yield made
     made.close()

@@ -123,7 +123,7 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
     "remove a disk of nobody": lambda c: OpDiskRemove(disk_name=_free(c)),
 }
 #: The table of outcomes is at the end of this page; UPDATE_RECORDED=1 writes it.
-PAGE = Path(__file__).parents[2] / "doc" / "faults.md"
+PAGE = Path(__file__).parents[2] / "doc" / "reference" / "faults.md"
 _TITLE = "\n## The daemon of a node is killed at any call\n"
 _TEXT = """
 Each operation on disks in files, the daemon killed at each of its calls to a node, before or after

@@ -11,7 +11,7 @@ from ganeti.cli import programs
 from ganeti.cli.command import Program
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 #: Paths of the project in code or as plain words, patterns among them.

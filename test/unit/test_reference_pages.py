@@ -1,4 +1,4 @@
-"""Pages of doc/ that are made from the code fit the code."""
+"""Pages of doc/reference/ that are made from the code fit the code."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ def test_a_page_that_does_not_fit_is_shown_and_can_be_written(tmp_path: Path) ->
     assert "+| `oper_ram` | Memory | Storage size | nodes |" in ran.stdout
     assert page.read_text() == "# Fields of queries\n"
     assert run("--dir", str(tmp_path)).returncode == 0
-    assert page.read_text() == (ROOT / "doc" / "query-fields.md").read_text()
+    assert page.read_text() == (ROOT / "doc" / "reference" / "query-fields.md").read_text()

@@ -26,7 +26,7 @@ def checks(paths: Paths) -> dict[str, Any]:
 def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
     """Report what is wrong with the authority, as this node (the master) has it."""
     path = paths.ca_cert
-    remedy = "renew it as doc/admin.md says, then run gnt-cluster redist-conf"
+    remedy = "renew it as doc/admin/certificates.md says, then run gnt-cluster redist-conf"
     try:
         # Its key must be the one of a certificate in the file.
         certs.read_authority(paths.ca_key, path)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.place import REPOSITORY, cache, locked
 
-TARGET = REPOSITORY / "doc" / "faults.md"
+TARGET = REPOSITORY / "doc" / "reference" / "faults.md"
 _HEAD = """\
 # Faults
 
