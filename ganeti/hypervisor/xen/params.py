@@ -50,7 +50,10 @@ class PvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cpuid: _CpuId = ""
     guest_type: Annotated[
         Literal["pv", "pvh"],
-        Meta(description="pv: without help of the processor; pvh: with it (Xen 4.10 or newer)"),
+        Meta(
+            description="Kind of guest: pv runs without help of the processor, pvh with it"
+            " (Xen 4.10 or newer)"
+        ),
     ] = "pv"
     initrd_path: Annotated[str, Meta(description="Initial ram disk for kernel_path")] = ""
     kernel_args: Annotated[str, Meta(description="Command line of the kernel"), Mark.SENSITIVE] = (

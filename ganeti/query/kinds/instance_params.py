@@ -1,16 +1,23 @@
-"""Parameters of instances: hypervisor, backend and OS."""
+"""Parameters of instances: hypervisor, backend and OS.
+
+Importing this module imports the drivers of all hypervisors, because their parameters are the
+fields ``hv/<name>``. Only the master does that, when it is asked for instances first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.instance import Instance
+from ganeti.opcodes.describe import peel
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
-from ganeti.query.kinds import hv_params
 
 BOOL, NUMBER, UNIT, OTHER = FieldKind.BOOL, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.OTHER
 
@@ -28,12 +35,28 @@ BACKEND: Mapping[str, tuple[str, FieldKind, str]] = {
     "vcpus": ("ConfigVCPUs", NUMBER, "Number of virtual processors"),
 }
 
+#: Hypervisor parameters whose titles are not the names of their fields. Source: Ganeti.
+_TITLES: Mapping[str, str] = {
+    "acpi": "ACPI",
+    "boot_order": "Boot_order",
+    "cdrom_image_path": "CDROM_image_path",
+    "cpu_type": "cpu_type",
+    "disk_type": "Disk_type",
+    "initrd_path": "Initrd_path",
+    "kernel_path": "Kernel_path",
+    "nic_type": "NIC_type",
+    "pae": "PAE",
+    "pci_pass": "pci_pass",
+    "vnc_bind_address": "VNC_bind_address",
+}
+
 
 def add_fields(kind: Kind[Instance]) -> None:
     """Give a kind the fields of all parameters."""
     for name, (title, value_kind, doc) in BACKEND.items():
         kind.add(Field(f"be/{name}", title, value_kind, doc, _backend_param(name)))
-    for name, (value_kind, title, doc) in hv_params.TABLE.items():
+    for name, (value_kind, doc) in hypervisor_params().items():
+        title = _TITLES.get(name, f"hv/{name}")
         kind.add(Field(f"hv/{name}", title, value_kind, doc, _hypervisor_param(name)))
     for name, title, doc, getter in (
         ("beparams", "BackendParameters", "All backend parameters, complete", _beparams),
@@ -75,6 +98,34 @@ def _backend_param(name: str) -> Getter[Instance]:
 # hypervisor ----------------------------------------------------------------------------------
 
 
+def hypervisor_params() -> dict[str, tuple[FieldKind, str]]:
+    """Kind and description of each parameter that instances have, from all drivers.
+
+    Parameters that are set for the whole cluster are left out. Where several hypervisors have a
+    parameter, the first in the order of their names describes it.
+    """
+    found: dict[str, tuple[FieldKind, str]] = {}
+    for hypervisor in HYPERVISORS.names():
+        driver = HYPERVISORS.get(hypervisor)
+        for info in msgspec.structs.fields(driver.params):
+            if info.name not in driver.traits.global_params:
+                kind, metas = peel(info.type)
+                texts = [meta.description for meta in metas if meta.description]
+                doc = texts[-1] if texts else f"Parameter {info.name} of {hypervisor}"
+                found.setdefault(info.name, (_field_kind(kind), doc))
+    return found
+
+
+def _field_kind(kind: Any) -> FieldKind:
+    """Texts are of the kind OTHER, because some of them may be null."""
+    values = get_args(kind)
+    return {bool: BOOL, int: NUMBER}.get(type(values[0]) if values else kind, OTHER)
+
+
+def _global_params(hypervisor: str | None) -> frozenset[str]:
+    return HYPERVISORS.get(hypervisor).traits.global_params if hypervisor else frozenset()
+
+
 def inherited_hvparams(ctx: Context) -> Callable[[Instance], Mapping[str, Any]]:
     """What an instance inherits; worked out once for each hypervisor and OS."""
     known: dict[tuple[str | None, str], Mapping[str, Any]] = {}
@@ -113,7 +164,8 @@ def _hvparams(ctx: Context) -> Column[Instance]:
 
     def column(instance: Instance) -> Cell:
         filled = {**inherited(instance), **instance.hvparams}
-        return (0, {key: filled[key] for key in filled if key not in hv_params.GLOBALS})
+        left_out = _global_params(instance.hypervisor)
+        return (0, {key: filled[key] for key in filled if key not in left_out})
 
     return column
 

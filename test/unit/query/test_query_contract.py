@@ -29,7 +29,15 @@ LISTS = {
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {
-    "instance": ["expires", "owner", "reserved_for"],
+    "instance": [
+        "expires",
+        "hv/accelerator",
+        "hv/firmware",
+        "hv/guest_type",
+        "hv/max_vcpus",
+        "owner",
+        "reserved_for",
+    ],
     "job": ["user"],
     "node": [
         "reserved.count",
