@@ -1,8 +1,8 @@
 """The LUXI server: one thread for all input and output, a pool for the work.
 
 The I/O thread never blocks: it reads what is there, cuts it into messages, hands complete ones to
-the pool and sends what is to be sent. Requests that take less than waking another thread would
-(``at_once`` tells) it answers itself. A client that is slow, silent or talks nonsense costs a
+the pool and sends what is to be sent. A request that takes less than waking another thread would
+(``quick`` tells) it answers itself. A client that is slow, silent or talks nonsense costs a
 descriptor and a buffer, nothing else. A handler answers when it likes, from any thread, so a
 client that waits for a job holds no thread. A client may end its sending side after the last
 request (``printf ... | socat - UNIX-CONNECT:...``) and still gets all answers.
@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ from ganeti import constants, errors
 from ganeti.base import files
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
-from ganeti.net.unix_socket import Credentials, FrameReader
+from ganeti.net.unix_socket import TERMINATOR, Credentials, FrameReader
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,10 +41,12 @@ _CHUNK = 64 * 1024
 REQUEST_TIMEOUT = constants.LUXI_READ_TIMEOUT - 10
 #: Seconds in which a client must take at least something of an answer.
 WRITE_TIMEOUT = 120.0
+#: Seconds between two looks for clients that do not read.
+_LOOK = 30.0
 #: Bytes of a request that the I/O thread may answer itself.
 _SMALL = 2048
-#: What a message must contain before it is asked whether it is quick.
-_QUICK = (b'"Query"', b'"QueryConfigValues"')
+#: Small messages whose meaning is kept: programs that poll send the same ones again and again.
+_KEPT = 256
 #: Messages of one client that may wait while one is being worked on.
 _MAX_QUEUED = 16
 
@@ -114,6 +117,16 @@ class Handler(Protocol):
     ) -> None: ...
 
 
+class Quick(Protocol):
+    """Finds what answers a request, if that takes so little that the I/O thread may do it.
+
+    It depends on the arguments alone, as the function that it returns is used for all requests with
+    the same bytes, and does not raise. What the function raises, the handler is asked for again.
+    """
+
+    def __call__(self, method: str, args: dict[str, Any]) -> Callable[[], Any] | None: ...
+
+
 class _Connection:
     """One client. Only the I/O thread reads and closes; sending is guarded by ``lock``."""
 
@@ -138,8 +151,7 @@ class LuxiServer:
     Args:
         path: where to listen; permissions of the socket decide who may connect.
         handler: called for each request, in a pool thread.
-        at_once: whether a small request is so quick that the I/O thread calls the handler; must
-            not raise.
+        quick: what answers a small request at once, without the handler.
         workers: size of that pool.
         timeout: seconds after which a request is answered with a time-out error.
     """
@@ -152,12 +164,13 @@ class LuxiServer:
         mode: int = 0o660,
         gid: int | None = None,
         workers: int = 16,
-        at_once: Callable[[str, dict[str, Any]], bool] = lambda _name, _args: False,
+        quick: Quick = lambda method, args: None,
         timeout: float = REQUEST_TIMEOUT,
     ) -> None:
         self._path = path
         self._handler = handler
-        self._at_once = at_once
+        self._quick = quick
+        self._quick_answer = lru_cache(_KEPT)(self._find_quick_answer)
         self._mode = mode
         self._gid = gid
         self._timeout = timeout
@@ -171,6 +184,7 @@ class LuxiServer:
         self._deadlines: list[tuple[float, int, Reply]] = []
         self._seq = count()
         self._stopping = False
+        self._next_look = 0.0
         self._thread = threading.Thread(target=self._loop, name="luxi-io", daemon=True)
         self._listener: socket.socket | None = None
 
@@ -234,10 +248,10 @@ class LuxiServer:
                         self._close(key.data)
             self._expire()
 
-    def _next_deadline(self) -> float | None:
+    def _next_deadline(self) -> float:
         if not self._deadlines:
-            return 30.0
-        return max(0.0, min(30.0, self._deadlines[0][0] - time.monotonic()))
+            return _LOOK
+        return max(0.0, min(_LOOK, self._deadlines[0][0] - time.monotonic()))
 
     def _expire(self) -> None:
         now = time.monotonic()
@@ -247,6 +261,9 @@ class LuxiServer:
             reply.fail(errors.TimeoutError(f"no answer within {self._timeout:.0f} seconds"))
             if abandoned is not None:
                 abandoned()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK
         for connection in [c for c in self._connections if c.stalled_since is not None]:
             if now - (connection.stalled_since or now) > WRITE_TIMEOUT:
                 _LOG.warning("client pid %s does not read its answer", connection.peer.pid)
@@ -292,6 +309,8 @@ class LuxiServer:
             return
         if not data:
             self._end_input(connection)
+            return
+        if self._answer_quickly(connection, data):
             return
         try:
             connection.queue.extend(connection.reader.feed(data))
@@ -351,13 +370,47 @@ class LuxiServer:
             return
         message = connection.queue.popleft()
         reply = connection.busy = Reply(self, connection)
-        quick = self._quick_request(message)
-        if quick is not None:
-            self._handle(connection, *quick, reply)
-        if reply._open:
-            self._note_deadline(reply)
-        if quick is None:
-            self._pool.submit(self._work, connection, message, reply)
+        self._note_deadline(reply)
+        self._pool.submit(self._work, connection, message, reply)
+
+    def _answer_quickly(self, connection: _Connection, data: bytes) -> bool:
+        """Answer a small request here and now, if its client waits for nothing else.
+
+        Then nobody else sends on this connection, so no lock is needed.
+        """
+        if len(data) > _SMALL or connection.busy is not None or connection.out:
+            return False
+        if connection.closing or connection.reader.partial:
+            return False
+        answer = self._quick_answer(data)
+        if answer is None:
+            return False
+        try:
+            message = unix_socket.frame(calls.encode_result(answer()))
+        except Exception:  # noqa: BLE001 - the handler meets it again, and reports it
+            return False
+        try:
+            sent = connection.sock.send(message)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._close(connection)
+            return True
+        if sent < len(message):
+            connection.out += message[sent:]
+            connection.stalled_since = time.monotonic()
+            self._watch(connection, write=True)
+        return True
+
+    def _find_quick_answer(self, data: bytes) -> Callable[[], Any] | None:
+        """What answers these bytes, if they are one request that need not go to the pool."""
+        if data.find(TERMINATOR) != len(data) - 1:
+            return None
+        try:
+            name, args = calls.decode_request(data[:-1])
+            return self._quick(name, calls.bind(calls.find(name), args))
+        except errors.GanetiError:
+            return None
 
     def _note_deadline(self, reply: Reply) -> None:
         deadline = time.monotonic() + self._timeout
@@ -365,17 +418,6 @@ class LuxiServer:
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
             self._deadlines = [item for item in self._deadlines if item[2]._open]
             heapq.heapify(self._deadlines)
-
-    def _quick_request(self, message: bytes) -> tuple[str, dict[str, Any]] | None:
-        """A request that need not go to the pool."""
-        if len(message) > _SMALL or not any(word in message for word in _QUICK):
-            return None
-        try:
-            name, args = calls.decode_request(message)
-            bound = calls.bind(calls.find(name), args)
-        except errors.GanetiError:
-            return None
-        return (name, bound) if self._at_once(name, bound) else None
 
     def _flush(self, connection: _Connection) -> None:
         with connection.lock:
@@ -420,12 +462,7 @@ class LuxiServer:
         except errors.GanetiError as err:
             reply.fail(err)
             return
-        self._handle(connection, name, bound, reply)
-
-    def _handle(
-        self, connection: _Connection, name: str, args: dict[str, Any], reply: Reply
-    ) -> None:
-        reply.run(lambda: self._handler(name, args, connection.peer, reply))
+        reply.run(lambda: self._handler(name, bound, connection.peer, reply))
 
     def send(
         self, connection: _Connection, reply: Reply | None, data: bytes, *, close: bool

@@ -127,7 +127,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     waiting = Waiting()
     service = Service(core, waiting)
     gid = _share_sockets(where)
-    server = LuxiServer(where.luxi_socket, service, gid=gid, at_once=service.at_once)
+    server = LuxiServer(where.luxi_socket, service, gid=gid, quick=service.quick)
     core.prepare()
     server.start()
     _link_legacy_socket(where)

@@ -146,18 +146,19 @@ class Service:
         """Begin no more queries of nodes; those in work are not waited for."""
         self._live.shutdown(wait=False, cancel_futures=True)
 
-    @staticmethod
-    def at_once(method: str, args: Args) -> bool:
-        """Whether a request takes so little that no thread need be woken for it; never raises."""
-        if method == "QueryConfigValues":
-            return facts.is_quick(args["fields"])
+    def quick(self, method: str, args: Args) -> Callable[[], Any] | None:
+        """What answers a request that takes less than to wake a thread for it; never raises."""
+        if method == "QueryConfigValues" and facts.is_quick(args["fields"]):
+            return lambda: self._config_values(args, None)
         if method != "Query" or args.get("redacted"):
-            return False
-        return engine.is_quick(args["what"], args["fields"], args["qfilter"])
+            return None
+        if not engine.is_quick(args["what"], args["fields"], args["qfilter"]):
+            return None
+        return lambda: self._query(args, None)
 
     # queries -----------------------------------------------------------------------------
 
-    def _query(self, args: Args, _peer: Credentials) -> Any:
+    def _query(self, args: Args, _peer: Credentials | None) -> Any:
         what, redacted = str(args["what"]), bool(args.get("redacted"))
         query = engine.Query(what, args["fields"], args["qfilter"], redacted=redacted)
         return self._run(query, lambda answer: answer)
@@ -187,7 +188,7 @@ class Service:
         found = facts.cluster_info(self._core.store.current, self._core.facts)
         return dict(redaction.hide(found)) if args.get("redacted") else found
 
-    def _config_values(self, args: Args, _peer: Credentials) -> Any:
+    def _config_values(self, args: Args, _peer: Credentials | None) -> Any:
         core = self._core
         return facts.config_values(
             core.store.current, core.facts, args["fields"], drained=lambda: core.queue.drained

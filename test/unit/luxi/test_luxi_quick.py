@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import select
 import threading
 
 from ganeti import errors
+from ganeti.luxi import server as luxi_server
 from ganeti.master.service import Service
 
 QUICK = ["instance", ["name"], ["==", "name", "web1"]]
 
 
-def is_quick(name, args):
-    return name == "Query" and args["what"] == "instance"
+def quick(method, args):
+    if method == "Query" and args["what"] == "instance":
+        return lambda: [threading.current_thread().name, args["fields"]]
+    return None
+
+
+def name_the_thread(method, args, peer, reply):
+    reply.ok(threading.current_thread().name)
 
 
 def test_quick_requests_need_no_thread_of_the_pool(serve, dial):
     release, begun = threading.Event(), threading.Barrier(3)
 
     def handle(method, args, peer, reply):
-        if method != "Query":
-            begun.wait(10)
-            assert release.wait(10)
+        begun.wait(10)
+        assert release.wait(10)
         reply.ok(threading.current_thread().name)
 
-    serve(handle, workers=2, at_once=is_quick)
+    serve(handle, workers=2, quick=quick)
     busy = [dial(), dial()]
     for client in busy:
         client.ask("QueryClusterInfo")
@@ -31,17 +38,14 @@ def test_quick_requests_need_no_thread_of_the_pool(serve, dial):
     client = dial()
     for _ in range(3):
         client.ask("Query", *QUICK)
-        assert client.answer()["result"] == "luxi-io"
+        assert client.answer()["result"] == ["luxi-io", ["name"]]
     release.set()
     for client in busy:
         assert client.answer()["result"].startswith("luxi_")
 
 
 def test_others_go_to_the_pool(serve, dial):
-    serve(
-        lambda method, args, peer, reply: reply.ok(threading.current_thread().name),
-        at_once=is_quick,
-    )
+    serve(name_the_thread, quick=quick)
     client = dial()
     for args in (["node", ["name"], None], ["instance", ["x" * 3000], None]):
         client.ask("Query", *args)
@@ -49,20 +53,35 @@ def test_others_go_to_the_pool(serve, dial):
 
 
 def test_a_client_that_sends_many_at_once_gets_answers_in_order(serve, dial):
-    serve(lambda method, args, peer, reply: reply.ok(args["fields"]), at_once=is_quick)
+    serve(lambda method, args, peer, reply: reply.ok(["pool", args["fields"]]), quick=quick)
     client = dial()
     for number in range(12):
         client.ask("Query", "instance", [str(number)], None)
-    assert [client.answer()["result"] for _ in range(12)] == [[str(n)] for n in range(12)]
+    assert [client.answer()["result"][1] for _ in range(12)] == [[str(n)] for n in range(12)]
 
 
-def test_errors_of_quick_requests(serve, dial, caplog):
+def test_the_same_request_gets_the_answer_of_its_time(serve, dial):
+    values = iter(range(3))
+    serve(name_the_thread, quick=lambda method, args: lambda: next(values))
+    client = dial()
+    for number in range(3):
+        client.ask("QueryConfigValues", ["cluster_name"])
+        assert client.answer()["result"] == number
+
+
+def test_what_fails_is_reported_by_the_handler(serve, dial, caplog):
     def handle(method, args, peer, reply):
         if args["fields"] == ["bug"]:
             raise KeyError("oops")
         raise errors.ParameterError("no such thing")
 
-    serve(handle, at_once=is_quick)
+    def failing(method, args):
+        def answer():
+            raise ValueError
+
+        return answer
+
+    serve(handle, quick=failing)
     client = dial()
     client.ask("Query", "instance", ["bug"], None)
     assert client.answer()["result"] == ["ProgrammerError", ["internal error: KeyError: 'oops'"]]
@@ -73,8 +92,29 @@ def test_errors_of_quick_requests(serve, dial, caplog):
     assert "request failed with a bug" in caplog.text
 
 
+def test_a_large_answer_that_does_not_fit_arrives_whole(serve, dial):
+    large = "x" * 5_000_000
+    serve(name_the_thread, quick=lambda method, args: lambda: large)
+    client = dial()
+    for _ in range(2):
+        client.ask("QueryConfigValues", ["cluster_name"])
+        assert client.answer()["result"] == large
+
+
+def test_a_client_that_reads_nothing_is_dropped(serve, dial, monkeypatch):
+    monkeypatch.setattr(luxi_server, "WRITE_TIMEOUT", 0.05)
+    monkeypatch.setattr(luxi_server, "_LOOK", 0.05)
+    serve(name_the_thread, quick=lambda method, args: lambda: "x" * 5_000_000)
+    client = dial()
+    client.ask("QueryConfigValues", ["cluster_name"])
+    poll = select.poll()
+    poll.register(client.sock, 0)  # tells of the other side's end only
+    assert poll.poll(10_000)
+
+
 def test_configuration_values_that_need_a_file_are_not_quick():
-    assert Service.at_once("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
+    service = object.__new__(Service)
+    assert service.quick("QueryConfigValues", {"fields": ["cluster_name", "master_node"]})
     for fields in (
         ["drain_flag"],
         ["cluster_name", "watcher_pause"],
@@ -84,4 +124,4 @@ def test_configuration_values_that_need_a_file_are_not_quick():
         ["cluster_name"] * 1000,
         None,
     ):
-        assert not Service.at_once("QueryConfigValues", {"fields": fields})
+        assert service.quick("QueryConfigValues", {"fields": fields}) is None
