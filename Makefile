@@ -12,7 +12,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs test-partition test-api test-attack check-hosts
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs site test-partition test-api test-attack check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -78,6 +78,13 @@ install: ## install programs, libraries and OS definitions below PREFIX (DESTDIR
 
 docs: $(VENV)/run.stamp ## reference and man pages from the code
 	@tools/make-docs
+
+$(VENV)/site.stamp: requirements-site.txt $(VENV)/run.stamp
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
+	@touch $@
+
+site: $(VENV)/site.stamp ## doc/ as a web site with search in build/site
+	@tools/make-site $(BIN)/python
 
 dist: $(VENV)/run.stamp ## source archive and wheel in dist/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build

@@ -1,8 +1,8 @@
 """Scenarios on real hosts: emulated machines with this project's daemons, LVM, DRBD and QEMU.
 
 ``make check-hosts`` runs all, modules side by side in three processes with machines of their own;
-of a plain ``make check`` only the module ``test_one_host.py`` is a part. ``doc/design/hosts.md`` tells how
-to write a scenario.
+of a plain ``make check`` only the module ``test_one_host.py`` is a part. How to write a scenario:
+``doc/design/hosts.md``.
 """
 
 from __future__ import annotations
