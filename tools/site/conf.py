@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from roff import to_markdown  # noqa: E402
+from roff import to_markdown
 
 project = "Ganeti"
 extensions = ["myst_parser"]
@@ -22,6 +22,8 @@ html_theme = "furo"
 html_title = "Ganeti"
 html_show_copyright = False
 html_show_sphinx = False
+# Options begin with two plain dashes.
+smartquotes = False
 #: GitHub makes the same anchors from headings of these levels.
 myst_heading_anchors = 4
 # Headings of recorded sessions ("$ gnt-...") have no lexer that knows all of them.

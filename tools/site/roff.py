@@ -33,7 +33,7 @@ def _lines(lines: Iterator[str]) -> Iterator[str]:
         elif macro == ".PP":
             yield ""
         elif macro == ".nf":
-            yield "```text"
+            yield from ("```text", _plain(next(lines)))
         elif macro == ".fi":
             yield "```"
         elif macro.startswith("."):
