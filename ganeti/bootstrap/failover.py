@@ -24,8 +24,8 @@ from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls import Identity
 from ganeti.node.term import made_here, read_position
-from ganeti.ops.cluster import master_ip
 from ganeti.ops.hooks import FAILED, global_env
+from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc

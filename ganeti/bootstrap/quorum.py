@@ -27,7 +27,7 @@ from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.tls import Identity
 from ganeti.node.term import made_here, read_position
-from ganeti.ops import candidates
+from ganeti.ops.steps.nodes import candidates
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.objects import MasterView

@@ -30,9 +30,9 @@ from ganeti.model.names import LockLevel
 from ganeti.net.tls import Identity
 from ganeti.node.term import made_here, read_position
 from ganeti.ops import locks
-from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
+from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
 from ganeti.query import engine
 from ganeti.rpc.calls import NodeCalls

@@ -29,7 +29,7 @@ from ganeti.model.limits import Limits
 from ganeti.net.unix_socket import Credentials
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
-from ganeti.ops.tags import target as tag_target
+from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
 from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
 

@@ -15,7 +15,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import BGL, LockLevel
 from ganeti.model.network import Network
 from ganeti.ops.operation import Context
-from ganeti.ops.reservation import lacking
+from ganeti.ops.planning import missing_attributes
 
 S = TypeVar("S", Instance, Network, NodeGroup)
 
@@ -80,7 +80,9 @@ def real_instance(
 def real(config: Config, found: Instance) -> None:
     """Refuse an instance that is only reserved, or whose creation did not end; OpPrereqError."""
     if found.forthcoming:
-        raise errors.OpPrereqError(lacking.refusal(config, found), errors.ErrorCode.STATE)
+        raise errors.OpPrereqError(
+            missing_attributes.refusal(config, found), errors.ErrorCode.STATE
+        )
 
 
 def with_disks(

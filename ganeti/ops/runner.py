@@ -13,7 +13,7 @@ from ganeti.model.names import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks, registry
 from ganeti.ops.operation import Context, Operation, reason_of
-from ganeti.ops.reservation import instead
+from ganeti.ops.variants import instead
 
 _LOG = logging.getLogger(__name__)
 

@@ -39,7 +39,7 @@ from ganeti.opcodes.instance_disks import (
     OpInstanceRecreateDisks,
 )
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMigrate, OpInstanceMove
-from ganeti.ops.instance import settlement
+from ganeti.ops.steps.relocation import settlement
 
 #: Running on a shared disk; running on a disk of its node; stopped, with two disks of its node.
 FAR, NEAR, DOWN = "far.example.com", "near.example.com", "down.example.com"

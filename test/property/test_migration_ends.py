@@ -34,11 +34,11 @@ from ganeti.node.context import NodeContext
 from ganeti.node.handlers import Node as Handlers
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate
-from ganeti.ops.instance import settlement
-from ganeti.ops.instance.cleanup import Cleanup
-from ganeti.ops.instance.migration import Migration
-from ganeti.ops.instance.verdict import Source, Target, Verdict, verdict
 from ganeti.ops.operation import Context
+from ganeti.ops.planning.migration_verdict import Source, Target, Verdict, verdict
+from ganeti.ops.steps.relocation import settlement
+from ganeti.ops.steps.relocation.cleanup import Cleanup
+from ganeti.ops.steps.relocation.migration import Migration
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer
 

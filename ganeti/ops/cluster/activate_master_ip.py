@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ganeti.opcodes.cluster import OpClusterActivateMasterIp
-from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Operation
+from ganeti.ops.steps.nodes import master_ip
 
 
 class ClusterActivateMasterIp(Operation[OpClusterActivateMasterIp, None]):

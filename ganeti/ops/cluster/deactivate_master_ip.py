@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ganeti.opcodes.cluster import OpClusterDeactivateMasterIp
-from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Operation
+from ganeti.ops.steps.nodes import master_ip
 
 
 class ClusterDeactivateMasterIp(Operation[OpClusterDeactivateMasterIp, None]):

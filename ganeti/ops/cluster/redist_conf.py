@@ -5,8 +5,8 @@ from __future__ import annotations
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRedistConf
-from ganeti.ops import shared_files
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.nodes import shared_files
 
 
 class ClusterRedistConf(Operation[OpClusterRedistConf, None]):

@@ -9,8 +9,8 @@ from ganeti.net import resolve
 from ganeti.node.network import Target, unreachable
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.ops import checks
-from ganeti.ops.cluster import master_ip
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.steps.nodes import master_ip
 
 
 class ClusterRename(Operation[OpClusterRename, str]):

@@ -17,9 +17,9 @@ from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterSetParams
-from ganeti.ops import candidates, policy
-from ganeti.ops.cluster import communication, master_ip, settings
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import cluster_settings, communication_network, policy
+from ganeti.ops.steps.nodes import candidates, master_ip
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
@@ -46,13 +46,15 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
     def check(self) -> None:
         op, config = self.op, self.ctx.config
-        self.decision = settings.decide(config, op)
+        self.decision = cluster_settings.decide(config, op)
         cluster = base.replace(config.cluster, **self.decision.values)
         self.after = config.apply([], [], cluster, mtime=config.data.mtime)
         self.demoted = self._demoted(config)
         name = op.instance_communication_network
         self.jobs = (
-            communication.jobs(config, name, [g.name for g in config.groups.values()], op.priority)
+            communication_network.jobs(
+                config, name, [g.name for g in config.groups.values()], op.priority
+            )
             if name
             else []
         )
@@ -175,7 +177,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.jobs)]}
 
     def _edit(self, draft: Draft) -> None:
-        decision = settings.decide(draft.config, self.op)
+        decision = cluster_settings.decide(draft.config, self.op)
         size = self.op.candidate_pool_size
         gone = [] if size is None else pool.to_demote(draft.config, size=size)
         if [node.uuid for node in gone] != [node.uuid for node in self.demoted]:

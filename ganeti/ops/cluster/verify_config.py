@@ -7,9 +7,9 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterVerifyConfig
 from ganeti.ops import locks
-from ganeti.ops.cluster import verify_certificates
-from ganeti.ops.cluster.report import Report
 from ganeti.ops.operation import Operation
+from ganeti.ops.verification import certificates
+from ganeti.ops.verification.report import Report
 
 
 class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
@@ -30,7 +30,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._interrupted(report)
         report.section("Verifying cluster certificate files")
-        verify_certificates.authority(report, name, ctx.paths, ctx.clock.now())
+        certificates.authority(report, name, ctx.paths, ctx.clock.now())
         return report.ok
 
     def _interrupted(self, report: Report) -> None:

@@ -15,22 +15,22 @@ from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
-from ganeti.ops.cluster import (
-    verify_bounds,
-    verify_bridges,
-    verify_certificates,
-    verify_files,
-    verify_guests,
-    verify_hosts,
-    verify_memory,
-    verify_mirrors,
-    verify_os,
-    verify_placement,
-    verify_shared,
-    verify_storage,
-)
-from ganeti.ops.cluster.report import MAX_CLOCK_SKEW, Report
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.verification import (
+    bounds,
+    bridges,
+    certificates,
+    files,
+    guests,
+    hosts,
+    memory,
+    mirrors,
+    os_definitions,
+    placement,
+    shared,
+    storage,
+)
+from ganeti.ops.verification.report import MAX_CLOCK_SKEW, Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
@@ -74,36 +74,36 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 running[node.uuid] = value["instancelist"]
             else:
                 report.error("ENODEHV", "node", node.name, str(value.get("instancelist")))
-            verify_storage.node(report, config, node, value)
-            verify_mirrors.node(report, config, ctx.config, node, value)
-            verify_hosts.node(report, config, ctx.paths, node, value)
+            storage.node(report, config, node, value)
+            mirrors.node(report, config, ctx.config, node, value)
+            hosts.node(report, config, ctx.paths, node, value)
             found[node.uuid] = value
-        verify_bounds.nodes(report, online, found)
-        verify_os.judge(report, config, online, found)
-        verify_bridges.judge(report, config, online, found)
-        verify_placement.exclusion_tags(report, config, nodes)
+        bounds.nodes(report, online, found)
+        os_definitions.judge(report, config, online, found)
+        bridges.judge(report, config, online, found)
+        placement.exclusion_tags(report, config, nodes)
         self._log_in(config, report, online)
         self._files(config, report, online, found)
-        verify_mirrors.versions(report, online, found)
-        verify_storage.group_sizes(report, config, self.group.name, online, found)
+        mirrors.versions(report, online, found)
+        storage.group_sizes(report, config, self.group.name, online, found)
         # where a job makes or destroys disks now, nothing is called unknown
         busy = locks.taken(ctx, LockLevel.NODE_RES) | working
         still = [node for node in online if node.uuid not in busy]
-        verify_storage.logical(report, config, ctx.config, online, found, busy)
-        verify_files.orphans(report, config, ctx.config, still, found)
+        storage.logical(report, config, ctx.config, online, found, busy)
+        files.orphans(report, config, ctx.config, still, found)
         nplusone = VerifyOptionalChecks.NPLUSONE_MEM not in self.op.skip_checks
-        verify_memory.check(ctx, report, online, nplusone=nplusone)
+        memory.check(ctx, report, online, nplusone=nplusone)
         report.section("Verifying instance status")
         instances = [i for n in nodes for i in config.primaries.get(n.uuid, [])]
         for instance in sorted(instances, key=lambda item: item.name):
             if not instance.forthcoming:
-                verify_guests.state(report, config, instance, running)
-                verify_placement.instance(report, config, instance)
-        verify_guests.disks(
+                guests.state(report, config, instance, running)
+                placement.instance(report, config, instance)
+        guests.disks(
             report, config, ctx.config, online, found, locks.taken(ctx, LockLevel.INSTANCE)
         )
         self._unfinished(config, report, online)
-        verify_guests.unknown(report, config, running)
+        guests.unknown(report, config, running)
         report.section("Verifying disks")
         self._disks(config, report, online, found)
         self._hooks(report, online)
@@ -125,15 +125,15 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 [[n.name, n.primary_ip, n.secondary_ip] for n in nodes],
                 [n.name for n in nodes],
             ],
-            **verify_certificates.checks(self.ctx.paths),
-            **verify_storage.checks(config, nodes),
-            **verify_bounds.checks(config),
-            **verify_files.checks(config),
-            **verify_mirrors.checks(config),
-            **verify_hosts.checks(config, self.ctx.paths, nodes),
-            **verify_bridges.checks(config, nodes),
-            verify_os.CHECK: None,
-            verify_shared.CHECK: verify_shared.names(self.ctx.paths),
+            **certificates.checks(self.ctx.paths),
+            **storage.checks(config, nodes),
+            **bounds.checks(config),
+            **files.checks(config),
+            **mirrors.checks(config),
+            **hosts.checks(config, self.ctx.paths, nodes),
+            **bridges.checks(config, nodes),
+            os_definitions.CHECK: None,
+            shared.CHECK: shared.names(self.ctx.paths),
         }
         return self.ctx.rpc.many(
             nodes,
@@ -190,7 +190,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             if other not in silent:
                 report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
         cluster = self.ctx.config.cluster.cluster_name
-        verify_certificates.node(report, cluster, answer.node, value)
+        certificates.node(report, cluster, answer.node, value)
         return value
 
     def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:
@@ -204,7 +204,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         if ports and config.cluster.modify_ssh_setup:
             value = self._ask_master(config, report, "nodelist", ports)
             if value is not None:
-                verify_hosts.log_in(report, master, value)
+                hosts.log_in(report, master, value)
 
     def _files(
         self,
@@ -224,25 +224,25 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         if not online:
             return
         if master not in found:
-            names = verify_shared.names(ctx.paths)
-            own = self._ask_master(config, report, verify_shared.CHECK, names)
-            found = {**found, master: {verify_shared.CHECK: own}}
-        verify_shared.judge(report, config, ctx.paths, online, found)
+            names = shared.names(ctx.paths)
+            own = self._ask_master(config, report, shared.CHECK, names)
+            found = {**found, master: {shared.CHECK: own}}
+        shared.judge(report, config, ctx.paths, online, found)
         with ctx.services.sent_ssconf() as sent:
             if not sent:
                 return
-            asked = {verify_shared.CHECK: verify_shared.ssconf_names(ctx.paths, sent)}
+            asked = {shared.CHECK: shared.ssconf_names(ctx.paths, sent)}
             answers = ctx.rpc.within(_BRIEFLY).many(
                 online, NodeCalls.node_verify, asked, config.cluster.cluster_name, {}
             )
         for answer in answers.values():
             self._no_answer(config, report, answer)
         told = {
-            uuid: (answer.node, answer.get().get(verify_shared.CHECK))
+            uuid: (answer.node, answer.get().get(shared.CHECK))
             for uuid, answer in answers.items()
             if answer.error is None
         }
-        verify_shared.judge_ssconf(report, config, ctx.paths, sent, told)
+        shared.judge_ssconf(report, config, ctx.paths, sent, told)
 
     def _ask_master(self, config: Config, report: Report, check: str, argument: Any) -> Any:
         """What the master node answers to one check; None if it does not, which is reported."""
@@ -298,7 +298,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             kind, name, where = _subject(owner, disk)
             where = f"{where} on node {node.name}"
             if found is None:
-                remedy = verify_files.remedy(disk, owner, answers.get(node.uuid, {}))
+                remedy = files.remedy(disk, owner, answers.get(node.uuid, {}))
                 report.error("EINSTANCEMISSINGDISK", kind, name, f"{where} is missing: {remedy}")
             elif found[0] < disk.size * 1024 * 1024:
                 text = f"{where} has {found[0] // 1048576} MiB instead of {disk.size} MiB"
@@ -306,13 +306,13 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         mirrored = [
             place
             for place in everywhere
-            if place[1] is not None and verify_mirrors.is_looked_at(place[1], place[2])
+            if place[1] is not None and mirrors.is_looked_at(place[1], place[2])
         ]
         for (node, owner, disk), state in self._ask_about(
             config, report, mirrored, NodeCalls.blockdev_getmirrorstatus_multi
         ):
             if owner is not None:
-                verify_mirrors.state(report, node, owner, disk, state)
+                mirrors.state(report, node, owner, disk, state)
 
     def _ask_about(
         self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]

@@ -19,10 +19,10 @@ from ganeti.opcodes.disk import OpDiskCreate
 from ganeti.ops import checks
 from ganeti.ops.allocator import ask
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.disk import bearer, names
-from ganeti.ops.instance import disks, plan, space, sync
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.tags import target as tag_rules
+from ganeti.ops.planning import disk_bearer, disk_layout, disk_names
+from ganeti.ops.steps.storage import disks, space, sync
+from ganeti.ops.targets import tags as tag_rules
 from ganeti.storage.registry import TEMPLATES
 
 _INVAL = errors.ErrorCode.INVAL
@@ -52,7 +52,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
 
     def _template(self) -> DiskTemplate:
-        template = plan.enabled_template(self.ctx, str(self.op.disk_template))
+        template = disk_layout.enabled_template(self.ctx, str(self.op.disk_template))
         if template is DiskTemplate.DISKLESS:
             raise errors.OpPrereqError("a disk cannot have the template diskless", _INVAL)
         return template
@@ -60,14 +60,14 @@ class DiskCreate(Operation[OpDiskCreate, str]):
     def _named(self) -> list[Node]:
         config = self.ctx.config
         given = [config.node(name) for name in self.op.node_uuids or self.op.nodes]
-        return given or [bearer.anywhere(config, self.template)]
+        return given or [disk_bearer.anywhere(config, self.template)]
 
     def _described(self) -> NewInstance:
         """The disk for an allocator: the smallest instance of the policy, with this disk."""
         item = self.op.disk
         least = self.ctx.config.cluster.ipolicy["minmax"][0]["min"]
         return NewInstance(
-            name=item.name or bearer.DIRECTORY,
+            name=item.name or disk_bearer.DIRECTORY,
             template=str(self.template),
             memory=int(least["memory-size"]),
             vcpus=int(least["cpu-count"]),
@@ -88,22 +88,22 @@ class DiskCreate(Operation[OpDiskCreate, str]):
     def check(self) -> None:
         ctx, op = self.ctx, self.op
         tag_rules.check(op.tags)
-        name = names.check(ctx.config, op.disk.name)
+        name = disk_names.check(ctx.config, op.disk.name)
         for node in self.nodes:
             checks.usable_node(node, "for a new disk")
         if op.disk.adopt is not None:
             raise errors.OpPrereqError(
                 "what exists can only be adopted by a new instance (gnt-instance add)", _INVAL
             )
-        layout = plan.layout(
+        layout = disk_layout.layout(
             ctx,
-            bearer.DIRECTORY,
+            disk_bearer.DIRECTORY,
             self.template,
             [node.uuid for node in self.nodes],
             file_driver=op.file_driver,
             file_storage_dir=op.file_storage_dir,
         )
-        disk = plan.disk(ctx, layout, 0, op.disk)
+        disk = disk_layout.disk(ctx, layout, 0, op.disk)
         tags = tuple(sorted(set(op.tags)))
         self.disk: Disk = base.replace(disk, uuid=self.uuid, name=name, tags=tags)
         space.check(ctx, [self.disk], self.nodes[0].uuid, "a new disk")
@@ -111,7 +111,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
     def run(self) -> str:
         ctx = self.ctx
         self._reserve()
-        home = bearer.of(ctx.config, self.disk)
+        home = disk_bearer.of(ctx.config, self.disk)
         disks.create(ctx, home, [self.disk])
         if disks.traits(self.disk).mirrored:
             ctx.undo.callback(disks.shutdown, ctx, home, [self.disk])
@@ -132,7 +132,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> Disk:
-            names.check(draft.config, self.disk.name)
+            disk_names.check(draft.config, self.disk.name)
             disk = draft.number_disk(self.disk)
             draft.add_disk(base.replace(disk, forthcoming=True))
             return disk

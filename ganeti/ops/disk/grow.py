@@ -9,10 +9,10 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.disk import OpDiskGrow
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops import locks
-from ganeti.ops.disk import bearer
-from ganeti.ops.instance import disks, growth, sync
 from ganeti.ops.instance.grow_disk import InstanceGrowDisk
 from ganeti.ops.operation import Context, Hooks, Needs, Operation
+from ganeti.ops.planning import disk_bearer
+from ganeti.ops.steps.storage import disks, growth, sync
 
 
 class DiskGrow(Operation[OpDiskGrow, None]):
@@ -29,7 +29,7 @@ class DiskGrow(Operation[OpDiskGrow, None]):
             yield from self.attached.locks()
             return
         self.disk = yield from locks.disk(ctx, uuid)
-        nodes = sorted(node.uuid for node in bearer.seats(ctx.config, self.disk))
+        nodes = sorted(node.uuid for node in disk_bearer.seats(ctx.config, self.disk))
         yield Need(LockLevel.NODE, nodes, shared=True)
         yield Need(LockLevel.NODE_RES, nodes)
 
@@ -46,8 +46,8 @@ class DiskGrow(Operation[OpDiskGrow, None]):
                 " waited; try again",
                 errors.ErrorCode.STATE,
             )
-        self.what = f"disk {bearer.title(self.disk)}"
-        self.home = bearer.of(ctx.config, self.disk)
+        self.what = f"disk {disk_bearer.title(self.disk)}"
+        self.home = disk_bearer.of(ctx.config, self.disk)
         self.amount = growth.amount(self.disk, self.what, op.amount, absolute=op.absolute)
         growth.check(ctx, self.home, self.disk, self.what, self.amount)
 

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from ganeti.opcodes.disk import OpDiskAttach, OpDiskDetach
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops.instance.new_settings import Row
 from ganeti.ops.instance.set_params import InstanceSetParams
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.changes.settings_changes import Row
 
 O = TypeVar("O", OpDiskAttach, OpDiskDetach)  # noqa: E741
 

@@ -8,9 +8,9 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.disk import OpDiskRemove
 from ganeti.ops import locks
-from ganeti.ops.disk import bearer
-from ganeti.ops.instance import disks
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import disk_bearer
+from ganeti.ops.steps.storage import disks
 
 
 class DiskRemove(Operation[OpDiskRemove, None]):
@@ -19,7 +19,7 @@ class DiskRemove(Operation[OpDiskRemove, None]):
     def locks(self) -> Needs:
         ctx = self.ctx
         self.disk = yield from locks.disk(ctx, self.op.disk_name, forthcoming=True)
-        self.nodes = bearer.seats(ctx.config, self.disk)
+        self.nodes = disk_bearer.seats(ctx.config, self.disk)
         uuids = sorted(node.uuid for node in self.nodes)
         yield Need(LockLevel.NODE, uuids, shared=True)
         yield Need(LockLevel.NODE_RES, uuids)
@@ -34,7 +34,7 @@ class DiskRemove(Operation[OpDiskRemove, None]):
                 f" first, or use gnt-instance modify --disk {index}:remove {owner.name}",
                 errors.ErrorCode.STATE,
             )
-        self.nodes = bearer.seats(config, self.disk)
+        self.nodes = disk_bearer.seats(config, self.disk)
         for node in self.nodes:
             if node.offline and not self.op.ignore_failures:
                 raise errors.OpPrereqError(
@@ -45,13 +45,13 @@ class DiskRemove(Operation[OpDiskRemove, None]):
 
     def run(self) -> None:
         ctx, disk = self.ctx, self.disk
-        home = bearer.of(ctx.config, disk)
+        home = disk_bearer.of(ctx.config, disk)
         if disks.traits(disk).mirrored:
             disks.shutdown(ctx, home, [disk])
         failures = disks.remove(ctx, [disk], home.primary_node)
         if failures and not self.op.ignore_failures:
             raise errors.OpExecError(
-                f"disk {bearer.title(disk)} could not be removed and is still known:"
+                f"disk {disk_bearer.title(disk)} could not be removed and is still known:"
                 f" {'; '.join(failures)}"
             )
         for failure in failures:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ganeti.config.changes import Draft
 from ganeti.opcodes.disk import OpDiskRename
 from ganeti.ops import locks
-from ganeti.ops.disk import names
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import disk_names
 
 
 class DiskRename(Operation[OpDiskRename, str]):
@@ -16,13 +16,13 @@ class DiskRename(Operation[OpDiskRename, str]):
         self.disk = yield from locks.disk(self.ctx, self.op.disk_name)
 
     def check(self) -> None:
-        self.name = names.check(self.ctx.config, self.op.new_name, besides=self.disk.uuid)
+        self.name = disk_names.check(self.ctx.config, self.op.new_name, besides=self.disk.uuid)
 
     def run(self) -> str:
         def edit(draft: Draft) -> None:
             # two jobs with different disks may want the same name
-            names.check(draft.config, self.op.new_name, besides=self.disk.uuid)
+            disk_names.check(draft.config, self.op.new_name, besides=self.disk.uuid)
             draft.update(self.disk, name=self.name)
 
         self.ctx.store.change("disk-rename", self.ctx.author, edit)
-        return self.name or names.NONE
+        return self.name or disk_names.NONE

@@ -9,8 +9,8 @@ from ganeti.config.changes import Draft
 from ganeti.model.names import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
 from ganeti.ops import checks, locks
-from ganeti.ops.instance import power
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.running import power
 
 
 class DiskSetParams(Operation[OpDiskSetParams, list[tuple[str, Any]]]):

@@ -11,9 +11,8 @@ from ganeti.model import base
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.group import OpGroupAdd
-from ganeti.ops.cluster import communication
-from ganeti.ops.group import settings
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import communication_network, group_settings
 
 
 class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
@@ -26,12 +25,14 @@ class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
 
     def check(self) -> None:
         op, config = self.op, self.ctx.config
-        settings.check_name(config, op.group_name)
+        group_settings.check_name(config, op.group_name)
         self.ctx.reserve("node group name", op.group_name)
-        self.group = base.replace(self.group, **settings.values(config, self.group, op))
+        self.group = base.replace(self.group, **group_settings.values(config, self.group, op))
         network = config.cluster.instance_communication_network
         self.jobs = (
-            communication.jobs(config, network, [op.group_name], op.priority) if network else []
+            communication_network.jobs(config, network, [op.group_name], op.priority)
+            if network
+            else []
         )
 
     def hooks(self) -> Hooks:
@@ -42,7 +43,7 @@ class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            settings.check_name(draft.config, self.group.name)
+            group_settings.check_name(draft.config, self.group.name)
             draft.put(self.group)
 
         ctx.store.change("group-add", ctx.author, edit)

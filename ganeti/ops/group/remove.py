@@ -8,13 +8,13 @@ from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.group import OpGroupRemove
-from ganeti.ops.group import target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.targets import group
 
 
 class GroupRemove(Operation[OpGroupRemove, None]):
     def locks(self) -> Needs:
-        self.group = yield from target.lock(self.ctx, self.op.group_name)
+        self.group = yield from group.lock(self.ctx, self.op.group_name)
 
     def check(self) -> None:
         self._check(self.ctx.config)

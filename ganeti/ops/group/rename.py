@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ganeti.config.changes import Draft
 from ganeti.opcodes.group import OpGroupRename
-from ganeti.ops.group import settings, target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import group_settings
+from ganeti.ops.targets import group
 
 
 class GroupRename(Operation[OpGroupRename, str]):
     """Gives the new name."""
 
     def locks(self) -> Needs:
-        self.group = yield from target.lock(self.ctx, self.op.group_name)
+        self.group = yield from group.lock(self.ctx, self.op.group_name)
 
     def check(self) -> None:
-        settings.check_name(self.ctx.config, self.op.new_name)
+        group_settings.check_name(self.ctx.config, self.op.new_name)
         self.ctx.reserve("node group name", self.op.new_name)
 
     def hooks(self) -> Hooks:
@@ -29,7 +30,7 @@ class GroupRename(Operation[OpGroupRename, str]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            settings.check_name(draft.config, self.op.new_name)
+            group_settings.check_name(draft.config, self.op.new_name)
             draft.update(self.group, name=self.op.new_name)
 
         ctx.store.change("group-rename", ctx.author, edit)

@@ -7,9 +7,9 @@ from typing import Any
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.opcodes.group import OpGroupSetParams
-from ganeti.ops import policy
-from ganeti.ops.group import settings, target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import group_settings, policy
+from ganeti.ops.targets import group
 
 _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
 
@@ -18,14 +18,14 @@ class GroupSetParams(Operation[OpGroupSetParams, list[tuple[str, Any]]]):
     """Gives ``(name, new value)`` of what changed; parameter sets as the group's own values."""
 
     def locks(self) -> Needs:
-        self.group = yield from target.lock(self.ctx, self.op.group_name)
+        self.group = yield from group.lock(self.ctx, self.op.group_name)
 
     def check(self) -> None:
-        if not settings.given(self.op):
+        if not group_settings.given(self.op):
             raise errors.OpPrereqError(
                 "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
             )
-        self.values = settings.values(self.ctx.config, self.group, self.op)
+        self.values = group_settings.values(self.ctx.config, self.group, self.op)
 
     def hooks(self) -> Hooks:
         env = {"GROUP_NAME": self.group.name, "NEW_ALLOC_POLICY": self._policy()}

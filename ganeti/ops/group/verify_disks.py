@@ -14,8 +14,8 @@ from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops import annotate
-from ganeti.ops.instance.disks import nodes_of
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.storage.disks import nodes_of
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 

@@ -12,8 +12,8 @@ from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
-from ganeti.ops.node import leaving
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.nodes import departures
 
 
 class InstanceChangeGroup(Operation[OpInstanceChangeGroup, dict[str, Any]]):
@@ -57,4 +57,6 @@ class InstanceChangeGroup(Operation[OpInstanceChangeGroup, dict[str, Any]]):
         ctx, op = self.ctx, self.op
         question = request.change_group([self.instance.name], self.groups)
         moves = allocator.moves(ctx, self.allocator, question)
-        return leaving.submit(ctx, op, leaving.departures(moves), early_release=op.early_release)
+        return departures.submit(
+            ctx, op, departures.departures(moves), early_release=op.early_release
+        )

@@ -9,8 +9,8 @@ import msgspec
 from ganeti import errors
 from ganeti.opcodes.instance import OpInstanceConsole
 from ganeti.ops import annotate, locks
-from ganeti.ops.instance import power
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.running import power
 from ganeti.rpc.calls import NodeCalls
 
 

@@ -21,14 +21,16 @@ from ganeti.model.params import BackendParams, Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import annotate, bridges, checks
+from ganeti.ops import annotate, checks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import adoption, communication, nics, plan, power, space, sync
-from ganeti.ops.instance import disks as instance_disks
-from ganeti.ops.instance.new_place import NewPlace
-from ganeti.ops.network import target as networks
+from ganeti.ops.allocator.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.tags import target as tag_rules
+from ganeti.ops.planning import communication_nic, disk_layout, nics
+from ganeti.ops.steps.running import bridges, power
+from ganeti.ops.steps.storage import adoption, space, sync
+from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.ops.targets import network as networks
+from ganeti.ops.targets import tags as tag_rules
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -64,7 +66,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         self.node = self.nodes[0]
         # the space that is looked for is still there when the disks are made
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
-        self.cards = communication.cards(self.ctx.config, self.op)
+        self.cards = communication_nic.cards(self.ctx.config, self.op)
         yield from networks.lock_used(self.ctx, (card.network for card in self.cards))
 
     # check -------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         self.hypervisor = HypervisorName(
             checks.hypervisor_enabled(ctx, str(op.hypervisor or default))
         )
-        self.template = plan.template(ctx, op)
+        self.template = disk_layout.template(ctx, op)
         self.os = op.os_type or ""
         self.beparams = params.check(
             BackendParams,
@@ -94,7 +96,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
                 errors.ErrorCode.INVAL,
             )
         self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, op.hvparams)
-        layout = plan.layout(
+        layout = disk_layout.layout(
             ctx,
             self.name,
             self.template,
@@ -106,7 +108,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         wanted = op.disks
         if self.adopts:
             wanted = adoption.sized(ctx, self.node, self.template, op.disks)
-        self.disks = plan.disks(ctx, layout, wanted)
+        self.disks = disk_layout.disks(ctx, layout, wanted)
         self.nics = nics.all_new(
             ctx, self.cards, self.node.group, check_conflicts=op.conflicts_check
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.opcodes.instance_disks import OpInstanceDeactivateDisks
 from ganeti.ops import locks
-from ganeti.ops.instance import disks, power
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks
 
 
 class InstanceDeactivateDisks(Operation[OpInstanceDeactivateDisks, None]):

@@ -10,9 +10,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.instance import cleanup, takeover, to_any_node
-from ganeti.ops.instance.relocation import Destination
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.relocation import cleanup, takeover, to_any_node
+from ganeti.ops.steps.relocation.destination import Destination
 
 
 class InstanceFailover(Operation[OpInstanceFailover, None]):

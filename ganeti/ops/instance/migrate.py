@@ -11,10 +11,11 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import cleanup, migration, power, relocation
-from ganeti.ops.instance.relocation import Destination
-from ganeti.ops.instance.takeover import Takeover
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.relocation import cleanup, destination, migration
+from ganeti.ops.steps.relocation.destination import Destination
+from ganeti.ops.steps.relocation.takeover import Takeover
+from ganeti.ops.steps.running import power
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 
@@ -97,7 +98,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
     def _check_target(self) -> None:
         assert self.target is not None
         ctx, op, instance = self.ctx, self.op, self.instance
-        relocation.check_target(ctx, instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
+        destination.check_target(ctx, instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
         source = ctx.config.nodes[instance.primary_node]
         there, here = self._resources(self.target.uuid), self._resources(source.uuid)
         versions = [info.get("hv_version") for info in (here, there)]

@@ -16,9 +16,12 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import copying, placement, power, relocation, rights, space
-from ganeti.ops.instance import disks as instance_disks
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import placement
+from ganeti.ops.steps.relocation import destination
+from ganeti.ops.steps.running import power, run_rights
+from ganeti.ops.steps.storage import copy_progress, space
+from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -60,7 +63,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 errors.ErrorCode.STATE,
             )
         power.primary(ctx, self.instance)
-        relocation.check_target(ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
+        destination.check_target(ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
         # what all nodes see is there already
         self.old = [
             disk
@@ -71,7 +74,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
         space.check(ctx, self.disks, self.target_uuid, f"instance {name}")
         if self.instance.admin_state is AdminState.UP:
             memory = config.beparams(self.instance)["maxmem"]
-            relocation.check_memory(ctx, self.instance, self.target, memory)
+            destination.check_memory(ctx, self.instance, self.target, memory)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config
@@ -87,12 +90,12 @@ class InstanceMove(Operation[OpInstanceMove, None]):
         ctx = self.ctx
         before = self.instance
         self._stop()
-        arrived = relocation.as_if_on(before, self.target)
+        arrived = destination.as_if_on(before, self.target)
         ctx.log(f"* creating the disks on node {self.target.name}")
         instance_disks.create(ctx, arrived, self.disks)
         self._copy(arrived)
-        rights.take_away(ctx, self.source, before)
-        moved = relocation.record(ctx, "instance-move", before, self.target)
+        run_rights.take_away(ctx, self.source, before)
+        moved = destination.record(ctx, "instance-move", before, self.target)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
         self._remove_old()
@@ -142,7 +145,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                     token,
                     self.op.compress,
                 )
-                copying.follow(ctx, self.source, copy, before.iv_name)
+                copy_progress.follow(ctx, self.source, copy, before.iv_name)
         finally:
             for node, _instance, disks in ends:
                 self._deactivate(node, disks)

@@ -15,7 +15,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
 from ganeti.ops import checks
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.instance.new_place import described
+from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Needs, Operation
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ganeti.model.names import AdminState, RebootType
 from ganeti.opcodes.instance import OpInstanceReboot
-from ganeti.ops import annotate, bridges, locks
+from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks, power
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import bridges, power
+from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 
 

@@ -16,8 +16,10 @@ from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
 from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks, plan, power, space, sync
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import disk_layout
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.rpc.calls import NodeCalls
 
 _INVAL = errors.ErrorCode.INVAL
@@ -108,7 +110,7 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
             checks.spindles_count(self.ctx.config, f"disk {index}", nodes)
         if params.size:
             disk = disks.grown(disk, params.size - disk.size)
-        return plan.on_nodes(
+        return disk_layout.on_nodes(
             self.ctx,
             base.replace(
                 disk,

@@ -9,8 +9,9 @@ from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks, power
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 
 

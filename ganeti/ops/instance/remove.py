@@ -10,8 +10,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.instance import disks, power, rights
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import power, run_rights
+from ganeti.ops.steps.storage import disks
 
 
 class InstanceRemove(Operation[OpInstanceRemove, None]):
@@ -74,7 +75,7 @@ class InstanceRemove(Operation[OpInstanceRemove, None]):
             draft.remove_instance(instance)
 
         ctx.store.change("instance-remove", ctx.author, edit)
-        rights.forget(ctx, instance)
+        run_rights.forget(ctx, instance)
         ctx.locks.remove(ctx.job.job_id, LockLevel.INSTANCE, instance.name)
 
     def _failed(self, what: str, err: errors.GanetiError) -> None:

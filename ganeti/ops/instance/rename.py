@@ -14,9 +14,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import disks as instance_disks
-from ganeti.ops.instance import power
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 
 

@@ -12,19 +12,14 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
-from ganeti.ops import checks, locks, policy
+from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator import answers, ask, request
-from ganeti.ops.instance import (
-    disks,
-    new_secondary,
-    plan,
-    power,
-    replace_volumes,
-    space,
-    sync,
-)
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import disk_layout, policy
+from ganeti.ops.steps.relocation import secondary_change
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks, space, sync, volume_exchange
 
 _INVAL = errors.ErrorCode.INVAL
 
@@ -138,7 +133,7 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         checks.can_reach(ctx, node, self.primary)
         self.source = self.primary
         nodes = (self.primary.uuid, node.uuid)
-        self.moved = [plan.on_nodes(ctx, disk, nodes) for disk in self.chosen]
+        self.moved = [disk_layout.on_nodes(ctx, disk, nodes) for disk in self.chosen]
         space.check(
             ctx, self.moved, self.primary.uuid, f"instance {instance.name}", nodes=[node.uuid]
         )
@@ -209,11 +204,11 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         try:
             self._refuse_bad_source()
             if self.remote is not None:
-                new_secondary.run(
+                secondary_change.run(
                     ctx, instance, self.chosen, self.moved, early_release=self.op.early_release
                 )
             else:
-                replace_volumes.run(
+                volume_exchange.run(
                     ctx,
                     instance,
                     self.chosen,

@@ -13,22 +13,16 @@ from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import annotate, bridges, checks, locks, policy
+from ganeti.ops import annotate, checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import (
-    attachment,
-    communication,
-    hotplug,
-    new_disks,
-    new_nics,
-    new_primary,
-    new_settings,
-    new_template,
-    power,
-)
-from ganeti.ops.instance.new_settings import Row
-from ganeti.ops.network import target as networks
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import communication_nic, policy
+from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
+from ganeti.ops.steps.changes.settings_changes import Row
+from ganeti.ops.steps.relocation import primary_change
+from ganeti.ops.steps.running import bridges, hotplug, power
+from ganeti.ops.steps.storage import attachment, conversion
+from ganeti.ops.targets import network as networks
 from ganeti.rpc.calls import NodeCalls
 
 #: Hypervisor parameters that a running guest follows at once.
@@ -58,7 +52,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         yield Need(LockLevel.NODE, sorted(nodes), shared=True)
         if op.disks or op.disk_template is not None:
             yield Need(LockLevel.NODE_RES, sorted(nodes))
-        self.nic_changes = communication.changes(ctx.config, found, op)
+        self.nic_changes = communication_nic.changes(ctx.config, found, op)
         yield from networks.lock_used(ctx, (item.params.network for item in self.nic_changes))
 
     # check -------------------------------------------------------------------------------
@@ -71,8 +65,8 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         self.primary = ctx.config.nodes[self.instance.primary_node]
         self.runs = None if self.primary.offline else power.running(ctx, self.instance)
         nodes = [ctx.config.nodes[uuid] for uuid in ctx.config.instance_nodes(self.instance)]
-        self.settings = new_settings.check(ctx, op, self.instance, nodes, self.runs)
-        self.nics = new_nics.check(
+        self.settings = settings_changes.check(ctx, op, self.instance, nodes, self.runs)
+        self.nics = nic_changes.check(
             ctx, self.instance, self.nic_changes, check_conflicts=op.conflicts_check
         )
         changed = [card for card in self.nics.result if card not in self.instance.nics]
@@ -80,10 +74,10 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             bridges.check(ctx, self.instance, self.primary, changed, ignore=op.force)
         if op.disks:
             self._check_nodes(nodes)
-        self.disks = new_disks.check(ctx, op, self.instance, op.disks)
-        self.conversion: new_template.Conversion | None = None
+        self.disks = disk_changes.check(ctx, op, self.instance, op.disks)
+        self.conversion: conversion.Conversion | None = None
         if op.disk_template is not None:
-            self.conversion = new_template.check(
+            self.conversion = conversion.check(
                 ctx, op, self.instance, running=self.runs is not None
             )
         self.new_primary = self._new_primary()
@@ -121,7 +115,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if wanted is None:
             return None
         node = self.ctx.config.node(wanted)
-        new_primary.check(
+        primary_change.check(
             self.ctx, self.instance, node, running=self.runs is not None, force=self.op.force
         )
         return node
@@ -199,18 +193,18 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             ctx.rpc.one(
                 self.primary, NodeCalls.instance_balloon_memory, wire, self.settings.balloon
             )
-        new_disks.make(ctx, self.op, instance, self.disks)
+        disk_changes.make(ctx, self.op, instance, self.disks)
         if self.conversion is not None:
-            new_template.make(ctx, instance, self.conversion, wait=self.op.wait_for_sync)
+            conversion.make(ctx, instance, self.conversion, wait=self.op.wait_for_sync)
         if self.plug:
-            new_disks.unplug(ctx, instance, self.disks)
+            disk_changes.unplug(ctx, instance, self.disks)
         self._record()
         ctx.undo.pop_all()
         instance = ctx.config.instances[self.uuid]
         if self.op.disks:
-            new_disks.finish(ctx, instance, self.disks, plug=self.plug)
+            disk_changes.finish(ctx, instance, self.disks, plug=self.plug)
         if self.conversion is not None:
-            new_template.finish(ctx, instance, self.conversion)
+            conversion.finish(ctx, instance, self.conversion)
         self._plug_nics(instance)
         self._change_media(instance)
         self._change_processors(instance)
@@ -225,13 +219,13 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
                 values["nics"] = self.nics.result
             if self.new_primary is not None:
                 values["primary_node"] = NodeUuid(self.new_primary.uuid)
-                new_primary.record(draft, self.instance, self.new_primary)
+                primary_change.record(draft, self.instance, self.new_primary)
             if values:
                 draft.update(self.instance, **values)
             if self.op.disks:
-                new_disks.record(draft, self.instance, self.disks)
+                disk_changes.record(draft, self.instance, self.disks)
             if self.conversion is not None:
-                new_template.record(draft, self.conversion)
+                conversion.record(draft, self.conversion)
                 draft.update(self.instance, disks_active=self.conversion.active)
 
         self.ctx.store.change("instance-modify", self.ctx.author, edit)
@@ -240,7 +234,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if not (self.plug and self.nic_changes):
             return
         try:
-            new_nics.plug(self.ctx, instance, self.nics)
+            nic_changes.plug(self.ctx, instance, self.nics)
         except errors.GanetiError as err:
             self.ctx.warn(
                 f"the NICs of the running guest change at its next start: {errors.text(err)}"
@@ -280,4 +274,4 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             found.append(("primary_node", self.new_primary.name))
         if self.conversion is not None:
             found.append(("disk_template", str(self.conversion.template)))
-        return [*found, *new_disks.rows(self.disks), *new_nics.rows(self.nics)]
+        return [*found, *disk_changes.rows(self.disks), *nic_changes.rows(self.nics)]

@@ -7,8 +7,9 @@ from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.opcodes.instance import OpInstanceShutdown
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.instance import disks, power
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import power
+from ganeti.ops.steps.storage import disks
 
 
 class InstanceShutdown(Operation[OpInstanceShutdown, None]):

@@ -7,10 +7,10 @@ from ganeti.model import params
 from ganeti.model.names import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
-from ganeti.ops import bridges, checks, locks
+from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.instance import power
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps.running import bridges, power
 
 
 class InstanceStartup(Operation[OpInstanceStartup, None]):

@@ -9,9 +9,9 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.network import OpNetworkAdd
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.network import settings
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.tags import target as tag_rules
+from ganeti.ops.planning import network_settings
+from ganeti.ops.targets import tags as tag_rules
 
 
 class NetworkAdd(Operation[OpNetworkAdd, None]):
@@ -22,12 +22,12 @@ class NetworkAdd(Operation[OpNetworkAdd, None]):
 
     def check(self) -> None:
         op, config = self.op, self.ctx.config
-        settings.check_name(config, op.network_name)
+        network_settings.check_name(config, op.network_name)
         tag_rules.check(op.tags)
         self.ctx.reserve("network name", op.network_name)
-        self.network = settings.new(config, op, self.uuid)
+        self.network = network_settings.new(config, op, self.uuid)
         if op.conflicts_check:
-            for address in settings.of_cluster(config, self.network):
+            for address in network_settings.of_cluster(config, self.network):
                 self.ctx.log(f"Reserved {address}, which the cluster or a node has")
 
     def hooks(self) -> Hooks:
@@ -38,7 +38,7 @@ class NetworkAdd(Operation[OpNetworkAdd, None]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            settings.check_name(draft.config, self.network.name)
+            network_settings.check_name(draft.config, self.network.name)
             draft.put(self.network)
 
         ctx.store.change("network-add", ctx.author, edit)

@@ -11,8 +11,8 @@ from ganeti.model.config import Config
 from ganeti.model.names import NicMode
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
-from ganeti.ops.network import target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.targets import network
 
 
 def conflicts(config: Config, network: Network, group: str) -> list[str]:
@@ -29,7 +29,7 @@ def conflicts(config: Config, network: Network, group: str) -> list[str]:
 class NetworkConnect(Operation[OpNetworkConnect, None]):
     def locks(self) -> Needs:
         op = self.op
-        self.network, self.group = yield from target.lock_with_group(
+        self.network, self.group = yield from network.lock_with_group(
             self.ctx, op.network_name, op.group_name
         )
 
@@ -81,7 +81,7 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
             )
 
     def hooks(self) -> Hooks:
-        return target.group_hooks(self.ctx, "network-connect", self.group, self.params)
+        return network.group_hooks(self.ctx, "network-connect", self.group, self.params)
 
     def run(self) -> None:
         if self.before is not None:

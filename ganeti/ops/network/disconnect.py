@@ -6,14 +6,14 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.opcodes.network import OpNetworkDisconnect
-from ganeti.ops.network import target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.targets import network
 
 
 class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
     def locks(self) -> Needs:
         op = self.op
-        self.network, self.group = yield from target.lock_with_group(
+        self.network, self.group = yield from network.lock_with_group(
             self.ctx, op.network_name, op.group_name
         )
 
@@ -40,7 +40,7 @@ class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
             )
 
     def hooks(self) -> Hooks:
-        return target.group_hooks(self.ctx, "network-disconnect", self.group, self.params or {})
+        return network.group_hooks(self.ctx, "network-disconnect", self.group, self.params or {})
 
     def run(self) -> None:
         if self.params is None:

@@ -9,8 +9,8 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkRemove
-from ganeti.ops.network import target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.targets import network
 
 
 class NetworkRemove(Operation[OpNetworkRemove, None]):
@@ -20,7 +20,7 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
         if self.op.force:
             config = self.ctx.config
             yield Need(LockLevel.NODEGROUP, self._groups(config.network(self.op.network_name)))
-        self.network = yield from target.lock(self.ctx, self.op.network_name)
+        self.network = yield from network.lock(self.ctx, self.op.network_name)
 
     def _groups(self, network: Network) -> list[str]:
         """Uuids of the node groups that it is connected to."""

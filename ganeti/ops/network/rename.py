@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from ganeti.config.changes import Draft
 from ganeti.opcodes.network import OpNetworkRename
-from ganeti.ops.network import settings, target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import network_settings
+from ganeti.ops.targets import network
 
 
 class NetworkRename(Operation[OpNetworkRename, str]):
     """Gives the new name."""
 
     def locks(self) -> Needs:
-        self.network = yield from target.lock(self.ctx, self.op.network_name)
+        self.network = yield from network.lock(self.ctx, self.op.network_name)
 
     def check(self) -> None:
-        settings.check_name(self.ctx.config, self.op.new_name)
+        network_settings.check_name(self.ctx.config, self.op.new_name)
         self.ctx.reserve("network name", self.op.new_name)
 
     def hooks(self) -> Hooks:
@@ -30,7 +31,7 @@ class NetworkRename(Operation[OpNetworkRename, str]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            settings.check_name(draft.config, self.op.new_name)
+            network_settings.check_name(draft.config, self.op.new_name)
             draft.update(self.network, name=self.op.new_name)
 
         ctx.store.change("network-rename", ctx.author, edit)

@@ -6,21 +6,22 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.opcodes.network import OpNetworkSetParams
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.network import settings, target
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import network_settings
+from ganeti.ops.targets import network
 
 
 class NetworkSetParams(Operation[OpNetworkSetParams, None]):
     def locks(self) -> Needs:
-        self.network = yield from target.lock(self.ctx, self.op.network_name)
+        self.network = yield from network.lock(self.ctx, self.op.network_name)
 
     def check(self) -> None:
-        if not settings.given(self.op):
+        if not network_settings.given(self.op):
             raise errors.OpPrereqError(
                 "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
             )
-        self.changed = settings.changed(self.network, self.op)
-        for text in settings.notes(self.network, self.op):
+        self.changed = network_settings.changed(self.network, self.op)
+        for text in network_settings.notes(self.network, self.op):
             self.ctx.warn(text)
 
     def hooks(self) -> Hooks:
@@ -32,6 +33,6 @@ class NetworkSetParams(Operation[OpNetworkSetParams, None]):
         def edit(draft: Draft) -> None:
             # an instance may have given back an address meanwhile
             current = draft.config.networks[self.network.uuid]
-            draft.put(settings.changed(current, self.op))
+            draft.put(network_settings.changed(current, self.op))
 
         self.ctx.store.change("network-modify", self.ctx.author, edit)

@@ -15,8 +15,8 @@ from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.opcodes.node import OpNodeEvacuate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
-from ganeti.ops.node import leaving
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.nodes import departures
 
 
 class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
@@ -69,24 +69,24 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
 
     def run(self) -> dict[str, Any]:
         op = self.op
-        return leaving.submit(self.ctx, op, self._plan(), early_release=op.early_release)
+        return departures.submit(self.ctx, op, self._plan(), early_release=op.early_release)
 
     def preview(self) -> dict[str, Any]:
         return {"jobs": [], "plan": [item.shown() for item in self._plan()]}
 
-    def _plan(self) -> list[leaving.Departure]:
+    def _plan(self) -> list[departures.Departure]:
         # Reservations move for free, so they go first and leave room.
         free = [self._free_move(item) for item in self.reserved]
         return [*free, *(self._moves() if self.instances else [])]
 
-    def _free_move(self, item: Instance) -> leaving.Departure:
+    def _free_move(self, item: Instance) -> departures.Departure:
         """The new place of a reservation."""
         if item.primary_node != self.node.uuid:
             return self._new_secondary(item)
         step = OpInstanceFailover(instance_name=item.handle, iallocator=self.allocator)
-        return leaving.Departure(item.handle, self._anywhere, [step])
+        return departures.Departure(item.handle, self._anywhere, [step])
 
-    def _new_secondary(self, item: Instance) -> leaving.Departure:
+    def _new_secondary(self, item: Instance) -> departures.Departure:
         """To the node that was given, or to one that the allocator chooses when the job runs."""
         remote = None if self.remote is None else self.remote.name
         step = OpInstanceReplaceDisks(
@@ -97,13 +97,13 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
             iallocator=self.allocator or None,
         )
         goal = f"node {remote}" if remote else self._anywhere
-        return leaving.Departure(item.handle, goal, [step])
+        return departures.Departure(item.handle, goal, [step])
 
     @property
     def _anywhere(self) -> str:
         return f"a node that allocator {self.allocator} chooses"
 
-    def _moves(self) -> list[leaving.Departure]:
+    def _moves(self) -> list[departures.Departure]:
         if self.remote is not None:
             return [self._new_secondary(item) for item in self.instances]
         moves = allocator.moves(
@@ -112,4 +112,4 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
             request.node_evacuate([item.name for item in self.instances], str(self.op.mode)),
             soft_errors=bool(self.op.ignore_soft_errors),
         )
-        return leaving.departures(moves)
+        return departures.departures(moves)

@@ -9,9 +9,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.opcodes.node import OpNodeMigrate
-from ganeti.ops.instance import placement
-from ganeti.ops.node import leaving
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import placement
+from ganeti.ops.steps.nodes import departures
 
 
 class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
@@ -63,4 +63,4 @@ class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
                     )
                 ]
             )
-        return leaving.submit_all(self.ctx, op, jobs)
+        return departures.submit_all(self.ctx, op, jobs)

@@ -7,8 +7,8 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpNodeModifyStorage
-from ganeti.ops.node import storage
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -16,19 +16,19 @@ class NodeModifyStorage(Operation[OpNodeModifyStorage, None]):
     """Only whether new volumes may be put on a physical volume can be changed."""
 
     def locks(self) -> Needs:
-        self.node = storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
+        self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
         yield Need(LockLevel.NODE, [self.node.uuid])
 
     def check(self) -> None:
         op = self.op
-        self.node = storage.one_node(self.ctx, op.node_name, op.node_uuid)
+        self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
         if op.storage_type is not StorageType.LVM_PV:
             raise errors.OpPrereqError(
                 f"nothing can be changed in storage of type {op.storage_type};"
                 " lvm-pv has 'allocatable'",
                 errors.ErrorCode.INVAL,
             )
-        storage.check_fields(op.changes, ("allocatable",))
+        node_storage.check_fields(op.changes, ("allocatable",))
         if not op.changes:
             raise errors.OpPrereqError("nothing to change was given", errors.ErrorCode.INVAL)
         if not op.name:

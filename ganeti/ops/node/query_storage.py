@@ -6,8 +6,8 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.opcodes.node_storage import OpNodeQueryStorage
-from ganeti.ops.node import storage
 from ganeti.ops.operation import Operation
+from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 
 _FIELDS = ("node", "type", "name", "size", "used", "free", "allocatable")
@@ -18,20 +18,20 @@ class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
 
     def check(self) -> None:
         op = self.op
-        storage.check_fields(op.output_fields, _FIELDS)
-        self.kind = op.storage_type or storage.default_type(self.ctx.config)
-        if self.kind not in storage.LISTED:
+        node_storage.check_fields(op.output_fields, _FIELDS)
+        self.kind = op.storage_type or node_storage.default_type(self.ctx.config)
+        if self.kind not in node_storage.LISTED:
             raise errors.OpPrereqError(
                 f"storage of type {self.kind} has no units to list;"
-                f" {', '.join(storage.LISTED)} have",
+                f" {', '.join(node_storage.LISTED)} have",
                 errors.ErrorCode.INVAL,
             )
-        self.nodes = storage.asked_nodes(self.ctx, op.nodes)
+        self.nodes = node_storage.asked_nodes(self.ctx, op.nodes)
 
     def run(self) -> list[list[Any]]:
         ctx, op = self.ctx, self.op
         fields = ["name", *(f for f in op.output_fields if f not in ("name", "node", "type"))]
-        args = storage.unit_args(ctx.config, self.kind)
+        args = node_storage.unit_args(ctx.config, self.kind)
         answers = ctx.rpc.many(
             self.nodes, NodeCalls.storage_list, str(self.kind), args, op.name, fields
         )

@@ -7,8 +7,8 @@ from typing import Any
 from ganeti import errors
 from ganeti.config import volumes
 from ganeti.opcodes.node_storage import OpNodeQueryvols
-from ganeti.ops.node import storage
 from ganeti.ops.operation import Operation
+from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 
 _FIELDS = ("node", "phys", "vg", "name", "size", "instance")
@@ -21,8 +21,8 @@ class NodeQueryvols(Operation[OpNodeQueryvols, list[list[str]]]):
     """
 
     def check(self) -> None:
-        storage.check_fields(self.op.output_fields, _FIELDS)
-        self.nodes = storage.asked_nodes(self.ctx, self.op.nodes)
+        node_storage.check_fields(self.op.output_fields, _FIELDS)
+        self.nodes = node_storage.asked_nodes(self.ctx, self.op.nodes)
 
     def run(self) -> list[list[str]]:
         ctx = self.ctx

@@ -7,8 +7,8 @@ from ganeti.base.text import join_names, plural
 from ganeti.config.changes import Draft
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.node import OpNodeRemove
-from ganeti.ops import candidates
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.steps.nodes import candidates
 from ganeti.rpc.calls import NodeCalls
 
 

@@ -14,9 +14,9 @@ from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
-from ganeti.ops import candidates
-from ganeti.ops.node import roles, secondary_ip
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import node_roles
+from ganeti.ops.steps.nodes import candidates, secondary_ip
 from ganeti.rpc.calls import NodeCalls
 
 Result = list[tuple[str, Any]]
@@ -49,7 +49,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             raise errors.OpPrereqError(
                 "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
             )
-        self.decision = roles.decide(config, node, op, self.locked)
+        self.decision = node_roles.decide(config, node, op, self.locked)
         self._check_power(config)
         self._check_vm_capable(config)
         self.values = self._parameters(config)
@@ -167,7 +167,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
 
     def _edit(self, draft: Draft) -> None:
         node = draft.config.nodes[self.uuid]
-        if roles.decide(draft.config, node, self.op, self.locked) != self.decision:
+        if node_roles.decide(draft.config, node, self.op, self.locked) != self.decision:
             raise errors.OpPrereqError(
                 "another job changed the master candidates meanwhile; try again",
                 errors.ErrorCode.STATE,
@@ -192,7 +192,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
 
 
 _CHANGES = (
-    *roles.FLAGS,
+    *node_roles.FLAGS,
     "master_capable",
     "vm_capable",
     "secondary_ip",

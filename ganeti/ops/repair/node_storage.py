@@ -10,8 +10,8 @@ from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpRepairNodeStorage
 from ganeti.ops import annotate
-from ganeti.ops.node import storage
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import LocalDisk
 
@@ -23,12 +23,12 @@ class RepairNodeStorage(Operation[OpRepairNodeStorage, None]):
     """Refused while a mirrored disk is faulty on its other node: the last good copy would go."""
 
     def locks(self) -> Needs:
-        self.node = storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
+        self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
         yield Need(LockLevel.NODE, [self.node.uuid])
 
     def check(self) -> None:
         op = self.op
-        self.node = storage.one_node(self.ctx, op.node_name, op.node_uuid)
+        self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
         if op.storage_type is not StorageType.LVM_VG:
             raise errors.OpPrereqError(
                 f"storage of type {op.storage_type} cannot be repaired; lvm-vg can",

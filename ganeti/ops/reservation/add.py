@@ -6,7 +6,7 @@ from ganeti import errors
 from ganeti.model.instance import Reservation
 from ganeti.opcodes.reservation import OpReservationAdd
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.reservation.batch import Batch
+from ganeti.ops.steps.reservations.batch import Batch
 
 
 class ReservationAdd(Operation[OpReservationAdd, list[str]]):

@@ -11,7 +11,7 @@ from ganeti.model.instance import Instance
 from ganeti.opcodes.reservation import OpReservationExpire
 from ganeti.ops import locks
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.reservation import remove
+from ganeti.ops.variants import remove
 
 
 class ReservationExpire(Operation[OpReservationExpire, bool]):

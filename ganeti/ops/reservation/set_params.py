@@ -10,7 +10,7 @@ from ganeti.model import base
 from ganeti.model.instance import Instance, Reservation
 from ganeti.opcodes.reservation import OpReservationSetParams
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.reservation import place
+from ganeti.ops.steps.reservations import place
 
 
 class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any]]]):

@@ -7,16 +7,16 @@ from ganeti.config.changes import Draft
 from ganeti.model.cluster import Cluster
 from ganeti.opcodes.tags import OpTagsSet
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.tags import target
+from ganeti.ops.targets import tags
 
 
 class TagsSet(Operation[OpTagsSet, None]):
     def locks(self) -> Needs:
-        yield from target.lock(self.ctx, self.op.kind, self.op.name)
+        yield from tags.lock(self.ctx, self.op.kind, self.op.name)
 
     def check(self) -> None:
-        target.check(self.op.tags)
-        self.target = target.find(self.ctx.config, self.op.kind, self.op.name)
+        tags.check(self.op.tags)
+        self.target = tags.find(self.ctx.config, self.op.kind, self.op.name)
         self.wanted = tuple(sorted({*self.target.tags, *self.op.tags}))
         if len(self.wanted) > constants.MAX_TAGS_PER_OBJ:
             raise errors.TagError(

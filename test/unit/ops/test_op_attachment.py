@@ -11,7 +11,7 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.devices import DiskParams
-from ganeti.ops.instance import attachment
+from ganeti.ops.steps.storage import attachment
 
 
 def sample() -> Config:

@@ -12,14 +12,13 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.opcodes import wire
 from ganeti.opcodes.cluster import OpClusterSetParams
-from ganeti.ops import policy
-from ganeti.ops.cluster import settings
+from ganeti.ops.planning import cluster_settings, policy
 
 REFUSED = (errors.OpPrereqError, errors.ParameterError)
 
 
-def decide(of: Config, **change: Any) -> settings.Decision:
-    return settings.decide(of, wire.decode(OpClusterSetParams, change))
+def decide(of: Config, **change: Any) -> cluster_settings.Decision:
+    return cluster_settings.decide(of, wire.decode(OpClusterSetParams, change))
 
 
 @pytest.mark.parametrize(

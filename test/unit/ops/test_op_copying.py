@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ganeti.ops.instance.copying import MIB, Progress
+from ganeti.ops.steps.storage.copy_progress import MIB, Progress
 
 
 def test_lines_come_every_five_seconds_and_later_every_minute() -> None:

@@ -10,8 +10,8 @@ import pytest
 from ganeti import errors
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
-from ganeti.ops.instance import device_changes
-from ganeti.ops.instance.device_changes import Maker
+from ganeti.ops.planning import device_changes
+from ganeti.ops.planning.device_changes import Maker
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.model.group import NodeGroup
 from ganeti.opcodes import wire
 from ganeti.opcodes.group import OpGroupSetParams
-from ganeti.ops.group import settings
 from ganeti.ops.group.assign_nodes import split
+from ganeti.ops.planning import group_settings
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from ganeti.ops.group.assign_nodes import split
 )
 def test_names_that_cannot_be(name: str) -> None:
     with pytest.raises(errors.OpPrereqError, match="cannot be the name"):
-        settings.check_name(config(), name)
+        group_settings.check_name(config(), name)
 
 
 def test_names_that_are_taken() -> None:
     of = with_group(config(), "rack1")
     with pytest.raises(errors.OpPrereqError, match="already"):
-        settings.check_name(of, "rack1")
-    settings.check_name(of, "rack1", but="group-rack1")
-    settings.check_name(of, "rack2")
+        group_settings.check_name(of, "rack1")
+    group_settings.check_name(of, "rack1", but="group-rack1")
+    group_settings.check_name(of, "rack2")
 
 
 def test_only_what_differs_is_a_change() -> None:
@@ -41,8 +41,8 @@ def test_only_what_differs_is_a_change() -> None:
             "diskparams": {"plain": {"stripes": "4"}},
         },
     )
-    assert settings.given(op)
-    assert settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
+    assert group_settings.given(op)
+    assert group_settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
 
 
 def test_split_instances() -> None:

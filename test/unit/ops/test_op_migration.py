@@ -6,7 +6,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.model.names import MigrationState
-from ganeti.ops.instance.migration import STALLED_AFTER, Progress, summary
+from ganeti.ops.steps.relocation.migration import STALLED_AFTER, Progress, summary
 from ganeti.rpc.objects import MigrationStatus
 
 

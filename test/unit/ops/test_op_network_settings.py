@@ -13,7 +13,8 @@ from ganeti.model.nic import Nic
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams
 from ganeti.opcodes.wire import from_wire
-from ganeti.ops.network import connect, settings
+from ganeti.ops.network import connect
+from ganeti.ops.planning import network_settings
 
 CONFIG = config(node(2))
 
@@ -22,19 +23,19 @@ def op(op_id: str, **params: Any) -> OpCode:
     return from_wire({"OP_ID": op_id, "reason": [], "network_name": "net1", **params})
 
 
-def added(**params: Any) -> settings.Network:
+def added(**params: Any) -> network_settings.Network:
     found = op("OP_NETWORK_ADD", **{"network": "198.51.100.0/28", **params})
     assert isinstance(found, OpNetworkAdd)
-    return settings.new(CONFIG, found, "net-1")
+    return network_settings.new(CONFIG, found, "net-1")
 
 
-def modified(network: settings.Network, **params: Any) -> settings.Network:
+def modified(network: network_settings.Network, **params: Any) -> network_settings.Network:
     found = op("OP_NETWORK_SET_PARAMS", **params)
     assert isinstance(found, OpNetworkSetParams)
-    return settings.changed(network, found)
+    return network_settings.changed(network, found)
 
 
-def reserved(network: settings.Network) -> list[int]:
+def reserved(network: network_settings.Network) -> list[int]:
     """Last bytes of the addresses that no instance gets."""
     return [n for n, bit in enumerate(address_pool.external(network)) if bit == "1"]
 
@@ -77,7 +78,7 @@ def test_parameters_that_cannot_be(params, text):
 @pytest.mark.parametrize("name", ["none", "a b", "a/b", "a,b", "a=b", "-a", "a:b", "x" * 256])
 def test_names_that_cannot_be(name):
     with pytest.raises(errors.OpPrereqError, match="cannot be the name"):
-        settings.check_name(CONFIG, name)
+        network_settings.check_name(CONFIG, name)
 
 
 def test_another_gateway_gives_the_old_one_back():
@@ -116,7 +117,7 @@ def test_the_user_hears_of_addresses_that_stay_as_they_are():
         add_reserved_ips=["198.51.100.0", "198.51.100.9", "198.51.100.3"],
         remove_reserved_ips=["198.51.100.4"],
     )
-    assert list(settings.notes(network, change)) == [  # type: ignore[arg-type]
+    assert list(network_settings.notes(network, change)) == [  # type: ignore[arg-type]
         "IP address 198.51.100.0 is reserved already",
         "IP address 198.51.100.9 is used by an instance, which keeps it",
         "IP address 198.51.100.4 is not reserved",

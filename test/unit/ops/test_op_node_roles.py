@@ -10,17 +10,18 @@ from op_samples import config, node, with_instance
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.opcodes.node import OpNodeSetParams
-from ganeti.ops.node import roles, secondary_ip
+from ganeti.ops.planning import node_roles
+from ganeti.ops.steps.nodes import secondary_ip
 
 C: dict[str, Any] = {"master_candidate": True}
 
 
-def decide(of: Config, number: int, **wish: Any) -> roles.Decision:
+def decide(of: Config, number: int, **wish: Any) -> node_roles.Decision:
     name = f"node{number}.example.com"
-    return roles.decide(of, of.node(name), OpNodeSetParams(node_name=name, **wish))
+    return node_roles.decide(of, of.node(name), OpNodeSetParams(node_name=name, **wish))
 
 
-def flags(decision: roles.Decision) -> str:
+def flags(decision: node_roles.Decision) -> str:
     return "".join(
         letter
         for letter, value in (
@@ -106,7 +107,7 @@ class TestDemotion:
     def test_successors_must_be_locked(self) -> None:
         op = OpNodeSetParams(node_name="node2", offline=True, auto_promote=True)
         with pytest.raises(errors.OpPrereqError, match="try again"):
-            roles.decide(self.of, self.of.node("node2"), op, among={"node-2"})
+            node_roles.decide(self.of, self.of.node("node2"), op, among={"node-2"})
 
     def test_force_does_without(self) -> None:
         decision = decide(self.of, 2, drained=True, force=True)

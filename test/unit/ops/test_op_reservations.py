@@ -25,8 +25,8 @@ from ganeti.opcodes.reservation import (
     OpReservationExpire,
     OpReservationSetParams,
 )
-from ganeti.ops.instance import power
 from ganeti.ops.instance.create import InstanceCreate
+from ganeti.ops.steps.running import power
 from ganeti.storage import held
 
 WEB = "web.example.com"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ganeti import errors
-from ganeti.ops.instance import sync
+from ganeti.ops.steps.storage import sync
 from ganeti.rpc.objects import BlockDevStatus
 
 FINE = BlockDevStatus(dev_path="/dev/drbd0")

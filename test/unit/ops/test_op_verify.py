@@ -29,8 +29,8 @@ from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import CVErrorCode, InstCreateMode, VerifyOptionalChecks
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops.cluster import verify_hosts, verify_mirrors, verify_storage
-from ganeti.ops.cluster.report import Report
+from ganeti.ops.verification import hosts, mirrors, storage
+from ganeti.ops.verification.report import Report
 
 WEB = "web.example.com"
 REPOSITORY = Path(__file__).parents[3]
@@ -363,7 +363,7 @@ def drbd_versions(cluster: OneProcess, _monkey: Monkey) -> Subject:
     nodes = [cluster.node(number) for number in (1, 2, 3)]
     texts = ("9.2.1", "8.4.11", "9.2.1")
     answers = {node.uuid: {"drbd-version": text} for node, text in zip(nodes, texts)}
-    verify_mirrors.versions(_report(cluster), nodes, answers)
+    mirrors.versions(_report(cluster), nodes, answers)
     return NODE2
 
 
@@ -376,7 +376,7 @@ def volumes_unlike(cluster: OneProcess, _monkey: Monkey) -> Subject:
         }
         for node, size in zip(nodes, (1000, 2000))
     }
-    verify_storage.group_sizes(_report(cluster), cluster.config, "default", nodes, answers)
+    storage.group_sizes(_report(cluster), cluster.config, "default", nodes, answers)
     return ("group", "default")
 
 
@@ -552,7 +552,7 @@ def test_a_network_script_is_wanted_where_its_instance_may_run(cluster: OneProce
     )
     config, paths = cluster.config, cluster.paths["node1"]
     nodes = [cluster.node(number) for number in (1, 2, 3)]
-    assert verify_hosts.checks(config, paths, nodes)["user-scripts"] == ["/etc/xen/vif-mine"]
+    assert hosts.checks(config, paths, nodes)["user-scripts"] == ["/etc/xen/vif-mine"]
     found = [line for line in run(cluster) if "ENODEUSERSCRIPTS" in line]
     assert found == [
         "  - ERROR:ENODEUSERSCRIPTS:node:node2.example.com:user scripts are missing or not"

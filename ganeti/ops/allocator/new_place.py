@@ -1,0 +1,119 @@
+"""Where a new instance goes: to nodes that were named, or to those that an allocator chooses."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model import params
+from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.node import Node
+from ganeti.model.params import BackendParams
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.allocator.request import NewInstance
+from ganeti.ops.operation import Context, Needs
+from ganeti.ops.planning import disk_layout, nics
+from ganeti.storage.registry import TEMPLATES
+
+
+class NewPlace:
+    """The nodes of one creation; :attr:`nodes` is there after :meth:`locks`, the primary first."""
+
+    def __init__(self, ctx: Context, op: OpInstanceCreate, name: str) -> None:
+        """OpPrereqError when it is not said where to, or said twice."""
+        self._ctx = ctx
+        self._op = op
+        self._name = name
+        self._allocator = ""
+        self.nodes: list[Node] = []
+        if op.pnode is None and op.pnode_uuid is None:
+            self._allocator = allocator.chosen(
+                ctx, op.iallocator, "say where to create the instance with --node NAME"
+            )
+        elif op.iallocator is not None:
+            raise errors.OpPrereqError(
+                "give either nodes or an allocator, not both", errors.ErrorCode.INVAL
+            )
+
+    def locks(self) -> Needs:
+        """Node locks; with an allocator all at first, and those not chosen are released."""
+        ctx = self._ctx
+        if not self._allocator:
+            yield Need(LockLevel.NODE, sorted({n.uuid for n in self._named()}), shared=True)
+            self.nodes = self._named()
+            return
+        yield Need(
+            LockLevel.NODE,
+            self._candidates(),
+            shared=True,
+            opportunistic=self._op.opportunistic_locking,
+        )
+        self.nodes = self._chosen()
+        ctx.release(LockLevel.NODE, keep=[node.uuid for node in self.nodes])
+
+    def _named(self) -> list[Node]:
+        op, config = self._op, self._ctx.config
+        names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
+        return [config.node(name) for name in names if name]
+
+    def _candidates(self) -> list[str]:
+        config = self._ctx.config
+        if self._op.group_name is None:
+            return list(config.nodes)
+        group = config.group(self._op.group_name)
+        return [node.uuid for node in config.group_nodes(group.uuid)]
+
+    def _chosen(self) -> list[Node]:
+        ctx = self._ctx
+        held = ctx.held(LockLevel.NODE)
+        free = None
+        if self._op.opportunistic_locking:
+            free = sorted(ctx.config.nodes[uuid].name for uuid in held)
+        return allocator.place(ctx, self._allocator, described(ctx, self._op, self._name), free)
+
+
+def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
+    """What an allocator is told of a new instance.
+
+    Raises:
+        OpPrereqError, ParameterError: template or backend parameters that cannot be used.
+    """
+    config = ctx.config
+    template = disk_layout.template(ctx, op)
+    own = params.check(
+        BackendParams, params.without_defaults(params.expand_backend(op.beparams)), "backend"
+    )
+    be = config.beparams_for(own)
+    diskless = template is DiskTemplate.DISKLESS
+    return NewInstance(
+        name=name,
+        template=str(template),
+        memory=be["maxmem"],
+        vcpus=be["vcpus"],
+        spindle_use=be["spindle_use"],
+        disks=[
+            {
+                "size": item.size or 0,
+                "mode": str(item.mode or "rw"),
+                "vg": item.vg,
+                "name": item.name,
+                "dev_type": item.dev_type or str(template),
+                "spindles": item.spindles,
+            }
+            for item in op.disks
+        ],
+        nics=[
+            {
+                "mac": nic.mac or "auto",
+                "ip": nic.ip,
+                "network": nics.network_of(config, nic),
+                "nicparams": {},
+            }
+            for nic in op.nics
+        ],
+        hypervisor=str(op.hypervisor or config.cluster.enabled_hypervisors[0]),
+        os=op.os_type or "",
+        tags=op.tags,
+        group_name=op.group_name,
+        nodes=1 if diskless else TEMPLATES.get(template).traits.nodes_needed,
+    )

@@ -1,0 +1,324 @@
+"""What a reservation will look like in the configuration, from what was asked for.
+
+Reads the configuration and reserves addresses and minors for the job; asks nodes only what is free.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import base, ipolicy, params
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance, Reservation
+from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, NodeUuid
+from ganeti.model.nic import Nic
+from ganeti.model.node import Node
+from ganeti.model.params import BackendParams
+from ganeti.opcodes.devices import DiskParams
+from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops import checks
+from ganeti.ops.operation import Context
+from ganeti.ops.planning import disk_layout, nics, policy
+from ganeti.ops.targets import tags as tag_rules
+from ganeti.storage import room
+
+_INVAL = errors.ErrorCode.INVAL
+#: Keys of a disk that wait in its parameters until it has a place.
+_LATER = ("vg", "metavg", "provider", "access")
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """A forthcoming instance with its disks, not recorded yet."""
+
+    instance: Instance
+    disks: list[Disk]
+
+
+def check_request(op: OpInstanceCreate) -> None:
+    """Refuse what cannot be reserved; OpPrereqError."""
+    if op.mode is not InstCreateMode.CREATE:
+        raise errors.OpPrereqError(
+            f"creation mode {op.mode} cannot be reserved; only create can", _INVAL
+        )
+    if any(disk.adopt for disk in op.disks):
+        raise errors.OpPrereqError(
+            "a disk that exists cannot be reserved; adopt it with gnt-instance add without"
+            " --forthcoming",
+            _INVAL,
+        )
+    if op.osparams_secret:
+        raise errors.OpPrereqError(
+            "secret OS parameters are stored nowhere, so they cannot be reserved; give them with"
+            " gnt-instance add --commit",
+            _INVAL,
+        )
+
+
+def draft(
+    ctx: Context,
+    op: OpInstanceCreate,
+    uuid: str,
+    nodes: Sequence[Node],
+    reservation: Reservation,
+) -> Drafted:
+    """The instance and its disks on these nodes (the primary one first); without nodes no place.
+
+    Raises:
+        OpPrereqError, ReservationError, ParameterError: what cannot be.
+    """
+    tag_rules.check(op.tags)
+    config = ctx.config
+    name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
+    wanted = op.hypervisor or config.cluster.enabled_hypervisors[0]
+    hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, str(wanted)))
+    own = params.check(
+        BackendParams, params.without_defaults(params.expand_backend(op.beparams)), "backend"
+    )
+    full = config.beparams_for(own)
+    if full["minmem"] > full["maxmem"]:
+        raise errors.OpPrereqError(
+            f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
+        )
+    os_name = op.os_type or ""
+    disks = _disks(ctx, op, name or uuid, nodes)
+    if op.disk_template is not None:
+        template = disk_layout.enabled_template(ctx, str(op.disk_template))
+        reservation = base.replace(reservation, disk_template=template)
+    instance = Instance(
+        uuid=uuid,
+        name=name,
+        primary_node=NodeUuid(nodes[0].uuid if nodes else ""),
+        os=os_name,
+        hypervisor=hypervisor,
+        hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
+        beparams=own,
+        osparams=dict(op.osparams),
+        osparams_private={
+            key: value.reveal() for key, value in (op.osparams_private or {}).items()
+        },
+        nics=tuple(_nics(ctx, op, nodes)),
+        disks=tuple(disk.uuid for disk in disks),  # type: ignore[misc]
+        tags=tuple(sorted(set(op.tags))),
+        forthcoming=True,
+        reservation=reservation,
+    )
+    if nodes:
+        _check_policy(ctx, op, instance, disks, nodes[0].group)
+    return Drafted(instance, disks)
+
+
+def _check_policy(
+    ctx: Context, op: OpInstanceCreate, instance: Instance, disks: Sequence[Disk], group: str
+) -> None:
+    checks.shape_allowed(
+        ctx, group, shape(ctx, instance, disks, op.disk_template), ignore=op.ignore_ipolicy
+    )
+
+
+def shape(
+    ctx: Context, instance: Instance, disks: Sequence[Disk], template: object = None
+) -> ipolicy.Shape:
+    """What an instance policy looks at in a reservation."""
+    kinds = {disk.dev_type for disk in disks if disk.dev_type is not None}
+    known = next(iter(kinds), None) or template or DiskTemplate.DISKLESS
+    return policy.shape(ctx.config, instance, disks, str(known))
+
+
+def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic]:
+    """Network cards; without a node those that at least one group can have."""
+    if not op.nics:
+        return []
+    groups = [nodes[0].group] if nodes else list(ctx.config.groups)
+    if op.group_name is not None and not nodes:
+        groups = [ctx.config.group(op.group_name).uuid]
+    for group in groups[:-1]:
+        try:
+            return nics.all_new(ctx, op.nics, group, check_conflicts=op.conflicts_check)
+        except errors.OpPrereqError:
+            continue
+    return nics.all_new(ctx, op.nics, groups[-1], check_conflicts=op.conflicts_check)
+
+
+# disks -----------------------------------------------------------------------------------------
+
+
+def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node]) -> list[Disk]:
+    if nodes:
+        template = disk_layout.template(ctx, op)
+        if not op.disks:
+            return []
+        return placed_disks(
+            ctx,
+            handle,
+            template,
+            [node.uuid for node in nodes],
+            op.disks,
+            file_driver=op.file_driver,
+            file_storage_dir=op.file_storage_dir,
+        )
+    if op.file_driver or op.file_storage_dir:
+        raise errors.OpPrereqError(
+            "a file storage directory or driver needs a node; name one with --node", _INVAL
+        )
+    if op.disks and op.disk_template is DiskTemplate.DISKLESS:
+        raise errors.OpPrereqError("a diskless instance has no disks; leave --disk away", _INVAL)
+    group = None if op.group_name is None else ctx.config.group(op.group_name).uuid
+    for index, item in enumerate(op.disks):
+        check_spindles(ctx.config, index, item, [], group)
+    given = None if op.disk_template is None else DiskTemplate(op.disk_template)
+    return [loose(given, index, item) for index, item in enumerate(op.disks)]
+
+
+def placed_disks(
+    ctx: Context,
+    handle: str,
+    template: DiskTemplate,
+    nodes: Sequence[str],
+    wanted: Sequence[DiskParams],
+    *,
+    file_driver: str | None = None,
+    file_storage_dir: str | None = None,
+) -> list[Disk]:
+    """Forthcoming disks with their places on nodes (uuids, the primary one first)."""
+    layout = disk_layout.layout(
+        ctx,
+        handle,
+        template,
+        nodes,
+        file_driver=file_driver,
+        file_storage_dir=file_storage_dir,
+    )
+    found = disk_layout.disks(ctx, layout, wanted)
+    return [base.replace(disk, forthcoming=True) for disk in found]
+
+
+def loose(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
+    """A forthcoming disk without a place."""
+    wire = item.to_wire()
+    later = {key: str(wire[key]) for key in (*_LATER, *item.ext) if wire.get(key) is not None}
+    return Disk(
+        uuid=str(uuids.uuid4()),
+        dev_type=template,
+        iv_name=f"disk/{index}",
+        size=item.size or 0,
+        mode=DiskMode(item.mode or DiskMode.RW),
+        name=None if item.name == "none" else item.name,
+        spindles=item.spindles,
+        params=later or None,
+        forthcoming=True,
+    )
+
+
+def check_spindles(
+    config: Config, index: int, item: DiskParams, nodes: Collection[str], group: str | None = None
+) -> None:
+    """Refuse spindles that cannot be counted where the disk will be; OpPrereqError.
+
+    That is on ``nodes`` (uuids); without them on some nodes of the group, or of the cluster.
+    """
+    if item.spindles is None:
+        return
+    possible = config.nodes if group is None else [node.uuid for node in config.group_nodes(group)]
+    exclusive = [
+        uuid for uuid in possible if config.ndparams(config.nodes[uuid]).get("exclusive_storage")
+    ]
+    checks.spindles_count(config, f"disk {index}", nodes or exclusive)
+
+
+def wanted_again(disk: Disk) -> DiskParams:
+    """What has to be asked for to get such a disk at another place."""
+    later = dict(disk.params or {}) if not disk.logical_id else {}
+    known = {key: later.pop(key) for key in _LATER if key in later}
+    return DiskParams(
+        size=disk.size or None,
+        mode=disk.mode,
+        name=disk.name,
+        spindles=disk.spindles,
+        ext=later,
+        **known,
+    )
+
+
+# room and record -------------------------------------------------------------------------------
+
+
+def check_room(ctx: Context, drafts: Sequence[Drafted], *, without: Collection[str] = ()) -> None:
+    """Refuse when the nodes have too little left for all of these together; OpPrereqError.
+
+    The nodes' storage must be locked until they are recorded. ``without`` are uuids of recorded
+    reservations that these take the place of.
+    """
+    config = ctx.config
+    used: dict[str, None] = {}
+    for item in drafts:
+        if item.instance.primary_node:
+            used[item.instance.primary_node] = None
+        for disk in item.disks:
+            used.update(dict.fromkeys(disk.nodes))
+    for uuid in used:
+        node = config.nodes[uuid]
+        checks.usable_node(node, "for a reservation")
+        here = [item for item in drafts if item.instance.primary_node == uuid]
+        lie = [
+            disk
+            for item in drafts
+            for disk in item.disks
+            if uuid in disk.nodes or (not disk.nodes and item in here)
+        ]
+        # what is on record under its uuid counts as it is there, not as it will be
+        end = " anew" if without else ""
+        claims = {
+            f"{item.instance.uuid}{end}": int(config.beparams(item.instance)["maxmem"])
+            for item in here
+        }
+        memory = sum(claims.values())
+        what = here[0].instance.handle if len(drafts) == 1 and here else f"{len(drafts)} instances"
+        checks.resources(
+            ctx,
+            node,
+            f"the reservation of {what}",
+            memory=(hypervisor_of(ctx, here[0].instance), memory) if here else None,
+            space=room.needs(lie),
+            spindles=room.spindles(lie),
+            without=without,
+            claims=claims,
+            reserves=True,
+        )
+
+
+def hypervisor_of(ctx: Context, instance: Instance) -> str:
+    """The hypervisor that a reservation has, or gets if nobody says another one."""
+    return str(instance.hypervisor or ctx.config.cluster.enabled_hypervisors[0])
+
+
+def numbered(draft: Draft, item: Drafted) -> Drafted:
+    """With the TCP ports that console and DRBD disks need; given out by this change."""
+    instance = item.instance
+    hypervisor = instance.hypervisor
+    if (
+        hypervisor is not None
+        and instance.network_port is None
+        and HYPERVISORS.get(hypervisor).traits.needs_port
+    ):
+        instance = base.replace(instance, network_port=draft.allocate_port())
+    disks = [draft.number_disk(disk) if disk.logical_id else disk for disk in item.disks]
+    return Drafted(instance, disks)
+
+
+def record(ctx: Context, drafts: Sequence[Drafted]) -> None:
+    """Put all into the configuration, in one change."""
+
+    def edit(draft: Draft) -> None:
+        for item in drafts:
+            whole = numbered(draft, item)
+            draft.add_instance(whole.instance, whole.disks)
+
+    ctx.store.change("instance-reserve", ctx.author, edit)

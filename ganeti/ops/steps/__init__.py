@@ -1,0 +1,1 @@
+"""Steps that several operations take on nodes and in the configuration."""

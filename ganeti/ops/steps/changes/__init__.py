@@ -1,0 +1,1 @@
+"""Steps that change the disks, NICs and settings of an instance."""

@@ -1,0 +1,1 @@
+"""Steps on nodes: roles, addresses, files that all have."""

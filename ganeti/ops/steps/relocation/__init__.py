@@ -1,0 +1,1 @@
+"""Steps that bring an instance to another node."""

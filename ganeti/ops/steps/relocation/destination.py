@@ -1,0 +1,127 @@
+"""What all ways to another node share: the choice of the node, its checks, the record."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Protocol
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
+from ganeti.model import base, ipolicy
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.node import Node
+from ganeti.ops import checks
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.operation import Context
+from ganeti.ops.planning import placement, policy
+from ganeti.ops.steps.relocation import primary_change
+from ganeti.ops.steps.running import bridges
+
+
+class Wish(Protocol):
+    """The parameters of an opcode that say where to."""
+
+    @property
+    def target_node(self) -> str | None: ...
+    @property
+    def target_node_uuid(self) -> str | None: ...
+    @property
+    def iallocator(self) -> str | None: ...
+
+
+class Destination:
+    """Where an instance goes: known from the start, or chosen by an allocator once locked."""
+
+    def __init__(self, ctx: Context, instance: Instance, wish: Wish) -> None:
+        """OpPrereqError when the disks do not allow it, or nothing says where to."""
+        self._ctx = ctx
+        self._instance = instance
+        wanted = None
+        if wish.target_node_uuid or wish.target_node:
+            wanted = ctx.config.node(wish.target_node_uuid or wish.target_node or "")
+        if wanted is not None and wish.iallocator is not None:
+            raise errors.OpPrereqError(
+                "give either a target node or an allocator, not both", errors.ErrorCode.INVAL
+            )
+        found = placement.target(ctx.config, instance, wanted)
+        self._uuid = None if found is None else found.uuid
+        self._allocator = ""
+        if found is None:
+            self._allocator = allocator.chosen(
+                ctx, wish.iallocator, "name a node with --target-node"
+            )
+
+    def locks(self) -> Generator[Need, None, None]:
+        """Node locks: of both nodes, or of all that an allocator may choose from."""
+        if self._uuid is None:
+            # By name, so that those that are not chosen can be released.
+            yield Need(LockLevel.NODE, list(self._ctx.config.nodes), shared=True)
+        else:
+            yield Need(LockLevel.NODE, [self._instance.primary_node, self._uuid], shared=True)
+
+    def node(self) -> Node:
+        """The node; asks the allocator at the first call, and releases what is not needed.
+
+        Raises:
+            OpPrereqError: the allocator finds no place, or cannot be asked.
+        """
+        ctx = self._ctx
+        if self._uuid is None:
+            self._uuid = allocator.relocate(ctx, self._allocator, self._instance).uuid
+            ctx.release(LockLevel.NODE, keep=[self._instance.primary_node, self._uuid])
+        return ctx.config.nodes[self._uuid]
+
+
+def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy: bool) -> None:
+    """Refuse a node that must not or cannot take the instance; OpPrereqError."""
+    checks.usable_node(node, f"for instance {instance.name}")
+    config = ctx.config
+    broken = ipolicy.violations(config.ipolicy(node.group), policy.shape(config, instance))
+    if broken:
+        text = f"instance policy of the group of node {node.name}: {'; '.join(broken)}"
+        if not ignore_ipolicy:
+            raise errors.OpPrereqError(
+                f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL
+            )
+        ctx.warn(text)
+    _check_networks(config, instance, node)
+    bridges.check(ctx, instance, node)
+
+
+def _check_networks(config: Config, instance: Instance, node: Node) -> None:
+    """Refuse a node whose group lacks a network of the instance; OpPrereqError."""
+    group = config.groups[node.group]
+    uuids = {nic.network for nic in instance.nics if nic.network} - group.networks.keys()
+    names = sorted(config.networks[uuid].name for uuid in uuids if uuid in config.networks)
+    if names:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} needs network {', '.join(names)}, which is not connected to"
+            f" node group {group.name} of node {node.name}; see gnt-network connect",
+            errors.ErrorCode.STATE,
+        )
+
+
+def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> None:
+    """Refuse a node without so many MiB of free memory; OpPrereqError."""
+    checks.resources(
+        ctx, node, f"instance {instance.name}", memory=(str(instance.hypervisor), memory)
+    )
+
+
+def record(ctx: Context, change: str, instance: Instance, node: Node) -> Instance:
+    """Make a node the primary one, durably; gives the instance as it is then."""
+
+    def edit(draft: Draft) -> None:
+        primary_change.record(draft, instance, node)
+        draft.update(instance, primary_node=NodeUuid(node.uuid))
+
+    ctx.store.change(change, ctx.author, edit)
+    return ctx.config.instances[instance.uuid]
+
+
+def as_if_on(instance: Instance, node: Node) -> Instance:
+    """The instance as it will be on another node; for calls to that node before the change."""
+    return base.replace(instance, primary_node=NodeUuid(node.uuid))

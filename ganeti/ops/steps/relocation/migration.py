@@ -1,0 +1,230 @@
+"""Move a running instance to another node; whatever fails, it runs on exactly one of them.
+
+The record of the target (``here``) is the moment from which the instance is the target's: its copy
+runs only after that, and nothing brings the source back then. Until then giving up means that the
+target ends first and the source goes on. See ``settlement`` for both, and for what a later master
+finds.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import MigrationState
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.ops import annotate
+from ganeti.ops.operation import Context
+from ganeti.ops.planning.migration_verdict import Verdict
+from ganeti.ops.steps.relocation import destination, migration_disks
+from ganeti.ops.steps.relocation.settlement import Settlement
+from ganeti.ops.steps.running import run_rights
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
+
+#: Seconds between two lines about the progress.
+TELL_EVERY = 10.0
+#: Seconds without a byte after which a migration is given up, and for all of it.
+STALLED_AFTER = 60.0
+LONGEST = 12 * 3600.0
+
+
+class Migration:
+    """One migration, made by an operation that holds the locks of instance and both nodes."""
+
+    def __init__(
+        self, ctx: Context, instance: Instance, target: Node, op: OpCode, *, live: bool
+    ) -> None:
+        self._ctx = ctx
+        self._instance = instance
+        self._target = target
+        self._source = ctx.config.nodes[instance.primary_node]
+        self._op = op
+        self._live = live
+        self._info: dict[str, Any] = {}
+
+    def run(self) -> None:
+        """Do it; blocks as long as it takes.
+
+        Raises:
+            OpExecError: it was given up; the text says why, and where the instance is.
+            JobCanceled: the user wanted that; the instance runs on the source.
+        """
+        self._ctx.log(f"* preparing {self._target.name} to accept the instance")
+        try:
+            self._begin()
+            self._follow()
+            settlement, found = self._hand_over()
+        except errors.GanetiError as err:
+            self._give_up(err)
+            return
+        if found is not Verdict.TARGET:
+            self._lost(settlement, found, "the hypervisor of the target lost it on its arrival")
+
+    def _begin(self) -> None:
+        ctx, instance, source, target = self._ctx, self._instance, self._source, self._target
+        here = annotate.instance(ctx.config, instance)
+        self._info = ctx.rpc.one(source, NodeCalls.migration_info, here, self._live)
+        # Known at both ends before either does anything, so that no crash can hide it.
+        run_rights.tell(ctx, source, instance, RightState.LEAVING, target)
+        run_rights.tell(ctx, target, instance, RightState.ARRIVING, source)
+        migration_disks.prepare(ctx, instance, source, target)
+        where = ctx.rpc.one(
+            target,
+            NodeCalls.accept_instance,
+            self._wire(),
+            self._info,
+            target.secondary_ip,
+        )
+        ctx.log(f"* migrating instance to {target.name}")
+        ctx.rpc.one(
+            source,
+            NodeCalls.instance_migrate,
+            ctx.config.cluster.cluster_name,
+            here,
+            where,
+            self._live,
+        )
+
+    def _wire(self) -> NodeInstance:
+        """The instance as the target gets it."""
+        moved = destination.as_if_on(self._instance, self._target)
+        return annotate.instance(self._ctx.config, moved)
+
+    def _follow(self) -> None:
+        """Wait until all of the guest is at the target."""
+        progress = Progress(time.monotonic())
+        here = annotate.instance(self._ctx.config, self._instance)
+        while True:
+            found = self._ctx.rpc.one(self._source, NodeCalls.instance_get_migration_status, here)
+            if found.status is MigrationState.COMPLETED:
+                if found.total_time is not None:
+                    self._ctx.log(summary(found))
+                return
+            if found.status is not MigrationState.ACTIVE:
+                why = f": {found.error}" if found.error else ""
+                raise errors.OpExecError(f"the hypervisor gave it up{why}")
+            if self._ctx.job.cancel_asked.is_set():
+                raise errors.JobCanceled("the migration was canceled")
+            line = progress.next(found, time.monotonic())
+            if line is not None:
+                self._ctx.log(line)
+
+    def _hand_over(self) -> tuple[Settlement, Verdict]:
+        ctx, instance = self._ctx, self._instance
+        if not self._live:
+            # It stands still anyway, and what is lost now need not be lost.
+            ctx.rpc.one(self._target, NodeCalls.instance_arrived, self._wire())
+        run_rights.tell(ctx, self._target, instance, RightState.HERE)
+        # From here on the instance belongs to the target; nothing is taken back.
+        ctx.undo.pop_all()
+        return self._settle()
+
+    def _settle(self) -> tuple[Settlement, Verdict]:
+        """What remains to be done on both nodes after the end, or after a failure."""
+        settlement = Settlement(
+            self._ctx,
+            self._instance,
+            self._source,
+            self._target,
+            self._op,
+            info=self._info,
+            live=self._live,
+        )
+        return settlement, settlement.run()
+
+    def _give_up(self, why: errors.GanetiError) -> None:
+        """End it in one of both ways; raises unless the instance turns out to have arrived."""
+        ctx, name = self._ctx, self._instance.name
+        text = errors.text(why)
+        ctx.log(f"* the migration did not end well: {text}")
+        try:
+            settlement, found = self._settle()
+        except errors.GanetiError as err:
+            raise errors.OpExecError(
+                f"instance {name} was not migrated: {text}; and {errors.text(err)}"
+            ) from why
+        if found is Verdict.TARGET:
+            ctx.log(f"* it has arrived on {self._target.name} all the same")
+            return
+        if isinstance(why, errors.JobCanceled) and found is Verdict.SOURCE:
+            raise why
+        try:
+            self._lost(settlement, found, text)
+        except errors.GanetiError as err:
+            raise err from why
+
+    def _lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
+        """Say where the instance is after a migration that did not bring it to the target."""
+        ctx, name = self._ctx, self._instance.name
+        try:
+            settlement.restart(found)
+        except errors.GanetiError as err:
+            ctx.warn(f"instance {name} could not be started again: {errors.text(err)}")
+        where = ctx.config.nodes[ctx.config.instances[self._instance.uuid].primary_node].name
+        state = "runs on" if found is Verdict.SOURCE else "ended meanwhile and belongs to"
+        raise errors.OpExecError(
+            f"instance {name} was not migrated: {text}; it {state} node {where}"
+        )
+
+
+class Progress:
+    """Lines about a migration for its user, and an end to one that does not get on. Pure."""
+
+    def __init__(self, now: float) -> None:
+        self._begun = now
+        self._told = now
+        self._moved = now
+        self._bytes: int | None = None
+
+    def next(self, found: MigrationStatus, now: float) -> str | None:
+        """A line, when it is time for one.
+
+        Raises:
+            OpExecError: nothing was sent for a long time, or it takes too long.
+        """
+        done = found.transferred_ram
+        # Xen tells no figures; its socat notices silence by itself.
+        if done is None or done != self._bytes:
+            self._bytes, self._moved = done, now
+        if now - self._moved > STALLED_AFTER:
+            raise errors.OpExecError(f"nothing was sent for {STALLED_AFTER:.0f} s")
+        if now - self._begun > LONGEST:
+            raise errors.OpExecError(
+                f"it did not end within {LONGEST / 3600:.0f} hours: the guest writes as fast as its"
+                " memory is sent; a larger migration_downtime or --non-live helps"
+            )
+        if now - self._told < TELL_EVERY:
+            return None
+        self._told = now
+        silent = now - self._moved
+        return f"* nothing was sent for {silent:.0f} s" if silent >= TELL_EVERY else line(found)
+
+
+def line(found: MigrationStatus) -> str:
+    """One line of progress; percent of the memory that is at the target already."""
+    if not found.total_ram:
+        return "* memory transfer is going on"
+    left = found.remaining_ram
+    if left is None:
+        left = max(0, found.total_ram - (found.transferred_ram or 0))
+    percent = 100 - 100 * min(left, found.total_ram) / found.total_ram
+    eta = "" if found.eta is None else f", about {found.eta:.0f} s left"
+    return f"* memory transfer progress: {percent:.2f} %{eta}"
+
+
+def summary(found: MigrationStatus) -> str:
+    """What the transfer took; the guest goes on at the target when that has recorded it."""
+    sent, seconds = (found.transferred_ram or 0) >> 20, (found.total_time or 0) / 1000
+    still = "" if found.downtime is None else f", standing still for {found.downtime} ms of that"
+    return f"* memory transferred: {sent} MiB in {seconds:.1f} s{still}"
+
+
+def is_live(mode: str | None, live: bool | None, default: str) -> bool:
+    """Whether the guest shall go on while it is moved: by mode, by the older form, by default."""
+    if mode is not None:
+        return mode == "live"
+    return default == "live" if live is None else live

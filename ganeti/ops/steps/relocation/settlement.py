@@ -1,0 +1,228 @@
+"""Bring a migration that did not end to exactly one end, and put that on record.
+
+What is decided is in ``planning.migration_verdict``; here the nodes are asked and told. All may be
+repeated: a settlement that is interrupted is settled by the next one.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, MigrationState, RunState
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.ops import annotate
+from ganeti.ops.operation import Context
+from ganeti.ops.planning.migration_verdict import Source, Target, Verdict, verdict
+from ganeti.ops.steps.relocation import destination, migration_disks
+from ganeti.ops.steps.running import power, run_rights
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import NodeInstance, RightState, RunRight
+
+#: Seconds to wait for a source whose target does not answer to notice that.
+PATIENCE = 60.0
+
+
+@dataclass
+class Settlement:
+    """One migration from ``source`` to ``target``, whose locks the operation holds."""
+
+    ctx: Context
+    instance: Instance
+    source: Node
+    target: Node
+    op: OpCode
+    #: what the source told the target, when it is still known
+    info: dict[str, Any] = field(default_factory=dict)
+    live: bool = True
+    patience: float = PATIENCE
+
+    def run(self) -> Verdict:
+        """Settle it; gives where the instance is.
+
+        Raises:
+            OpExecError: a node that may run it does not answer, or both run it.
+        """
+        target = self._settle_target()
+        source = self._settle_source(target)
+        found = verdict(target, source)
+        self._refuse(found, target, source)
+        winner = self._winner(found)
+        self._record(winner)
+        self._tell(winner, found)
+        return found
+
+    def restart(self, found: Verdict) -> None:
+        """Start an instance anew that ended on its way, when it is marked as running."""
+        if found not in (Verdict.ENDED_SOURCE, Verdict.ENDED_TARGET):
+            return
+        ctx, winner = self.ctx, self._winner(found)
+        current = ctx.config.instances[self.instance.uuid]
+        ctx.log(f"* instance {current.name} ended on its way; it belongs to node {winner.name}")
+        if current.admin_state is AdminState.UP and not winner.offline:
+            ctx.log(f"* starting it anew on node {winner.name}")
+            power.start(ctx, current, self.op)
+
+    def _winner(self, found: Verdict) -> Node:
+        at_source = found in (Verdict.SOURCE, Verdict.ENDED_SOURCE)
+        return self.source if at_source else self.target
+
+    # what the nodes say --------------------------------------------------------------------
+
+    def _wire(self, node: Node) -> NodeInstance:
+        config = self.ctx.config
+        return annotate.instance(config, destination.as_if_on(self.instance, node))
+
+    def _runs(self, node: Node) -> bool:
+        config, hypervisor = self.ctx.config, str(self.instance.hypervisor)
+        info = self.ctx.rpc.one(
+            node,
+            NodeCalls.instance_info,
+            self.instance.name,
+            hypervisor,
+            config.cluster.hvparams.get(hypervisor, {}),
+        )
+        return bool(info) and info.get("state") == RunState.RUNNING
+
+    def _committed(self) -> bool:
+        """Whether the target was told that the instance is its own now."""
+        found: list[RunRight] = self.ctx.rpc.one(
+            self.target, NodeCalls.run_rights, [self.instance.uuid]
+        )
+        return any(right.state is RightState.HERE for right in found)
+
+    def _settle_target(self) -> Target:
+        """See that the target runs the instance if it is committed, else that it never will."""
+        if self.target.offline:
+            return Target.OFFLINE
+        wire = self._wire(self.target)
+        committed = False
+        try:
+            committed = self._committed()
+            self.ctx.rpc.one(
+                self.target,
+                NodeCalls.instance_finalize_migration_dst,
+                wire,
+                self.info,
+                committed,
+            )
+            return Target.RUNS if committed else Target.GAVE_UP
+        except errors.RpcError as err:
+            self.ctx.warn(errors.text(err))
+            return Target.UNKNOWN
+        except errors.GanetiError as err:
+            return self._unsettled_target(err, committed=committed)
+
+    def _unsettled_target(self, why: errors.GanetiError, *, committed: bool) -> Target:
+        """The target refused: because the instance runs there, or because it lost it."""
+        try:
+            if self._runs(self.target):
+                return Target.RUNS
+        except errors.GanetiError as err:
+            self.ctx.warn(errors.text(err))
+            return Target.UNKNOWN
+        if committed:
+            return Target.LOST
+        self.ctx.warn(errors.text(why))
+        return Target.UNKNOWN
+
+    def _settle_source(self, target: Target) -> Source:
+        """See that the source goes on when it may, and what it does else."""
+        if self.source.offline:
+            return Source.OFFLINE
+        try:
+            if target is Target.UNKNOWN:
+                return self._kept()
+            if target in (Target.GAVE_UP, Target.OFFLINE):
+                self._end_source(forget=target is Target.OFFLINE and self._all_sent())
+            return Source.RUNS if self._runs(self.source) else Source.ABSENT
+        except errors.RpcError as err:
+            self.ctx.warn(errors.text(err))
+            return Source.UNKNOWN
+        except errors.HypervisorError as err:
+            return self._unsettled_source(err)
+
+    def _end_source(self, *, forget: bool) -> None:
+        """Let the guest on the source go on, or forget it."""
+        self.ctx.rpc.one(
+            self.source,
+            NodeCalls.instance_finalize_migration_src,
+            self._wire(self.source),
+            forget,
+            self.live,
+        )
+
+    def _all_sent(self) -> bool:
+        """Whether a target that cannot be asked has got everything, so that it may have run.
+
+        Then what the source has in memory is out of date, and must not go on with the disks.
+        """
+        found = self.ctx.rpc.one(
+            self.source, NodeCalls.instance_get_migration_status, self._wire(self.source)
+        )
+        return found.status is MigrationState.COMPLETED
+
+    def _unsettled_source(self, why: errors.GanetiError) -> Source:
+        """The source has nothing to go on with, or cannot be told to."""
+        try:
+            return Source.RUNS if self._runs(self.source) else Source.ABSENT
+        except errors.GanetiError:
+            self.ctx.warn(errors.text(why))
+            return Source.UNKNOWN
+
+    def _kept(self) -> Source:
+        """Whether the source has the guest for sure, although the target cannot be asked.
+
+        That is so once its hypervisor has given the move up by itself; waits some time for that.
+        """
+        end = time.monotonic() + self.patience
+        wire = self._wire(self.source)
+        while True:
+            found = self.ctx.rpc.one(self.source, NodeCalls.instance_get_migration_status, wire)
+            if found.status is not MigrationState.ACTIVE or time.monotonic() > end:
+                break
+        failed = found.status in (MigrationState.FAILED, MigrationState.CANCELLED)
+        return Source.KEPT if failed and self._runs(self.source) else Source.UNKNOWN
+
+    # what follows --------------------------------------------------------------------------
+
+    def _refuse(self, found: Verdict, target: Target, source: Source) -> None:
+        name = self.instance.name
+        if found is Verdict.TWICE:
+            raise errors.OpExecError(
+                f"instance {name} runs on {self.source.name} and on {self.target.name}. Decide"
+                f" which copy is the good one; gnt-instance failover --cleanup"
+                f" --ignore-consistency {name} ends all but the one on the primary node"
+            )
+        if found is Verdict.UNDECIDED:
+            dark = self.target if target is Target.UNKNOWN else self.source
+            raise errors.OpExecError(
+                f"node {dark.name} does not say whether instance {name} runs there, so nothing is"
+                f" started or ended (target: {target.value}, source: {source.value}). When it"
+                f" answers again, or is switched off and marked with gnt-node modify --offline yes"
+                f" {dark.name}: gnt-instance migrate --cleanup {name}"
+            )
+
+    def _record(self, winner: Node) -> None:
+        current = self.ctx.config.instances[self.instance.uuid]
+        if current.primary_node != winner.uuid:
+            destination.record(self.ctx, "instance-migrate", current, winner)
+
+    def _tell(self, winner: Node, found: Verdict) -> None:
+        """Let the loser forget the guest, then say who may run it; the winner last."""
+        loser = self.source if winner is self.target else self.target
+        try:
+            if loser is self.source and not loser.offline:
+                self._end_source(forget=True)
+            if not loser.offline:
+                run_rights.take_away(self.ctx, loser, self.instance)
+        except errors.GanetiError as err:
+            # It cannot run there any more; only its remains are left.
+            self.ctx.warn(f"remains on node {loser.name}: {errors.text(err)}")
+        if not winner.offline:
+            run_rights.tell(self.ctx, winner, self.instance, RightState.HERE)
+        migration_disks.leave(self.ctx, self.instance, winner=winner, loser=loser)

@@ -1,0 +1,148 @@
+"""Stop an instance on its primary node and start it on another one."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.ops import annotate
+from ganeti.ops.operation import Context
+from ganeti.ops.planning import placement
+from ganeti.ops.steps.relocation import destination
+from ganeti.ops.steps.running import power, run_rights
+from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.rpc.calls import NodeCalls
+
+#: ``ldisk_status`` of a disk whose own data is complete.
+_COMPLETE = 0
+
+
+class Takeover:
+    """One failover, made by an operation that holds the locks of instance and both nodes."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        instance: Instance,
+        target: Node,
+        op: OpCode,
+        *,
+        shutdown_timeout: int,
+        ignore_consistency: bool,
+        ignore_ipolicy: bool,
+        start: bool = True,
+    ) -> None:
+        """``start``: whether an instance that should run is started on the target."""
+        self._ctx = ctx
+        self._instance = instance
+        self._target = target
+        self._op = op
+        self._timeout = shutdown_timeout
+        self._ignore = ignore_consistency
+        self._ignore_ipolicy = ignore_ipolicy
+        self._starts = start and instance.admin_state is AdminState.UP
+        self._source = ctx.config.nodes[instance.primary_node]
+
+    def check(self) -> None:
+        """Reads only; OpPrereqError says what stands against it."""
+        ctx, instance, target = self._ctx, self._instance, self._target
+        destination.check_target(ctx, instance, target, ignore_ipolicy=self._ignore_ipolicy)
+        if self._starts:
+            memory = ctx.config.beparams(instance)["maxmem"]
+            destination.check_memory(ctx, instance, target, memory)
+        elif instance.admin_state is not AdminState.UP:
+            ctx.log(f"Instance {instance.name} is not marked as running: it will not be started")
+        if instance.disks_active:
+            self._check_disks()
+
+    def _check_disks(self) -> None:
+        """The copy on the target must be complete, or the instance would lose data."""
+        ctx, config = self._ctx, self._ctx.config
+        if placement.reach(config, self._instance) is not placement.Reach.MIRROR:
+            return
+        for disk in config.disks_of(self._instance):
+            wire = annotate.disk(config, disk, self._target.group)
+            status = ctx.rpc.one(self._target, NodeCalls.blockdev_find, wire)
+            if status is not None and status.ldisk_status == _COMPLETE:
+                continue
+            what = "is not active" if status is None else "is not up to date"
+            text = f"{disk.iv_name} {what} on node {self._target.name}"
+            if not self._ignore:
+                raise errors.OpPrereqError(
+                    f"{text}: the newest data of instance {self._instance.name} would be lost"
+                    " (--ignore-consistency allows it)",
+                    errors.ErrorCode.STATE,
+                )
+            ctx.warn(text)
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            OpExecError: it could not be stopped for sure, or not be started on the target.
+        """
+        ctx, instance = self._ctx, self._instance
+        self._stop()
+        moved = destination.record(ctx, "instance-failover", instance, self._target)
+        # From here on the instance belongs to the target; nothing is taken back.
+        ctx.undo.pop_all()
+        ctx.log(f"* instance {instance.name} belongs to node {self._target.name} now")
+        if not self._starts:
+            return
+        ctx.log(f"* starting the instance on the target node {self._target.name}")
+        try:
+            # The old primary is the secondary now, and may be what was lost.
+            power.start(ctx, moved, self._op, ignore_secondaries=True)
+        except errors.GanetiError as err:
+            raise errors.OpExecError(
+                f"instance {instance.name} was failed over to node {self._target.name} but could"
+                f" not be started there: {errors.text(err)}; try gnt-instance startup"
+                f" {instance.name}"
+            ) from err
+
+    def _stop(self) -> None:
+        """See that the source does not run it and never will by an old order."""
+        ctx, instance, source = self._ctx, self._instance, self._source
+        if source.offline:
+            ctx.warn(
+                f"primary node {source.name} is marked offline: it is taken for granted that"
+                " nothing runs there"
+            )
+            return
+        ctx.log(f"* shutting down the instance on the source node {source.name}")
+        try:
+            power.stop(ctx, instance, self._op, self._timeout)
+            if instance.admin_state is AdminState.UP:
+                ctx.undo.callback(self._start_again)
+            failures = instance_disks.shutdown(ctx, instance)
+            if failures:
+                raise errors.BlockDeviceError("; ".join(failures))
+            run_rights.take_away(ctx, source, instance)
+        except errors.GanetiError as err:
+            self._unstoppable(err)
+
+    def _unstoppable(self, err: errors.GanetiError) -> None:
+        name, source = self._instance.name, self._source.name
+        if not self._ignore:
+            raise errors.OpExecError(
+                f"instance {name} is not started on {self._target.name}, because it may still run"
+                f" on {source} ({errors.text(err)}). When you are sure that {source} is switched"
+                f" off, say so with gnt-node modify --offline yes {source}, or repeat with"
+                " --ignore-consistency"
+            ) from err
+        self._ctx.warn(
+            f"instance {name} may still run on {source}: {errors.text(err)}; going on because"
+            " --ignore-consistency was given"
+        )
+
+    def _start_again(self) -> None:
+        """Undo of the stop; a failure of it is reported, as the first error matters more."""
+        ctx = self._ctx
+        try:
+            if power.running(ctx, self._instance) is None:
+                ctx.log(f"Starting {self._instance.name} again on node {self._source.name}")
+                power.start(ctx, self._instance, self._op)
+        except errors.GanetiError as err:
+            ctx.warn(f"{self._instance.name} could not be started again: {errors.text(err)}")

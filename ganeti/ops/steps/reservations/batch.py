@@ -1,0 +1,192 @@
+"""Reserving places for several instances: all of them, or none."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ganeti import errors
+from ganeti.base.text import plural
+from ganeti.jobs.execution import Need
+from ganeti.model.instance import Reservation
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops import checks
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.allocator.new_place import described
+from ganeti.ops.operation import Context, Needs
+from ganeti.ops.planning import disk_layout, nics, reservation_draft
+
+#: How many reasons an error shows.
+_SHOWN = 3
+
+
+@dataclass
+class _Wish:
+    """One reservation, and the nodes that it gets."""
+
+    op: OpInstanceCreate
+    uuid: str
+    name: str
+    nodes: list[Node] = field(default_factory=list)
+
+    @property
+    def handle(self) -> str:
+        return self.name or self.uuid
+
+
+class Batch:
+    """One request; :meth:`locks`, :meth:`check` and :meth:`record` in this order."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        wanted: Sequence[OpInstanceCreate],
+        reservation: Reservation,
+        *,
+        iallocator: str | None,
+        opportunistic: bool = False,
+    ) -> None:
+        """OpPrereqError when it cannot be reserved whatever is free."""
+        self._ctx = ctx
+        self._reservation = reservation
+        self._opportunistic = opportunistic
+        self._wishes = [_wish(op) for op in wanted]
+        self._check_names()
+        self._named = [wish for wish in self._wishes if wish.op.pnode or wish.op.pnode_uuid]
+        self._open = [wish for wish in self._wishes if wish not in self._named]
+        self._allocator = self._choose_allocator(iallocator)
+
+    def _check_names(self) -> None:
+        seen: set[str] = set()
+        for wish in self._wishes:
+            reservation_draft.check_request(wish.op)
+            if not wish.name:
+                continue
+            taken = self._ctx.config.has_instance_name(wish.name)
+            if taken or wish.name in seen:
+                text = "exists already" if taken else "is in the list twice"
+                raise errors.OpPrereqError(
+                    f"instance '{wish.name}' {text}", errors.ErrorCode.EXISTS
+                )
+            seen.add(wish.name)
+        if not self._wishes:
+            raise errors.OpPrereqError("there is nothing to reserve", errors.ErrorCode.INVAL)
+
+    def _choose_allocator(self, given: str | None) -> str:
+        """Name of the allocator for those that name no node; empty: they get no place."""
+        own = {wish.op.iallocator for wish in self._open if wish.op.iallocator}
+        if given is not None and own:
+            raise errors.OpPrereqError(
+                "nodes are chosen for all instances together; name no allocator for single ones",
+                errors.ErrorCode.INVAL,
+            )
+        if len(own) > 1:
+            raise errors.OpPrereqError(
+                f"several allocators are named: {', '.join(sorted(own))}", errors.ErrorCode.INVAL
+            )
+        for wish in self._named:
+            if wish.op.iallocator:
+                raise errors.OpPrereqError(
+                    "give either nodes or an allocator, not both", errors.ErrorCode.INVAL
+                )
+        named = given or next(iter(own), None)
+        if not self._open or (named is None and not self._ctx.config.cluster.default_iallocator):
+            return ""
+        return allocator.chosen(self._ctx, named, "name a node")
+
+    # locks and places --------------------------------------------------------------------
+
+    def locks(self) -> Needs:
+        ctx = self._ctx
+        yield Need(LockLevel.INSTANCE, (), new=[wish.handle for wish in self._wishes])
+        for wish in self._named:
+            wish.nodes = _named_nodes(ctx, wish.op)
+        fixed = {node.uuid for wish in self._named for node in wish.nodes}
+        if self._allocator:
+            yield Need(
+                LockLevel.NODE,
+                list(ctx.config.nodes),
+                shared=True,
+                opportunistic=self._opportunistic and not fixed,
+            )
+            self._allocate()
+        elif fixed:
+            yield Need(LockLevel.NODE, sorted(fixed), shared=True)
+        used = {node.uuid for wish in self._wishes for node in wish.nodes}
+        if used:
+            ctx.release(LockLevel.NODE, keep=used)
+            # what is free stays free until it is recorded
+            yield Need(LockLevel.NODE_RES, sorted(used))
+
+    def _allocate(self) -> None:
+        """Choose nodes for all that named none; OpPrereqError when one has no place."""
+        ctx = self._ctx
+        new = [described(ctx, wish.op, wish.handle) for wish in self._open]
+        if len(new) == 1:
+            free = None
+            if self._opportunistic:
+                held = ctx.held(LockLevel.NODE)
+                free = sorted(ctx.config.nodes[uuid].name for uuid in held)
+            self._open[0].nodes = allocator.place(ctx, self._allocator, new[0], free)
+            return
+        found, missing = allocator.place_many(ctx, self._allocator, new)
+        if missing:
+            raise errors.OpPrereqError(
+                f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
+                f" reserved; {_reasons(missing)}",
+                errors.ErrorCode.NORES,
+            )
+        for wish in self._open:
+            wish.nodes = found[wish.handle]
+
+    # check and record --------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Refuse what does not fit; OpPrereqError, ReservationError, ParameterError."""
+        ctx = self._ctx
+        self.drafts = [
+            reservation_draft.draft(ctx, wish.op, wish.uuid, wish.nodes, self._reservation)
+            for wish in self._wishes
+        ]
+        nics.refuse_twice(nic for item in self.drafts for nic in item.instance.nics)
+        reservation_draft.check_room(ctx, self.drafts)
+
+    def record(self) -> list[str]:
+        """Record all in one change; gives their uuids."""
+        ctx = self._ctx
+        reservation_draft.record(ctx, self.drafts)
+        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [wish.handle for wish in self._wishes])
+        for wish in self._wishes:
+            where = ", ".join(node.name for node in wish.nodes)
+            if where:
+                ctx.log(f"Reserved {wish.handle} on {where}")
+            else:
+                ctx.log(
+                    f"Reserved {wish.handle} without a node: its name and addresses are kept, but"
+                    " neither memory nor disk space; gnt-instance failover --target-node NODE"
+                    f" {wish.handle} gives it a place"
+                )
+        return [wish.uuid for wish in self._wishes]
+
+
+def _wish(op: OpInstanceCreate) -> _Wish:
+    name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
+    return _Wish(op, str(uuids.uuid4()), name)
+
+
+def _named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
+    """The nodes that a request names; OpPrereqError if there are none of these names."""
+    config = ctx.config
+    names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
+    found = [config.node(name) for name in names if name]
+    disk_layout.layout(ctx, "", disk_layout.template(ctx, op), [node.uuid for node in found])
+    return found
+
+
+def _reasons(missing: dict[str, str]) -> str:
+    """Why there is no place; the same reason is told once."""
+    reasons = list(dict.fromkeys(text for text in missing.values() if text))
+    return " | ".join(reasons[:_SHOWN]) or "the allocator gives no reason"

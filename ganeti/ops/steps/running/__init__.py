@@ -1,0 +1,1 @@
+"""Steps on guests: start and stop them, change their devices, tell nodes who may run them."""

@@ -1,0 +1,52 @@
+"""Never two: before an instance is started, no other node runs it or may run it.
+
+The node that starts it checks its own record (see ``node/run_rights.py``); here the nodes that
+could have a copy are asked. A node that does not answer is no reason to refuse: to run the
+instance it must have been given the right, and then the primary node's record says so.
+"""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import RunState
+from ganeti.ops.operation import Context
+from ganeti.ops.planning import placement
+from ganeti.rpc.calls import NodeCalls
+
+#: Seconds that the other nodes get to say what they run.
+PATIENCE = 10.0
+
+
+def running_on(ctx: Context, instance: Instance) -> list[str]:
+    """Uuids of nodes beside the primary one that say that they run the instance.
+
+    Blocks up to ``PATIENCE`` seconds for nodes that do not answer.
+    """
+    config = ctx.config
+    asked = [node for node in placement.others(config, instance) if not node.offline]
+    hypervisor = str(instance.hypervisor)
+    answers = ctx.rpc.within(PATIENCE).many(
+        asked,
+        NodeCalls.instance_info,
+        instance.name,
+        hypervisor,
+        config.cluster.hvparams.get(hypervisor, {}),
+    )
+    return [
+        uuid
+        for uuid, answer in answers.items()
+        if answer.value and answer.value.get("state") == RunState.RUNNING
+    ]
+
+
+def refuse_second(ctx: Context, instance: Instance) -> None:
+    """Refuse to start a second copy; OpExecError says where the other one is."""
+    found = running_on(ctx, instance)
+    if found:
+        names = ", ".join(sorted(ctx.config.nodes[uuid].name for uuid in found))
+        primary = ctx.config.nodes[instance.primary_node].name
+        raise errors.OpExecError(
+            f"instance {instance.name} runs on node {names} already, although its primary node is"
+            f" {primary}; gnt-instance migrate --cleanup {instance.name} records where it is"
+        )

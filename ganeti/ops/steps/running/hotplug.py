@@ -1,0 +1,86 @@
+"""Changing devices of a running instance."""
+
+from __future__ import annotations
+
+from ganeti import errors
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import HotplugAction, HotplugTarget
+from ganeti.model.nic import Nic
+from ganeti.ops import annotate
+from ganeti.ops.operation import Context
+from ganeti.ops.steps.running import power
+from ganeti.rpc import wire
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.objects import NodeDisk, NodeNic
+
+
+def obstacle(ctx: Context, instance: Instance) -> str | None:
+    """Why devices of a running instance cannot be changed now; None when they can be."""
+    wire = annotate.instance(ctx.config, instance)
+    try:
+        ctx.rpc.one(power.primary(ctx, instance), NodeCalls.hotplug_supported, wire)
+    except errors.RpcError:
+        raise
+    except errors.GanetiError as err:
+        return errors.text(err)
+    return None
+
+
+def change_disk(
+    ctx: Context, instance: Instance, action: HotplugAction, disk: Disk, index: int
+) -> None:
+    """Add or remove a disk; it is assembled. Raises HotplugError."""
+    node = power.primary(ctx, instance)
+    wire = annotate.disk(ctx.config, disk, node.group)
+    _change(ctx, instance, action, HotplugTarget.DISK, wire, index)
+
+
+def change_nic(
+    ctx: Context, instance: Instance, action: HotplugAction, nic: Nic, index: int
+) -> None:
+    """Add, remove or change a network card. Raises HotplugError."""
+    node = power.primary(ctx, instance)
+    wire = annotate.nic(ctx.config, nic, node.group)
+    _change(ctx, instance, action, HotplugTarget.NIC, wire, index)
+
+
+def _change(
+    ctx: Context,
+    instance: Instance,
+    action: HotplugAction,
+    kind: HotplugTarget,
+    device: NodeDisk | NodeNic,
+    index: int,
+) -> None:
+    ctx.rpc.one(
+        power.primary(ctx, instance),
+        NodeCalls.hotplug_device,
+        annotate.instance(ctx.config, instance),
+        action,
+        kind,
+        wire.encode(device),
+        None,
+        index,
+    )
+
+
+def resized(ctx: Context, instance: Instance, index: int) -> None:
+    """Tell a running instance that a disk is larger; a failure is only reported."""
+    if power.running(ctx, instance) is None:
+        return
+    disk = ctx.config.disks_of(instance)[index]
+    node = power.primary(ctx, instance)
+    try:
+        ctx.rpc.one(
+            node,
+            NodeCalls.resize_disk,
+            annotate.instance(ctx.config, instance),
+            annotate.disk(ctx.config, disk, node.group),
+            disk.size,
+        )
+    except errors.GanetiError as err:
+        ctx.warn(
+            f"the running instance does not see the new size of disk {index} before its next"
+            f" start: {errors.text(err)}"
+        )

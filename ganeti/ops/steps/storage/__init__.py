@@ -1,0 +1,1 @@
+"""Steps on disks: make, remove, copy, grow, convert, keep in sync."""

@@ -1,0 +1,348 @@
+"""Converting the disks of a stopped instance to another template, whatever they have each.
+
+Between plain volumes and DRBD disks the data stays where it is: a DRBD disk is built on the volume,
+or taken off it. A disk that has the template already stays as it is. In all other cases data is
+copied on the primary node, and the old disks go only when the new ones are recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from ganeti import errors
+from ganeti.config import drbd
+from ganeti.config.changes import Draft
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import DiskTemplate
+from ganeti.model.node import Node
+from ganeti.model.params import Params
+from ganeti.opcodes.devices import DiskParams
+from ganeti.opcodes.instance import OpInstanceSetParams
+from ganeti.ops import annotate, checks
+from ganeti.ops.operation import Context
+from ganeti.ops.planning import disk_layout
+from ganeti.ops.steps.storage import attachment, copy_progress, disks, space, sync
+from ganeti.rpc.calls import NodeCalls
+from ganeti.storage.registry import TEMPLATES
+
+_INVAL = errors.ErrorCode.INVAL
+
+
+class Way(Enum):
+    """How a disk becomes one of another template."""
+
+    STAY = "has it already"
+    PUT_ON = "a mirror is built on its volume"
+    TAKE_OFF = "its volume is taken from under the mirror"
+    COPY = "its content is copied"
+
+
+_IN_PLACE = {
+    (DiskTemplate.PLAIN, DiskTemplate.DRBD): Way.PUT_ON,
+    (DiskTemplate.DRBD, DiskTemplate.PLAIN): Way.TAKE_OFF,
+}
+
+
+@dataclass
+class Part:
+    """One disk before and after; its uuid stays."""
+
+    way: Way
+    old: Disk
+    new: Disk
+
+
+@dataclass
+class Conversion:
+    """What becomes of the disks of an instance, in their order."""
+
+    template: DiskTemplate
+    parts: list[Part]
+    #: whether the disks stay active, because new ones are still being synchronised
+    active: bool = False
+
+    def by(self, *ways: Way) -> list[Part]:
+        return [part for part in self.parts if part.way in ways]
+
+    @property
+    def new(self) -> list[Disk]:
+        """All disks as they are going to be."""
+        return [part.new for part in self.parts]
+
+
+def way_of(old: DiskTemplate | None, template: DiskTemplate) -> Way:
+    """How a disk of one template becomes one of another. Pure."""
+    if old is template:
+        return Way.STAY
+    return _IN_PLACE.get((old or DiskTemplate.DISKLESS, template), Way.COPY)
+
+
+def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list[Node]:
+    """The nodes of the converted disks, the primary one first; OpPrereqError."""
+    config = ctx.config
+    assert op.disk_template is not None
+    primary = config.nodes[instance.primary_node]
+    named = op.remote_node_uuid or op.remote_node
+    wanted = None if named is None else config.node(named)
+    if op.iallocator is not None:
+        raise errors.OpPrereqError(
+            "name the secondary node with --node: allocators do not choose it", _INVAL
+        )
+    mirrored = op.disk_template in TEMPLATES and TEMPLATES.get(op.disk_template).traits.mirrored
+    if not mirrored:
+        if wanted is not None:
+            raise errors.OpPrereqError(
+                f"disk template {op.disk_template} needs no secondary node; leave --node away",
+                _INVAL,
+            )
+        return [primary]
+    known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
+    if known and wanted not in (None, *known):
+        raise errors.OpPrereqError(
+            f"the secondary node of {instance.name} is {known[0].name} already; leave --node away",
+            _INVAL,
+        )
+    if wanted is None and not known:
+        raise errors.OpPrereqError(
+            f"disk template {op.disk_template} needs a secondary node; name it with --node", _INVAL
+        )
+    return [primary, wanted or known[0]]
+
+
+def check(
+    ctx: Context, op: OpInstanceSetParams, instance: Instance, *, running: bool
+) -> Conversion:
+    """Plan the conversion; minors are reserved for the job.
+
+    Raises:
+        OpPrereqError: the instance runs, has the template already, or the nodes have no room.
+    """
+    assert op.disk_template is not None
+    config = ctx.config
+    template = disk_layout.enabled_template(ctx, str(op.disk_template))
+    _check_possible(op, instance, config.disk_template(instance), template, running=running)
+    nodes = nodes_for(ctx, op, instance)
+    for node in nodes[1:]:
+        checks.usable_node(node, f"as the secondary node of {instance.name}")
+    checks.all_online(
+        [config.nodes[uuid] for uuid in config.instance_nodes(instance)],
+        f"to convert the disks of {instance.name}",
+    )
+    layout = disk_layout.layout(
+        ctx,
+        instance.name,
+        template,
+        [node.uuid for node in nodes],
+        file_driver=op.file_driver,
+        file_storage_dir=op.file_storage_dir,
+    )
+    parts = [
+        _planned(ctx, layout, index, disk, instance.primary_node, op.ext_params)
+        for index, disk in enumerate(config.disks_of(instance))
+    ]
+    for part in parts:
+        attachment.openable(config, instance, part.new)
+    result = Conversion(template, parts)
+    space.check(ctx, _to_make(result), instance.primary_node, f"instance {instance.name}")
+    return result
+
+
+def _check_possible(
+    op: OpInstanceSetParams,
+    instance: Instance,
+    current: str,
+    template: DiskTemplate,
+    *,
+    running: bool,
+) -> None:
+    if op.disks:
+        raise errors.OpPrereqError("disks cannot be changed and converted at the same time", _INVAL)
+    if current == template:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} already has disk template {template}",
+            errors.ErrorCode.INVAL,
+        )
+    if DiskTemplate.DISKLESS in (current, template):
+        raise errors.OpPrereqError(
+            f"disks cannot be converted from {current} to {template}: one of them has no disks",
+            _INVAL,
+        )
+    if op.ext_params and not TEMPLATES.get(template).traits.takes_options:
+        raise errors.OpPrereqError(
+            f"disk template {template} has no parameters of a provider; leave --ext-params away",
+            _INVAL,
+        )
+    if running:
+        raise errors.OpPrereqError(
+            f"instance {instance.name} is running; stop it before its disks are converted",
+            errors.ErrorCode.STATE,
+        )
+
+
+def _planned(
+    ctx: Context, layout: disk_layout.Layout, index: int, old: Disk, primary: str, options: Params
+) -> Part:
+    """What takes the place of a disk: with its uuid, name and tags."""
+    way = way_of(old.dev_type, layout.kind)
+    if way is Way.STAY:
+        return Part(way, old, old)
+    if way is Way.TAKE_OFF:
+        return Part(way, old, _bare(old, primary))
+    params = DiskParams.from_wire({**options, "size": old.size})
+    new = base.replace(
+        disk_layout.disk(ctx, layout, index, params),
+        uuid=old.uuid,
+        name=old.name,
+        mode=old.mode,
+        spindles=old.spindles,
+        tags=old.tags,
+        ctime=old.ctime,
+    )
+    return Part(way, old, _on_volume(new, old) if way is Way.PUT_ON else new)
+
+
+def _on_volume(new: Disk, volume: Disk) -> Disk:
+    """A DRBD disk whose data is on an existing volume. Pure."""
+    data, meta = new.children
+    data = base.replace(data, logical_id=volume.logical_id, size=volume.size)
+    return base.replace(new, children=(data, meta))
+
+
+def _bare(old: Disk, primary: str) -> Disk:
+    """The data volume of a DRBD disk as a disk of its own. Pure."""
+    data = old.children[0]
+    return base.replace(
+        old,
+        dev_type=data.dev_type,
+        logical_id=data.logical_id,
+        children=(),
+        nodes=(primary,),
+        params={},
+    )
+
+
+def _to_make(conversion: Conversion) -> list[Disk]:
+    """What is really new of the new disks, for the question of space. Pure."""
+    built = [child for part in conversion.by(Way.PUT_ON) for child in part.new.children[1:]]
+    return [*built, *_news(conversion.by(Way.COPY))]
+
+
+def _olds(parts: Iterable[Part]) -> list[Disk]:
+    return [part.old for part in parts]
+
+
+def _news(parts: Iterable[Part]) -> list[Disk]:
+    return [part.new for part in parts]
+
+
+# doing it ------------------------------------------------------------------------------------
+
+
+def make(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
+    """Make the new disks with the content of the old ones; undone on failure.
+
+    The old disks are not active afterwards. The new ones are complete then.
+    """
+    fresh = conversion.by(Way.PUT_ON, Way.COPY)
+    for part, disk in zip(fresh, disks.with_ports(ctx, _news(fresh))):
+        part.new = disk
+    # what only reads comes first: it is what fails most
+    if conversion.by(Way.TAKE_OFF):
+        _take_off(ctx, instance, _olds(conversion.by(Way.TAKE_OFF)))
+    if conversion.by(Way.PUT_ON):
+        _put_on(ctx, instance, conversion.by(Way.PUT_ON))
+    if conversion.by(Way.COPY):
+        _copy(ctx, instance, conversion.by(Way.COPY))
+    _begin_sync(ctx, instance, conversion, wait=wait)
+
+
+def _take_off(ctx: Context, instance: Instance, mirrors: list[Disk]) -> None:
+    """From DRBD to plain: the data of the primary node counts, so it must be good."""
+    with disks.activated(ctx, instance, mirrors):
+        state = sync.look(ctx, instance, mirrors)
+    if state.faulty:
+        raise errors.OpExecError(
+            f"{', '.join(state.faulty)} of {instance.name} has no good data on its primary node;"
+            " see gnt-instance replace-disks --on-primary"
+        )
+    if state.running:
+        raise errors.OpExecError(
+            f"the disks of {instance.name} are being synchronised; wait until that has ended"
+        )
+    disks.shutdown(ctx, instance, mirrors)
+    ctx.log("The mirrors are taken off; the data stays on the primary node")
+
+
+def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
+    """From plain to DRBD, on the same volume of the primary node."""
+    disks.shutdown(ctx, instance, _olds(parts))
+    ctx.log("Creating volumes on the secondary node and metadata on both...")
+    for disk in _news(parts):
+        for node in disks.nodes_of(ctx.config, disk, instance.primary_node):
+            data, meta = disk.children
+            there = node.uuid == instance.primary_node
+            for part in (meta, disk) if there else (data, meta, disk):
+                disks.create_part(ctx, instance, part, node, name=disk.iv_name)
+
+
+def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
+    node = ctx.config.nodes[instance.primary_node]
+    new = _news(parts)
+    ctx.log(f"Creating disks of template {new[0].dev_type}...")
+    disks.create(ctx, instance, new)
+    ctx.undo.callback(disks.shutdown, ctx, instance, new)
+    disks.assemble(ctx, instance, new)
+    disks.assemble(ctx, instance, _olds(parts))
+    for part in parts:
+        ctx.log(f" - converting {part.old.iv_name} ({part.old.size} MiB)")
+        copy = ctx.rpc.one(
+            node,
+            NodeCalls.disk_convert,
+            annotate.disk(ctx.config, part.old, node.group),
+            annotate.disk(ctx.config, part.new, node.group),
+        )
+        copy_progress.follow(ctx, node, copy, part.old.iv_name)
+    disks.shutdown(ctx, instance, _olds(parts))
+
+
+def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
+    """See that new mirrors have, or get, their second copy; then deactivate what is complete."""
+    new = _news(conversion.by(Way.PUT_ON, Way.COPY))
+    outcome = sync.wait(ctx, instance, new, only_begin=not wait)
+    if outcome is sync.Outcome.DEGRADED:
+        raise errors.OpExecError(
+            f"the new disks of instance {instance.name} are degraded; the conversion is undone"
+        )
+    conversion.active = outcome is sync.Outcome.LEFT
+    others = _olds(conversion.by(Way.STAY))
+    if conversion.active:
+        disks.assemble(ctx, instance, others)
+    else:
+        disks.shutdown(ctx, instance, [*new, *others])
+
+
+def record(draft: Draft, conversion: Conversion) -> None:
+    """Replace the disks in the configuration; ports of DRBD disks that go are free again."""
+    for part in conversion.by(Way.PUT_ON, Way.TAKE_OFF, Way.COPY):
+        port = drbd.port(part.old)
+        if port is not None:
+            draft.release_port(port)
+        draft.put(part.new)
+
+
+def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:
+    """Destroy what is left of the old disks; failures are only reported."""
+    primary = instance.primary_node
+    failures = disks.remove(ctx, _olds(conversion.by(Way.COPY)), primary)
+    for part in conversion.by(Way.TAKE_OFF):
+        data, meta = part.old.children
+        for uuid in part.old.nodes:
+            node = ctx.config.nodes[uuid]
+            for volume in [meta] if uuid == primary else [meta, data]:
+                failures += disks.remove_from(ctx, volume, [node], name=part.old.iv_name)
+    for failure in failures:
+        ctx.warn(f"left over: {failure}")

@@ -1,0 +1,1 @@
+"""What operations act on: how it is found and locked."""

@@ -1,0 +1,55 @@
+"""The locks of networks: exclusive for who changes one, shared for who takes addresses of it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+
+from ganeti.jobs.execution import Need
+from ganeti.model.group import NodeGroup
+from ganeti.model.names import LockLevel
+from ganeti.model.network import Network
+from ganeti.model.params import VALUE_NONE
+from ganeti.ops import locks
+from ganeti.ops.operation import Context, Hooks, Needs
+from ganeti.ops.targets import group as group_target
+
+
+def lock(ctx: Context, name: str) -> Generator[Need, None, Network]:
+    """Lock a network exclusively; gives it as it is once the lock is held.
+
+    Raises:
+        OpPrereqError: there is none, or it was removed or renamed while the job waited.
+    """
+    found = ctx.config.network(name)
+    yield Need(LockLevel.NETWORK, [found.uuid])
+    return locks.still("network", found, ctx.config.networks)
+
+
+def lock_with_group(
+    ctx: Context, name: str, group: str
+) -> Generator[Need, None, tuple[Network, NodeGroup]]:
+    """Lock a network and a node group exclusively; OpPrereqError as :func:`lock`."""
+    ctx.config.network(name)
+    yield from group_target.lock(ctx, group)
+    network = yield from lock(ctx, name)
+    return network, ctx.config.group(group)
+
+
+def lock_used(ctx: Context, names: Iterable[str | None]) -> Needs:
+    """Lock networks that cards are put into, shared: they stay, and stay connected.
+
+    Raises:
+        OpPrereqError: there is no such network.
+    """
+    given = [name for name in names if name and name != VALUE_NONE]
+    uuids = sorted({ctx.config.network(name).uuid for name in given})
+    if uuids:
+        yield Need(LockLevel.NETWORK, uuids, shared=True)
+
+
+def group_hooks(ctx: Context, path: str, group: NodeGroup, params: Mapping[str, str]) -> Hooks:
+    """Hooks on the nodes of a group, with how the network is connected to it."""
+    env = {"GROUP_NAME": group.name}
+    env |= {f"GROUP_NETWORK_{key.upper()}": value for key, value in params.items()}
+    nodes = [node.uuid for node in ctx.config.group_nodes(group.uuid)]
+    return Hooks(path, "NETWORK", env, nodes, nodes)

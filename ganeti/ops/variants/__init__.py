@@ -1,0 +1,1 @@
+"""What operations on instances do when the instance is a reservation."""

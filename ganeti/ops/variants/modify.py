@@ -1,0 +1,283 @@
+"""Change what is reserved: settings, disks, network cards, nodes. Only the record changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ganeti import constants, errors
+from ganeti.base.text import join_names
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance, Reservation
+from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
+from ganeti.model.nic import Nic
+from ganeti.model.node import Node
+from ganeti.model.params import VALUE_DEFAULT, BackendParams, expand_backend
+from ganeti.model.params import check as check_params
+from ganeti.opcodes.devices import DiskParams, NicParams
+from ganeti.opcodes.hidden import REDACTED, Hidden
+from ganeti.opcodes.instance import OpInstanceSetParams
+from ganeti.ops import checks
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import device_changes, disk_layout, nics, reservation_draft
+from ganeti.ops.planning.device_changes import Maker
+from ganeti.ops.planning.reservation_draft import Drafted
+from ganeti.ops.steps.changes.settings_changes import Row, merged
+from ganeti.ops.steps.reservations import place
+from ganeti.ops.steps.storage import disks as instance_disks
+
+_INVAL = errors.ErrorCode.INVAL
+#: Parameters that only make sense for an instance that exists.
+_REAL_ONLY = ("runtime_mem", "offline", "ext_params", "instance_communication")
+
+
+class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
+    """Gives (what, new value) for each change."""
+
+    def locks(self) -> Needs:
+        op, ctx = self.op, self.ctx
+        self.instance: Instance = yield from place.forthcoming(
+            ctx, op.instance_name, op.instance_uuid
+        )
+        self.nodes = self._nodes()
+        yield from place.lock_nodes(ctx, self.nodes)
+
+    def _nodes(self) -> list[Node]:
+        """The nodes afterwards, the primary one first; none while it has no place."""
+        op, config = self.op, self.ctx.config
+        found = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]
+        primary, secondary = op.pnode_uuid or op.pnode, op.remote_node_uuid or op.remote_node
+        if primary:
+            wanted = config.node(primary)
+            found = [wanted, *(node for node in found[1:] if node.uuid != wanted.uuid)]
+        if secondary:
+            found = [*found[:1], config.node(secondary)]
+        return found
+
+    # check -------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        ctx, op = self.ctx, self.op
+        self.rows: list[Row] = []
+        self._check_request()
+        new = self._settings(self.instance)
+        new = base.replace(new, nics=self._nics(new))
+        item = self._template(Drafted(new, ctx.config.disks_of(self.instance)))
+        item = self._disks(item)
+        self.drafted = self._place(item)
+        place.check(ctx, self.instance, self.drafted, ignore_ipolicy=op.ignore_ipolicy)
+
+    def _check_request(self) -> None:
+        op = self.op
+        wrong = [name for name in _REAL_ONLY if getattr(op, name)]
+        if wrong:
+            raise errors.OpPrereqError(
+                f"{join_names(wrong)} cannot be set for {self.instance.handle}: it is forthcoming;"
+                f" gnt-instance add --commit {self.instance.handle} creates it",
+                errors.ErrorCode.STATE,
+            )
+        wants = (
+            op.nics,
+            op.disks,
+            op.beparams,
+            op.hvparams,
+            op.osparams,
+            op.osparams_private,
+            op.os_name,
+            op.disk_template,
+            op.pnode,
+            op.pnode_uuid,
+            op.remote_node,
+            op.remote_node_uuid,
+        )
+        if not any(wants):
+            raise errors.OpPrereqError(
+                "nothing to change: give at least one setting, disk or NIC", _INVAL
+            )
+
+    def _settings(self, old: Instance) -> Instance:
+        op, ctx = self.op, self.ctx
+        values: dict[str, Any] = {}
+        if op.beparams:
+            given = expand_backend(op.beparams)
+            values["beparams"] = check_params(BackendParams, merged(old.beparams, given), "backend")
+            full = ctx.config.beparams_for(values["beparams"])
+            if full["minmem"] > full["maxmem"]:
+                raise errors.OpPrereqError(
+                    f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
+                )
+            self.rows += [(f"be/{key}", value) for key, value in given.items()]
+        if op.os_name is not None:
+            values["os"] = op.os_name
+            self.rows.append(("os", op.os_name))
+        if op.hvparams:
+            values["hvparams"] = self._hvparams(old)
+            self.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
+        private = {
+            key: value.reveal() if isinstance(value, Hidden) else value
+            for key, value in (op.osparams_private or {}).items()
+        }
+        values["osparams"] = merged(old.osparams, op.osparams)
+        values["osparams_private"] = merged(old.osparams_private, private)
+        twice = sorted(set(values["osparams"]) & set(values["osparams_private"]))
+        if twice:
+            raise errors.OpPrereqError(
+                f"OS parameter '{twice[0]}' is both public and private; reset one of them", _INVAL
+            )
+        self.rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
+        self.rows += [(f"os_private/{key}", REDACTED) for key in private]
+        return base.replace(old, **values)
+
+    def _hvparams(self, old: Instance) -> dict[str, Any]:
+        op, ctx = self.op, self.ctx
+        resets = {key for key, value in op.hvparams.items() if value == VALUE_DEFAULT}
+        kept = {key: value for key, value in old.hvparams.items() if key not in resets}
+        hypervisor = reservation_draft.hypervisor_of(ctx, old)
+        os_name = op.os_name or old.os
+        values = checks.check_hvparams(ctx, hypervisor, os_name, kept, op.hvparams)
+        return {**kept, **values}
+
+    # network cards -------------------------------------------------------------------------
+
+    def _nics(self, instance: Instance) -> tuple[Nic, ...]:
+        ctx, op = self.ctx, self.op
+        if not op.nics:
+            return instance.nics
+        group = self.nodes[0].group if self.nodes else next(iter(ctx.config.groups))
+        conflicts = op.conflicts_check
+
+        def add(index: int, params: NicParams) -> Nic:
+            return nics.new(ctx, index, params, group, check_conflicts=conflicts)
+
+        def modify(index: int, nic: Nic, params: NicParams) -> Nic:
+            return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
+
+        result, steps = device_changes.apply(
+            "NIC",
+            instance.nics,
+            op.nics,
+            Maker(add=add, modify=modify),
+            constants.MAX_NICS,
+        )
+        for step in steps:
+            shown = str(step.action) if step.after is None else f"{step.action}:{step.after.mac}"
+            self.rows.append((f"nic.{step.index}", shown))
+        nics.refuse_twice(result)
+        return tuple(result)
+
+    # disks and nodes -----------------------------------------------------------------------
+
+    def _template(self, item: Drafted) -> Drafted:
+        """With another template: disks are planned anew, their sizes stay."""
+        wanted = self.op.disk_template
+        if wanted is None:
+            return item
+        template = disk_layout.enabled_template(self.ctx, str(wanted))
+        if template is DiskTemplate.DISKLESS and item.disks:
+            raise errors.OpPrereqError(
+                f"{self.instance.handle} has disks; remove them first with --disk remove", _INVAL
+            )
+        self.rows.append(("disk_template", str(template)))
+        reservation = base.replace(
+            item.instance.reservation or Reservation(), disk_template=template
+        )
+        disks = [
+            base.replace(disk, dev_type=template, logical_id=(), children=(), nodes=(), params=None)
+            for disk in item.disks
+        ]
+        return Drafted(base.replace(item.instance, reservation=reservation), disks)
+
+    def _disks(self, item: Drafted) -> Drafted:
+        if not self.op.disks:
+            return item
+        template = self._template_of(item)
+        nodes = [node.uuid for node in self.nodes]
+
+        def change(index: int, disk: Disk, params: DiskParams) -> Disk:
+            reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
+            return _changed(index, disk, params)
+
+        def add(index: int, params: DiskParams) -> Disk:
+            if params.adopt:
+                raise errors.OpPrereqError("a disk that exists cannot be reserved", _INVAL)
+            if not params.size:
+                raise errors.OpPrereqError(
+                    f"disk {index} has no size, as in --disk add:size=10G", _INVAL
+                )
+            reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
+            return reservation_draft.loose(template, index, params)
+
+        result, steps = device_changes.apply(
+            "disk", item.disks, self.op.disks, Maker(add=add, modify=change), constants.MAX_DISKS
+        )
+        for step in steps:
+            shown = str(step.action) if step.after is None else f"{step.action}:{step.after.size}"
+            self.rows.append((f"disk/{step.index}", shown))
+        disks = instance_disks.renumbered(result)
+        owner = base.replace(item.instance, disks=tuple(DiskUuid(disk.uuid) for disk in disks))
+        return Drafted(owner, disks)
+
+    def _template_of(self, item: Drafted) -> DiskTemplate:
+        kinds = [disk.dev_type for disk in item.disks if disk.dev_type is not None]
+        wanted = (
+            None if item.instance.reservation is None else (item.instance.reservation.disk_template)
+        )
+        if wanted is DiskTemplate.DISKLESS:
+            raise errors.OpPrereqError(
+                f"{self.instance.handle} is reserved without disks; choose a template with"
+                " --disk-template",
+                _INVAL,
+            )
+        enabled = self.ctx.config.cluster.enabled_disk_templates
+        usable = [name for name in enabled if name != DiskTemplate.DISKLESS]
+        return next(iter(kinds), None) or wanted or DiskTemplate(usable[0])
+
+    def _place(self, item: Drafted) -> Drafted:
+        """The disks on the nodes; those that have their place there keep it."""
+        if not self.nodes:
+            return item
+        ctx = self.ctx
+        before = [node.uuid for node in self.nodes]
+        template = None if not item.disks else self._template_of(item)
+        needed = 1 if template is None else place.nodes_needed(template)
+        uuids = before[:needed]
+        if template is not None:
+            layout = disk_layout.layout(ctx, item.instance.handle, template, uuids)
+        disks: list[Disk] = []
+        for index, disk in enumerate(item.disks):
+            if disk.logical_id:
+                disks.append(disk_layout.on_nodes(ctx, disk, uuids))
+                continue
+            fresh = disk_layout.disk(ctx, layout, index, reservation_draft.wanted_again(disk))
+            disks.append(base.replace(fresh, uuid=disk.uuid, forthcoming=True))
+        primary = self.nodes[0]
+        if primary.uuid != self.instance.primary_node:
+            self.rows.append(("primary_node", primary.name))
+        return Drafted(base.replace(item.instance, primary_node=NodeUuid(primary.uuid)), disks)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> list[Row]:
+        place.record(self.ctx, "reservation-modify", self.drafted)
+        return self.rows
+
+
+def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
+    """A disk with another size, mode, name or number of spindles."""
+    wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
+    if wrong:
+        raise errors.OpPrereqError(
+            f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again",
+            _INVAL,
+        )
+    if params.size:
+        disk = instance_disks.grown(disk, params.size - disk.size)
+    name = disk.name
+    if params.name is not None:
+        name = None if params.name == "none" else params.name
+    return base.replace(
+        disk,
+        name=name,
+        mode=disk.mode if params.mode is None else DiskMode(params.mode),
+        spindles=disk.spindles if params.spindles is None else params.spindles,
+    )

@@ -1,0 +1,205 @@
+"""Bring a reservation to other nodes; only the record changes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.enums import ReplaceDisksMode
+from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
+from ganeti.opcodes.instance_move import (
+    OpInstanceChangeGroup,
+    OpInstanceFailover,
+    OpInstanceMigrate,
+    OpInstanceMove,
+)
+from ganeti.ops.allocator import answers, request
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.steps.reservations import place
+
+O = TypeVar("O", bound=OpCode)  # noqa: E741
+
+_INVAL = errors.ErrorCode.INVAL
+
+
+class _Moving(Operation[O, Any]):
+    """What all ways to another place share; a subclass says where to."""
+
+    def instance_of(self) -> tuple[str, str | None]:
+        return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009
+
+    @abstractmethod
+    def named(self, instance: Instance) -> list[Node] | None:
+        """The nodes to go to, None when an allocator chooses. OpPrereqError."""
+
+    def choose(self, instance: Instance) -> list[Node]:
+        """Ask the allocator for another primary node, among the nodes of the same group."""
+        ctx = self.ctx
+        own = ctx.config.nodes.get(instance.primary_node)
+        item = place.recorded(ctx, instance)
+        groups, leave = ([own.group], {own.uuid}) if own else ([], set())
+        return place.chosen(ctx, self._allocator(), item, groups, leave=leave)
+
+    def _allocator(self) -> str:
+        return allocator.chosen(
+            self.ctx, getattr(self.op, "iallocator", None), "name a node with --target-node"
+        )
+
+    def locks(self) -> Needs:
+        ctx = self.ctx
+        self.instance: Instance = yield from place.forthcoming(ctx, *self.instance_of())
+        nodes = self.named(self.instance)
+        if nodes is not None:
+            self.nodes = nodes
+            yield from place.lock_nodes(ctx, nodes)
+            return
+        yield Need(LockLevel.NODE, list(ctx.config.nodes), shared=True)
+        self.nodes = self.choose(self.instance)
+        uuids = [node.uuid for node in self.nodes]
+        ctx.release(LockLevel.NODE, keep=uuids)
+        yield Need(LockLevel.NODE_RES, sorted(uuids))
+
+    def check(self) -> None:
+        self.drafted = place.placed(self.ctx, place.recorded(self.ctx, self.instance), self.nodes)
+        place.check(
+            self.ctx,
+            self.instance,
+            self.drafted,
+            ignore_ipolicy=bool(getattr(self.op, "ignore_ipolicy", False)),
+        )
+
+    def run(self) -> Any:
+        place.record(self.ctx, "reservation-move", self.drafted)
+        names = ", ".join(node.name for node in self.nodes)
+        self.ctx.log(f"Reservation {self.instance.handle} is for {names} now")
+        return None
+
+    # what subclasses need ------------------------------------------------------------------
+
+    def _nodes(self, names: str) -> list[Node]:
+        """Nodes of ``primary`` or ``primary:secondary``."""
+        return [self.ctx.config.node(name) for name in names.split(":")]
+
+    def _towards(self, target: Sequence[Node], instance: Instance) -> list[Node]:
+        """Both nodes when only the new primary one is named: it changes with a secondary one."""
+        ctx = self.ctx
+        needed = place.nodes_needed(place.template_of(ctx, instance))
+        nodes = list(target)
+        for uuid in ctx.config.instance_nodes(instance)[::-1]:
+            if len(nodes) < needed and uuid not in {node.uuid for node in nodes}:
+                nodes.append(ctx.config.nodes[uuid])
+        if len(nodes) < needed:
+            raise errors.OpPrereqError(
+                f"{instance.handle} needs {needed} nodes; name them as in --target-node"
+                " node1:node2",
+                _INVAL,
+            )
+        return nodes
+
+    def _elsewhere(
+        self, instance: Instance, name: str | None, iallocator: str | None
+    ) -> list[Node] | None:
+        """By name, by allocator, or else to the secondary node."""
+        if name and iallocator:
+            raise errors.OpPrereqError(
+                "give either a target node or an allocator, not both", _INVAL
+            )
+        if name:
+            return self._towards(self._nodes(name), instance)
+        nodes = self.ctx.config.instance_nodes(instance)
+        if iallocator or len(nodes) < 2:
+            return None
+        return [self.ctx.config.nodes[uuid] for uuid in nodes[::-1]]
+
+
+class ReservationFailover(_Moving[OpInstanceFailover]):
+    """To the secondary node; or to any node, or pair ``node1:node2``, that is named."""
+
+    def named(self, instance: Instance) -> list[Node] | None:
+        op = self.op
+        return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
+
+
+class ReservationMigrate(_Moving[OpInstanceMigrate]):
+    """The same as a failover: there is no guest to interrupt."""
+
+    def named(self, instance: Instance) -> list[Node] | None:
+        op = self.op
+        return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
+
+
+class ReservationMove(_Moving[OpInstanceMove]):
+    """To the node that is named; there is nothing to copy."""
+
+    def named(self, instance: Instance) -> list[Node] | None:
+        return self._towards(self._nodes(self.op.target_node_uuid or self.op.target_node), instance)
+
+
+class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):
+    """Another secondary node; there are no disks yet that could be replaced in their place."""
+
+    def named(self, instance: Instance) -> list[Node] | None:
+        op, ctx = self.op, self.ctx
+        if op.mode is not ReplaceDisksMode.NEW_SECONDARY:
+            raise errors.OpPrereqError(
+                f"{instance.handle} is forthcoming and has no disks that could be replaced;"
+                f" gnt-instance replace-disks --new-secondary NODE {instance.handle} changes its"
+                " secondary node",
+                errors.ErrorCode.STATE,
+            )
+        nodes = ctx.config.instance_nodes(instance)
+        if len(nodes) < 2:
+            raise errors.OpPrereqError(
+                f"{instance.handle} has no secondary node: its disks have template"
+                f" {place.template_of(ctx, instance)}",
+                _INVAL,
+            )
+        name = op.remote_node_uuid or op.remote_node
+        if not name:
+            return None
+        return [ctx.config.nodes[nodes[0]], ctx.config.node(name)]
+
+    def choose(self, instance: Instance) -> list[Node]:
+        """The primary node stays."""
+        config = self.ctx.config
+        name = self._allocator()
+        primary, *others = config.instance_nodes(instance)
+        question = request.relocate(config, instance, [config.nodes[uuid].name for uuid in others])
+        template = str(place.template_of(self.ctx, instance))
+        found = allocator.ask(self.ctx, name, question, template=template)
+        return [config.nodes[primary], *answers.nodes(config, name, found, 1)]
+
+
+class ReservationChangeGroup(_Moving[OpInstanceChangeGroup]):
+    """Anywhere in another node group; gives no jobs, as it is done at once."""
+
+    def named(self, instance: Instance) -> list[Node] | None:
+        config = self.ctx.config
+        node = config.nodes.get(instance.primary_node)
+        own = set() if node is None else {node.group}
+        wanted = [config.group(name).uuid for name in self.op.target_groups or ()]
+        if own & set(wanted):
+            names = ", ".join(config.groups[uuid].name for uuid in sorted(own))
+            raise errors.OpPrereqError(f"{instance.handle} is in group {names} already", _INVAL)
+        self.groups = wanted or sorted(set(config.groups) - own)
+        if not self.groups:
+            raise errors.OpPrereqError(
+                "there is no other node group; gnt-group add makes one", errors.ErrorCode.STATE
+            )
+        return None
+
+    def choose(self, instance: Instance) -> list[Node]:
+        item = place.recorded(self.ctx, instance)
+        return place.chosen(self.ctx, self._allocator(), item, self.groups)
+
+    def run(self) -> Any:
+        super().run()
+        return {"jobs": []}

@@ -1,0 +1,32 @@
+"""Give a reservation up."""
+
+from __future__ import annotations
+
+from ganeti.config.changes import Draft
+from ganeti.model.instance import Instance
+from ganeti.model.names import LockLevel
+from ganeti.opcodes.instance import OpInstanceRemove
+from ganeti.ops.operation import Context, Needs, Operation
+from ganeti.ops.steps.reservations import place
+
+
+class ReservationRemove(Operation[OpInstanceRemove, None]):
+    """Forgets it; there is nothing on any node."""
+
+    def locks(self) -> Needs:
+        self.instance: Instance = yield from place.forthcoming(
+            self.ctx, self.op.instance_name, self.op.instance_uuid
+        )
+
+    def run(self) -> None:
+        forget(self.ctx, "reservation-remove", self.instance)
+
+
+def forget(ctx: Context, change: str, instance: Instance) -> None:
+    """Take a reservation, its disks and its ports out of the configuration."""
+
+    def edit(draft: Draft) -> None:
+        draft.remove_instance(instance)
+
+    ctx.store.change(change, ctx.author, edit)
+    ctx.locks.remove(ctx.job.job_id, LockLevel.INSTANCE, instance.handle)

@@ -1,0 +1,1 @@
+"""What cluster verification compares, a subject per module."""

@@ -1,0 +1,52 @@
+"""Verify the certificates of the cluster and of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.node import Node
+from ganeti.net import certs
+from ganeti.net.certs import Expiry
+from ganeti.ops.verification.report import Report
+from ganeti.paths import Paths
+
+_CHECK = "certificates"
+
+
+def checks(paths: Paths) -> dict[str, Any]:
+    """What to ask the nodes; nothing when the master has no authority to compare with."""
+    try:
+        return {_CHECK: paths.ca_cert.read_text(encoding="ascii")}
+    except (OSError, ValueError):  # reported by :func:`authority`
+        return {}
+
+
+def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
+    """Report what is wrong with the authority, as this node (the master) has it."""
+    path = paths.ca_cert
+    remedy = "renew it as doc/admin/certificates.md says, then run gnt-cluster redist-conf"
+    try:
+        # Its key must be the one of a certificate in the file.
+        certs.read_authority(paths.ca_key, path)
+        info = certs.inspect(path)
+    except errors.X509CertError as err:
+        report.error("ECLUSTERCERT", "cluster", cluster, ": ".join(map(str, err.args)))
+        return
+    level, text = certs.expiry(info, now)
+    if level is not Expiry.OK:
+        tell = report.error if level is Expiry.ERROR else report.warning
+        tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
+
+
+def node(report: Report, cluster: str, item: Node, answers: Mapping[str, Any]) -> None:
+    """Report what a node found in its own files; the codes are those of the cluster's trust."""
+    found = answers.get(_CHECK) or []
+    if not isinstance(found, list):
+        report.error("ECLUSTERCERT", "cluster", cluster, f"node {item.name}: {found}")
+        return
+    for file, level, text in found:
+        code = "ECLUSTERCLIENTCERT" if file == "client.pem" else "ECLUSTERCERT"
+        tell = report.error if level == "error" else report.warning
+        tell(code, "cluster", cluster, f"node {item.name}: {text}")

@@ -1,0 +1,127 @@
+"""Verify what a node has to bring along: its set-up, programs and directories. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model.config import Config
+from ganeti.model.names import DiskTemplate
+from ganeti.model.node import Node
+from ganeti.ops.verification.report import Report
+from ganeti.paths import Paths
+
+#: What a node answered to its checks, by name.
+Answers = Mapping[str, Any]
+
+#: Check of a directory -> template that uses it, code of the finding, where its name is.
+_DIRECTORIES: Mapping[str, tuple[DiskTemplate, str, Callable[[Config], str]]] = {
+    "file-storage-path": (
+        DiskTemplate.FILE,
+        "ENODEFILESTORAGEPATHUNUSABLE",
+        lambda config: config.cluster.file_storage_dir,
+    ),
+    "shared-file-storage-path": (
+        DiskTemplate.SHAREDFILE,
+        "ENODESHAREDFILESTORAGEPATHUNUSABLE",
+        lambda config: config.cluster.shared_file_storage_dir,
+    ),
+    "gluster-storage-path": (
+        DiskTemplate.GLUSTER,
+        "ENODEGLUSTERSTORAGEPATHUNUSABLE",
+        lambda config: config.cluster.gluster_storage_dir,
+    ),
+}
+
+
+def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any]:
+    """What to ask nodes."""
+    enabled = config.cluster.enabled_disk_templates
+    asked: dict[str, Any] = {"nodesetup": None}
+    for check, (template, _code, directory) in _DIRECTORIES.items():
+        if template in enabled and directory(config):
+            asked[check] = directory(config)
+    if DiskTemplate.FILE in enabled or DiskTemplate.SHAREDFILE in enabled:
+        asked["allowed-file-storage-paths"] = None
+    if programs := _oob_programs(config):
+        asked["oob-paths"] = programs
+    scripts = {path for item in nodes for path in _user_scripts(config, paths, item)}
+    if scripts:
+        asked["user-scripts"] = sorted(scripts)
+    return asked
+
+
+def _oob_programs(config: Config) -> list[str]:
+    found = {str(config.ndparams(n).get("oob_program") or "") for n in config.nodes.values()}
+    return sorted(found - {""})
+
+
+def _user_scripts(config: Config, paths: Paths, item: Node) -> set[str]:
+    """Programs of the administrator that operations run on a node, by full path.
+
+    A name without a directory is looked for by the tools of the hypervisor.
+    """
+    cluster = config.cluster
+    found = set()
+    if cluster.use_external_mip_script and item.master_capable:
+        found.add(paths.common(paths.master_ip_script))
+    if not item.vm_capable:
+        return found
+    used = [(name, cluster.hvparams.get(name, {})) for name in cluster.enabled_hypervisors]
+    here = (*config.primaries.get(item.uuid, []), *config.secondaries.get(item.uuid, []))
+    used += [(i.hypervisor, config.hvparams(i)) for i in here if i.hypervisor is not None]
+    for hypervisor, values in used:
+        names = HYPERVISORS.get(hypervisor).traits.scripts
+        found.update(str(values.get(name) or "") for name in names)
+    return {path for path in found if path.startswith("/")}
+
+
+def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answers) -> None:
+    """Report what is wrong with one node."""
+    name = item.name
+    for text in _texts(answers.get("nodesetup")):
+        report.error("ENODESETUP", "node", name, text)
+    if item.master_candidate:
+        # the master runs them, and each candidate may become the master
+        for text in _texts(answers.get("oob-paths")):
+            report.error("ENODEOOBPATH", "node", name, f"out-of-band program: {text}")
+    wrong = _user_scripts(config, paths, item).intersection(_texts(answers.get("user-scripts")))
+    if wrong:
+        text = f"user scripts are missing or not executable: {', '.join(sorted(wrong))}"
+        report.error("ENODEUSERSCRIPTS", "node", name, text)
+    if item.vm_capable:
+        _directories(report, config, item, answers)
+
+
+def _directories(report: Report, config: Config, item: Node, answers: Answers) -> None:
+    for check, (template, code, directory) in _DIRECTORIES.items():
+        if text := answers.get(check):
+            where = f"disks of template {template} cannot be in {directory(config)}"
+            report.error(code, "node", item.name, f"{where}: {text}")
+    forbidden = answers.get("allowed-file-storage-paths")
+    if isinstance(forbidden, str):
+        report.error("ENODEFILESTORAGEPATHS", "node", item.name, forbidden)
+    elif forbidden:
+        text = f"directories that no disks may be in are allowed: {', '.join(forbidden)}"
+        report.error("ENODEFILESTORAGEPATHS", "node", item.name, text)
+
+
+def log_in(report: Report, master: Node, answer: Any) -> None:
+    """Report nodes that the master cannot log in to; the answer is ``{node: text}``."""
+    found = answer if isinstance(answer, dict) else {master.name: str(answer)}
+    for name, text in found.items():
+        report.error(
+            "ENODESSH",
+            "node",
+            name,
+            f"the master cannot run a command here with its remote shell: {text}; gnt-cluster"
+            " command and copyfile and gnt-node add --readd need that",
+        )
+
+
+def _texts(answer: Any) -> Iterable[str]:
+    """Texts of a list, without those for what is fine; a check that failed is a text."""
+    if isinstance(answer, str):
+        return [answer]
+    return [text for text in answer or () if text]
