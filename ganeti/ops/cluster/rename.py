@@ -8,8 +8,8 @@ from ganeti.model.config import Config
 from ganeti.net import resolve
 from ganeti.node.network import Target, unreachable
 from ganeti.opcodes.cluster import OpClusterRename
-from ganeti.ops import checks
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.planning import checks
 from ganeti.ops.steps.nodes import master_ip
 
 

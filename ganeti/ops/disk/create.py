@@ -16,11 +16,10 @@ from ganeti.model.disk import Disk
 from ganeti.model.names import DiskTemplate, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.disk import OpDiskCreate
-from ganeti.ops import checks
 from ganeti.ops.allocator import ask
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.planning import disk_bearer, disk_layout, disk_names
+from ganeti.ops.planning import checks, disk_bearer, disk_layout, disk_names
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.ops.targets import tags as tag_rules
 from ganeti.storage.registry import TEMPLATES

@@ -8,8 +8,9 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.names import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
-from ganeti.ops import checks, locks
+from ganeti.ops import locks
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import checks
 from ganeti.ops.steps.running import power
 
 

@@ -21,11 +21,12 @@ from ganeti.model.params import BackendParams, Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import communication_nic, disk_layout, nics
+from ganeti.ops.planning import checks, communication_nic, disk_layout, nics
+from ganeti.ops.steps import host_names, node_checks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import adoption, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
@@ -53,7 +54,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     def locks(self) -> Needs:
         given = checks.host_name(self.op.instance_name, "an instance")
-        self.name = checks.new_name(given, name_check=self.op.name_check, ip_check=self.op.ip_check)
+        self.name = host_names.new_name(
+            given, name_check=self.op.name_check, ip_check=self.op.ip_check
+        )
         config = self.ctx.config
         if config.has_instance_name(self.name):
             raise errors.OpPrereqError(
@@ -149,7 +152,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(self.hypervisor), full)
         if self.os:
             values = ctx.config.osparams_for(self.os, self._osparams())
-            checks.os_on_node(
+            node_checks.os_on_node(
                 ctx, node, self.os, values, self.hypervisor, force_variant=self.op.force_variant
             )
         for each in self.nodes:
@@ -160,7 +163,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
             claims = {self.instance.uuid: memory[1]}
-            checks.resources(ctx, node, what, memory=memory, without=self.without, claims=claims)
+            node_checks.resources(
+                ctx, node, what, memory=memory, without=self.without, claims=claims
+            )
 
     @property
     def starts(self) -> bool:

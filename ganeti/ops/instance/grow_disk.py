@@ -7,10 +7,10 @@ from dataclasses import replace
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
-from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
+from ganeti.ops import locks
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import policy
+from ganeti.ops.planning import checks, policy
 from ganeti.ops.steps.running import hotplug
 from ganeti.ops.steps.storage import disks, growth, sync
 

@@ -13,10 +13,10 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
-from ganeti.ops import checks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import checks
 
 
 class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):

@@ -14,10 +14,10 @@ from ganeti.model.names import DiskMode, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
-from ganeti.ops import annotate, checks, locks
+from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import disk_layout
+from ganeti.ops.planning import checks, disk_layout
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.rpc.calls import NodeCalls

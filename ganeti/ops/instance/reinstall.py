@@ -7,9 +7,10 @@ from ganeti.config.changes import Draft
 from ganeti.model.params import Params, fill, without_defaults
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.instance import OpInstanceReinstall
-from ganeti.ops import annotate, checks, locks
+from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
@@ -48,7 +49,7 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
         secret = self._merge({}, op.osparams_secret)
         self.full = fill(ctx.config.osparams_for(self.os, self.osparams), self.private, secret)
         # an instance from the time before its OS had variants may keep its OS
-        checks.os_on_node(
+        node_checks.os_on_node(
             ctx,
             self.node,
             self.os,

@@ -12,9 +12,11 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
-from ganeti.ops import annotate, checks, locks
+from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import checks
+from ganeti.ops.steps import host_names
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
@@ -30,7 +32,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         self.uuid = found.uuid
         if self.new_name != found.name:
-            self.new_name = checks.new_name(
+            self.new_name = host_names.new_name(
                 self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
             )
         # one request for both names: locks of one level are taken together

@@ -12,11 +12,12 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
-from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
+from ganeti.ops import locks
 from ganeti.ops.allocator import answers, ask, request
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import disk_layout, policy
+from ganeti.ops.planning import checks, disk_layout, policy
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import secondary_change
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync, volume_exchange
@@ -130,7 +131,7 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
                 policy.shape(ctx.config, instance),
                 ignore=self.op.ignore_ipolicy,
             )
-        checks.can_reach(ctx, node, self.primary)
+        node_checks.can_reach(ctx, node, self.primary)
         self.source = self.primary
         nodes = (self.primary.uuid, node.uuid)
         self.moved = [disk_layout.on_nodes(ctx, disk, nodes) for disk in self.chosen]

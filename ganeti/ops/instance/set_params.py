@@ -13,10 +13,10 @@ from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import annotate, checks, locks
+from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import communication_nic, policy
+from ganeti.ops.planning import checks, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.relocation import primary_change

@@ -7,9 +7,11 @@ from ganeti.model import params
 from ganeti.model.names import AdminState
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance import OpInstanceStartup
-from ganeti.ops import checks, locks
 from ganeti.ops import hooks as hook_env
+from ganeti.ops import locks
 from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.planning import checks
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.running import bridges, power
 
 
@@ -48,7 +50,7 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
         if not self.runs:
             bridges.check(ctx, self.instance, node)
             memory = {**ctx.config.beparams(self.instance), **self.beparams}["maxmem"]
-            checks.resources(
+            node_checks.resources(
                 ctx, node, f"instance {name}", memory=(self.instance.hypervisor, memory)
             )
 

@@ -13,8 +13,8 @@ from ganeti.model.node import Node
 from ganeti.model.params import NodeParams
 from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
-from ganeti.ops import checks
 from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.planning import checks
 from ganeti.ops.steps.nodes import candidates, shared_files
 from ganeti.rpc.calls import NodeCalls
 

@@ -18,8 +18,8 @@ from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode, DiskTemplate
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import checks
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import checks
 from ganeti.storage.interface import MirrorPlace, PlanRequest
 from ganeti.storage.registry import TEMPLATES
 

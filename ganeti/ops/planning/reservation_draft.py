@@ -1,6 +1,6 @@
 """What a reservation will look like in the configuration, from what was asked for.
 
-Reads the configuration and reserves addresses and minors for the job; asks nodes only what is free.
+Reads the configuration and reserves addresses and minors for the job; touches no node.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.config.changes import Draft
-from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base, ipolicy, params
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -23,11 +21,9 @@ from ganeti.model.params import BackendParams
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import checks
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import disk_layout, nics, policy
+from ganeti.ops.planning import checks, disk_layout, nics, policy
 from ganeti.ops.targets import tags as tag_rules
-from ganeti.storage import room
 
 _INVAL = errors.ErrorCode.INVAL
 #: Keys of a disk that wait in its parameters until it has a place.
@@ -147,6 +143,11 @@ def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic
     return nics.all_new(ctx, op.nics, groups[-1], check_conflicts=op.conflicts_check)
 
 
+def hypervisor_of(ctx: Context, instance: Instance) -> str:
+    """The hypervisor that a reservation has, or gets if nobody says another one."""
+    return str(instance.hypervisor or ctx.config.cluster.enabled_hypervisors[0])
+
+
 # disks -----------------------------------------------------------------------------------------
 
 
@@ -245,80 +246,3 @@ def wanted_again(disk: Disk) -> DiskParams:
         ext=later,
         **known,
     )
-
-
-# room and record -------------------------------------------------------------------------------
-
-
-def check_room(ctx: Context, drafts: Sequence[Drafted], *, without: Collection[str] = ()) -> None:
-    """Refuse when the nodes have too little left for all of these together; OpPrereqError.
-
-    The nodes' storage must be locked until they are recorded. ``without`` are uuids of recorded
-    reservations that these take the place of.
-    """
-    config = ctx.config
-    used: dict[str, None] = {}
-    for item in drafts:
-        if item.instance.primary_node:
-            used[item.instance.primary_node] = None
-        for disk in item.disks:
-            used.update(dict.fromkeys(disk.nodes))
-    for uuid in used:
-        node = config.nodes[uuid]
-        checks.usable_node(node, "for a reservation")
-        here = [item for item in drafts if item.instance.primary_node == uuid]
-        lie = [
-            disk
-            for item in drafts
-            for disk in item.disks
-            if uuid in disk.nodes or (not disk.nodes and item in here)
-        ]
-        # what is on record under its uuid counts as it is there, not as it will be
-        end = " anew" if without else ""
-        claims = {
-            f"{item.instance.uuid}{end}": int(config.beparams(item.instance)["maxmem"])
-            for item in here
-        }
-        memory = sum(claims.values())
-        what = here[0].instance.handle if len(drafts) == 1 and here else f"{len(drafts)} instances"
-        checks.resources(
-            ctx,
-            node,
-            f"the reservation of {what}",
-            memory=(hypervisor_of(ctx, here[0].instance), memory) if here else None,
-            space=room.needs(lie),
-            spindles=room.spindles(lie),
-            without=without,
-            claims=claims,
-            reserves=True,
-        )
-
-
-def hypervisor_of(ctx: Context, instance: Instance) -> str:
-    """The hypervisor that a reservation has, or gets if nobody says another one."""
-    return str(instance.hypervisor or ctx.config.cluster.enabled_hypervisors[0])
-
-
-def numbered(draft: Draft, item: Drafted) -> Drafted:
-    """With the TCP ports that console and DRBD disks need; given out by this change."""
-    instance = item.instance
-    hypervisor = instance.hypervisor
-    if (
-        hypervisor is not None
-        and instance.network_port is None
-        and HYPERVISORS.get(hypervisor).traits.needs_port
-    ):
-        instance = base.replace(instance, network_port=draft.allocate_port())
-    disks = [draft.number_disk(disk) if disk.logical_id else disk for disk in item.disks]
-    return Drafted(instance, disks)
-
-
-def record(ctx: Context, drafts: Sequence[Drafted]) -> None:
-    """Put all into the configuration, in one change."""
-
-    def edit(draft: Draft) -> None:
-        for item in drafts:
-            whole = numbered(draft, item)
-            draft.add_instance(whole.instance, whole.disks)
-
-    ctx.store.change("instance-reserve", ctx.author, edit)

@@ -21,12 +21,19 @@ from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
-from ganeti.ops import checks, locks
+from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.instance.create import InstanceCreate
 from ganeti.ops.operation import Needs
-from ganeti.ops.planning import commit_request, disk_layout, missing_attributes, reservation_draft
+from ganeti.ops.planning import (
+    checks,
+    commit_request,
+    disk_layout,
+    missing_attributes,
+    reservation_draft,
+)
 from ganeti.ops.planning.reservation_draft import Drafted
+from ganeti.ops.steps import host_names
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
 
@@ -122,7 +129,7 @@ class InstanceCommit(InstanceCreate):
                 f"creation mode {op.mode} is not for reservations; only create is",
                 errors.ErrorCode.INVAL,
             )
-        checks.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
+        host_names.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.nodes:
             checks.usable_node(node, f"for instance {self.name}")
         self._place_if_needed(self.nodes)

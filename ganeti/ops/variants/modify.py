@@ -17,9 +17,8 @@ from ganeti.model.params import check as check_params
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import REDACTED, Hidden
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import checks
 from ganeti.ops.operation import Needs, Operation
-from ganeti.ops.planning import device_changes, disk_layout, nics, reservation_draft
+from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
 from ganeti.ops.planning.device_changes import Maker
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.changes.settings_changes import Row, merged

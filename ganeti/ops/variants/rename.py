@@ -11,8 +11,10 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
-from ganeti.ops import checks, locks
+from ganeti.ops import locks
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import checks
+from ganeti.ops.steps import host_names
 from ganeti.storage.registry import TEMPLATES
 
 
@@ -21,7 +23,7 @@ class ReservationRename(Operation[OpInstanceRename, str]):
 
     def locks(self) -> Needs:
         given = checks.host_name(self.op.new_name, "an instance")
-        self.new_name = checks.new_name(
+        self.new_name = host_names.new_name(
             given, name_check=self.op.name_check, ip_check=self.op.ip_check
         )
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)

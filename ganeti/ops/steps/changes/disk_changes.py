@@ -16,9 +16,8 @@ from ganeti.model.names import DiskMode, DiskTemplate, HotplugAction, LockLevel
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import checks
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import device_changes, disk_layout
+from ganeti.ops.planning import checks, device_changes, disk_layout
 from ganeti.ops.planning.device_changes import Maker, Step
 from ganeti.ops.steps.changes.settings_changes import Row
 from ganeti.ops.steps.running import hotplug

@@ -24,8 +24,9 @@ from ganeti.model.params import (
 from ganeti.model.params import check as check_params
 from ganeti.opcodes.hidden import REDACTED, Hidden
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import checks
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import checks
+from ganeti.ops.steps import node_checks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 
@@ -122,7 +123,7 @@ def _os(
     full = fill(ctx.config.osparams_for(name, public), private)
     if name:
         for node in nodes:
-            checks.os_on_node(
+            node_checks.os_on_node(
                 ctx,
                 node,
                 name,
@@ -181,7 +182,7 @@ def _backend(
     more = full["maxmem"] - ctx.config.beparams(instance)["maxmem"]
     if more > 0 and runs is not None and not op.force and not primary.offline:
         # its next start must not fail
-        checks.resources(
+        node_checks.resources(
             ctx,
             primary,
             f"instance {instance.name} with {full['maxmem']} MiB (--force does not look)",
@@ -218,7 +219,7 @@ def _memory(
         )
     more = wanted - runs.memory
     if more > 0:
-        checks.resources(
+        node_checks.resources(
             ctx,
             primary,
             f"instance {instance.name}",

@@ -13,10 +13,10 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
-from ganeti.ops import checks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import placement, policy
+from ganeti.ops.planning import checks, placement, policy
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import primary_change
 from ganeti.ops.steps.running import bridges
 
@@ -106,7 +106,7 @@ def _check_networks(config: Config, instance: Instance, node: Node) -> None:
 
 def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> None:
     """Refuse a node without so many MiB of free memory; OpPrereqError."""
-    checks.resources(
+    node_checks.resources(
         ctx, node, f"instance {instance.name}", memory=(str(instance.hypervisor), memory)
     )
 

@@ -6,9 +6,9 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import placement
+from ganeti.ops.planning import checks, placement
 from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 

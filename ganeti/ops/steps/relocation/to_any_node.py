@@ -21,9 +21,9 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceFailover
-from ganeti.ops import checks
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import disk_layout, placement
+from ganeti.ops.planning import checks, disk_layout, placement
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import destination, secondary_change, takeover
 from ganeti.ops.steps.storage import disks, space, sync
 
@@ -94,7 +94,7 @@ class ToAnyNode:
         runs = instance.admin_state is AdminState.UP
         if runs:
             destination.check_memory(ctx, instance, self.target, memory)
-        checks.can_reach(ctx, self.target, self.keeper)
+        node_checks.can_reach(ctx, self.target, self.keeper)
         self._old = [disk for disk in config.disks_of(instance) if disks.traits(disk).mirrored]
         places = (self.keeper.uuid, self.target.uuid)
         self._new = [disk_layout.on_nodes(ctx, disk, places) for disk in self._old]

@@ -13,11 +13,11 @@ from ganeti.model.instance import Reservation
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
-from ganeti.ops import checks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import disk_layout, nics, reservation_draft
+from ganeti.ops.planning import checks, disk_layout, nics, reservation_draft
+from ganeti.ops.steps.reservations import drafts
 
 #: How many reasons an error shows.
 _SHOWN = 3
@@ -152,12 +152,12 @@ class Batch:
             for wish in self._wishes
         ]
         nics.refuse_twice(nic for item in self.drafts for nic in item.instance.nics)
-        reservation_draft.check_room(ctx, self.drafts)
+        drafts.check_room(ctx, self.drafts)
 
     def record(self) -> list[str]:
         """Record all in one change; gives their uuids."""
         ctx = self._ctx
-        reservation_draft.record(ctx, self.drafts)
+        drafts.record(ctx, self.drafts)
         ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [wish.handle for wish in self._wishes])
         for wish in self._wishes:
             where = ", ".join(node.name for node in wish.nodes)

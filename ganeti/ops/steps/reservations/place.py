@@ -14,12 +14,13 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
 from ganeti.model.node import Node
-from ganeti.ops import checks, locks
+from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import disk_layout, reservation_draft
+from ganeti.ops.planning import checks, disk_layout, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
+from ganeti.ops.steps.reservations import drafts
 from ganeti.storage.registry import TEMPLATES
 
 
@@ -213,7 +214,7 @@ def check(ctx: Context, before: Instance, item: Drafted, *, ignore_ipolicy: bool
         before=known,
         ignore=ignore_ipolicy,
     )
-    reservation_draft.check_room(ctx, [item], without={instance.uuid})
+    drafts.check_room(ctx, [item], without={instance.uuid})
 
 
 def record(ctx: Context, change: str, item: Drafted) -> None:
@@ -221,7 +222,7 @@ def record(ctx: Context, change: str, item: Drafted) -> None:
 
     def edit(draft: Draft) -> None:
         old = draft.config.instances[item.instance.uuid]
-        whole = reservation_draft.numbered(draft, item)
+        whole = drafts.with_ports(draft, item)
         kept = {disk.uuid for disk in whole.disks}
         for disk in whole.disks:
             if draft.config.disks.get(disk.uuid) != disk:

@@ -12,8 +12,9 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import checks
 from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 

@@ -22,9 +22,9 @@ from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate
 from ganeti.ops.operation import Context
-from ganeti.ops.planning import disk_layout
+from ganeti.ops.planning import checks, disk_layout
 from ganeti.ops.steps.storage import attachment, copy_progress, disks, space, sync
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES

@@ -12,8 +12,9 @@ from ganeti.config.changes import Draft
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
-from ganeti.ops import annotate, checks
+from ganeti.ops import annotate
 from ganeti.ops.operation import Context
+from ganeti.ops.planning import checks
 from ganeti.ops.steps.storage import disks, space, wipe
 from ganeti.rpc.calls import NodeCalls
 

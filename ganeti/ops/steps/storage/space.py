@@ -8,8 +8,8 @@ from ganeti.base.text import plural
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.node import Node
-from ganeti.ops import checks
 from ganeti.ops.operation import Context
+from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.storage.disks import nodes_of
 from ganeti.storage import room
 
@@ -37,7 +37,7 @@ def check(
     """Refuse when a node has too little room for disks; OpPrereqError.
 
     ``nodes`` (uuids) limits the question to some of the nodes that the disks name; for
-    ``without`` see :func:`ganeti.ops.checks.resources`.
+    ``without`` see :func:`ganeti.ops.steps.node_checks.resources`.
     """
     only = None if nodes is None else set(nodes)
     per_node: dict[str, tuple[Node, list[Disk]]] = {}
@@ -48,7 +48,7 @@ def check(
     for node, parts in per_node.values():
         wanted = room.needs(parts)
         if wanted:
-            checks.resources(
+            node_checks.resources(
                 ctx,
                 node,
                 f"{what} ({plural(len(parts), 'disk')})",

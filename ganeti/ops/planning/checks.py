@@ -1,0 +1,133 @@
+"""Checks that many operations share and that the configuration answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import ipolicy, params
+from ganeti.model.config import Config
+from ganeti.model.node import Node
+from ganeti.model.params import Params
+from ganeti.ops.operation import Context
+
+_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?")
+
+
+def host_name(name: str, what: str) -> str:
+    """The name in lower case if it can be a host name; OpPrereqError otherwise."""
+    lowered = name.lower().rstrip(".")
+    labels = lowered.split(".")
+    if len(lowered) > 253 or not all(
+        len(label) <= 63 and _LABEL.fullmatch(label) for label in labels
+    ):
+        raise errors.OpPrereqError(
+            f"'{name}' cannot be the name of {what}: letters, digits, '-' and '.' are allowed,"
+            " up to 63 characters between dots",
+            errors.ErrorCode.INVAL,
+        )
+    return lowered
+
+
+def hypervisor_enabled(ctx: Context, name: str) -> str:
+    """The hypervisor if the cluster uses it; OpPrereqError otherwise."""
+    enabled = ctx.config.cluster.enabled_hypervisors
+    if name not in enabled:
+        raise errors.OpPrereqError(
+            f"hypervisor {name} is not enabled in this cluster; enabled: {', '.join(enabled)}",
+            errors.ErrorCode.INVAL,
+        )
+    return name
+
+
+def check_hvparams(
+    ctx: Context,
+    hypervisor: str,
+    os_name: str,
+    own: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+) -> Params:
+    """Typed parameters of one instance; refused if unknown or only settable for the cluster.
+
+    Raises:
+        OpPrereqError: a parameter that belongs to the cluster.
+        ParameterError: unknown name or wrong value.
+    """
+    driver = HYPERVISORS.get(hypervisor)
+    wrong = sorted(set(wanted) & driver.traits.global_params)
+    if wrong:
+        raise errors.OpPrereqError(
+            f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}",
+            errors.ErrorCode.INVAL,
+        )
+    values = params.check(
+        driver.params, params.without_defaults(wanted), f"hypervisor {hypervisor}"
+    )
+    full = ctx.config.hvparams_for(hypervisor, os_name, {**own, **values})
+    params.check(driver.params, full, f"hypervisor {hypervisor}", partial=False)
+    return values
+
+
+def usable_node(node: Node, what: str) -> None:
+    """Refuse a node that takes no instances; OpPrereqError."""
+    for bad, word in (
+        (node.offline, "offline"),
+        (node.drained, "drained"),
+        (not node.vm_capable, "not able to run instances"),
+    ):
+        if bad:
+            raise errors.OpPrereqError(
+                f"node {node.name} is {word} and cannot be used {what}", errors.ErrorCode.STATE
+            )
+
+
+def all_online(nodes: Iterable[Node], what: str) -> None:
+    """Refuse when a node is offline; ``what`` says what it is needed for. OpPrereqError."""
+    for node in nodes:
+        if node.offline:
+            raise errors.OpPrereqError(
+                f"node {node.name} is marked offline, but it is needed {what}",
+                errors.ErrorCode.STATE,
+            )
+
+
+def shape_allowed(
+    ctx: Context,
+    group: str,
+    shape: ipolicy.Shape,
+    *,
+    before: ipolicy.Shape | None = None,
+    ignore: bool = False,
+) -> None:
+    """Refuse a shape that a group's instance policy forbids; with ``ignore`` only warn.
+
+    What the shape ``before`` broke already is no reason. OpPrereqError.
+    """
+    rules = ctx.config.ipolicy(group)
+    known = [] if before is None else ipolicy.violations(rules, before)
+    broken = [text for text in ipolicy.violations(rules, shape) if text not in known]
+    if not broken:
+        return
+    text = f"instance policy of the node group: {'; '.join(broken)}"
+    if not ignore:
+        raise errors.OpPrereqError(f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL)
+    ctx.warn(text)
+
+
+def spindles_count(config: Config, what: str, nodes: Iterable[str]) -> None:
+    """Refuse a number of spindles for a disk on nodes (uuids) without exclusive storage.
+
+    Raises:
+        OpPrereqError: (INVAL) spindles are not counted there.
+    """
+    exclusive = [
+        bool(config.ndparams(config.nodes[uuid]).get("exclusive_storage")) for uuid in nodes
+    ]
+    if not exclusive or not all(exclusive):
+        raise errors.OpPrereqError(
+            f"{what}: spindles cannot be specified where exclusive storage is not active",
+            errors.ErrorCode.INVAL,
+        )
