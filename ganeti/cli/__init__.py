@@ -2,5 +2,5 @@
 
 ``command`` and ``parser`` know what a command looks like, ``program`` runs one, ``options`` has
 the options as data, ``values`` reads their texts; ``jobs`` submits and waits, ``output`` prints.
-The programs are ``cluster``, ``node``, ``instance``, ``job``, ``os`` and ``debug``.
+Each program of ``programs`` has a package of its own; ``__main__`` starts all of them.
 """

@@ -140,7 +140,7 @@ class Command:
 
 @dataclass
 class Program:
-    """A gnt-* program; its commands are in ``modules``, imported when it runs."""
+    """A gnt-* program; its commands are in ``modules`` of its package, imported when it runs."""
 
     name: str
     title: str
@@ -148,6 +148,11 @@ class Program:
     #: whether runs are logged on this node; not for programs that must write nothing
     audited: bool = True
     commands: dict[str, Command] = field(default_factory=dict)
+
+    @property
+    def package(self) -> str:
+        """Where its modules are: ``gnt-instance`` is ``ganeti.cli.instance``."""
+        return f"ganeti.cli.{self.name.removeprefix('gnt-')}"
 
     def command(
         self,
@@ -172,7 +177,7 @@ class Program:
     def load(self) -> None:
         """Import the modules that register the commands. Idempotent."""
         for module in self.modules:
-            import_module(module)
+            import_module(f"{self.package}.{module}")
 
     def find(self, name: str) -> Command | None:
         """A command by name or alias."""

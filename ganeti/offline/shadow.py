@@ -13,20 +13,16 @@ from typing import Final
 
 from ganeti import constants
 from ganeti.base.text import nearest, plural
-from ganeti.cli import (
-    cluster_show,
-    disk_show,
-    group_show,
-    instance_show,
-    listing,
-    network_show,
-    node_show,
-    notices,
-    output,
-)
+from ganeti.cli import listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli import program as runner
+from ganeti.cli.cluster import show as cluster_show
 from ganeti.cli.command import Call, Program, Run, many
+from ganeti.cli.disk import show as disk_show
+from ganeti.cli.group import show as group_show
+from ganeti.cli.instance import show as instance_show
+from ganeti.cli.network import show as network_show
+from ganeti.cli.node import show as node_show
 from ganeti.cli.option import switch
 from ganeti.config.upgrade import versions
 from ganeti.config.upgrade.upgrade import Upgraded, problems, upgrade

@@ -71,7 +71,7 @@ class Cluster:
         }
 
     def argv(self, program: str, *words: str) -> list[str]:
-        return [sys.executable, "-m", f"ganeti.cli.{program.removeprefix('gnt-')}", *words]
+        return [sys.executable, "-m", "ganeti.cli", f"gnt-{program.removeprefix('gnt-')}", *words]
 
     def gnt(self, line: str, *words: str, node: str = "node1", timeout: float = 60) -> Ran:
         """Run a command: ``gnt("instance add -t file", "name")``."""

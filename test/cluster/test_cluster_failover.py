@@ -210,7 +210,7 @@ def test_there_and_back(cluster: Cluster) -> None:
 def test_under_load(cluster: Cluster) -> None:
     """Changes come all the time; those that were acknowledged survive the failover."""
     script = (
-        f"n=0; while {sys.executable} -m ganeti.cli.cluster add-tags load$n; do"
+        f"n=0; while {sys.executable} -m ganeti.cli gnt-cluster add-tags load$n; do"
         f" echo load$n; n=$((n+1)); done"
     )
     load = subprocess.Popen(

@@ -169,7 +169,7 @@ def test_without_root() -> None:
         copy = clone_for_nobody(home, python)
         script = (
             f"cd {copy} && tools/local-cluster start --nodes 2 &&"
-            ' eval "$(tools/local-cluster env)" && gnt() { python3 -m "ganeti.cli.$@"; } &&'
+            ' eval "$(tools/local-cluster env)" && gnt() { python3 -m ganeti.cli "gnt-$@"; } &&'
             " gnt instance add -n node2 -o noop -t file --disk 0:size=8M --no-nics"
             " user.example.com &&"
             " gnt instance list --no-headers -o name,status; tools/local-cluster destroy"

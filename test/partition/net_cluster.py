@@ -158,7 +158,7 @@ class NetNode:
     def gnt(self, line: str, timeout: float = 60) -> Ran:
         """``gnt("cluster master-failover")`` on this node."""
         program, *words = shlex.split(line)
-        return self.run([sys.executable, "-m", f"ganeti.cli.{program}", *words], timeout)
+        return self.run([sys.executable, "-m", "ganeti.cli", f"gnt-{program}", *words], timeout)
 
     # daemons -------------------------------------------------------------------------------
 

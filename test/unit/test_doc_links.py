@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ganeti.cli import programs
-from ganeti.cli.command import Program
+from ganeti.cli.programs import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
@@ -30,10 +29,6 @@ _COMMAND = re.compile(
 )
 _OPTION = re.compile(r"(?<=\s)--?[a-zA-Z][a-z-]*")
 _HELP = {"-h", "--help"}
-
-PROGRAMS = {
-    program.name: program for program in vars(programs).values() if isinstance(program, Program)
-}
 
 
 @pytest.fixture(params=PAGES, ids=lambda page: page.name)

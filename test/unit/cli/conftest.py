@@ -47,8 +47,9 @@ _OWN_TERMINAL = """
 import fcntl, sys, termios
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from ganeti.cli.instance import main
-sys.exit(main(sys.argv[1:]))
+from ganeti.cli.__main__ import main
+sys.argv[0] = "gnt-instance"
+sys.exit(main())
 """
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ganeti import errors
 from ganeti.cli import moments, parser
-from ganeti.cli.cluster_history import _history_lines, _origin, _Text
+from ganeti.cli.cluster.history import _history_lines, _origin, _Text
 
 NOW = 1_700_000_000.0
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from ganeti.base import jsonio
-from ganeti.cli import programs
-from ganeti.cli.command import Command, Program
+from ganeti.cli.command import Command
+from ganeti.cli.programs import PROGRAMS
 
 FILE = Path(__file__).parents[2] / "recorded" / "contract_cli.json"
 CONTRACT = jsonio.loads(FILE.read_text(encoding="utf-8"))
-PROGRAMS = {item.name: item for item in vars(programs).values() if isinstance(item, Program)}
 #: Commands that may be missing.
 NOT_BUILT = {
     *(("gnt-backup", name) for name in ("export", "import", "list", "list-fields", "remove")),

@@ -14,7 +14,8 @@ import pytest
 from recording_master import RecordingMaster, Run
 
 from ganeti import errors
-from ganeti.cli import instance_change, notices
+from ganeti.cli import notices
+from ganeti.cli.instance import change
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -257,7 +258,7 @@ def answers(*lines: str) -> tuple[Callable[[], str], list[str]]:
 )
 def test_choosing_by_number(given: list[str], chosen: str | None) -> None:
     read, told = answers(*given)
-    assert instance_change.choose(["a", "b"], read=read, write=told.append) == chosen
+    assert change.choose(["a", "b"], read=read, write=told.append) == chosen
 
 
 def test_a_long_list_is_shown_on_request() -> None:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ganeti.cli.node_auto_repair import decide
+from ganeti.cli.node.auto_repair import decide
 
 
 @pytest.mark.parametrize(

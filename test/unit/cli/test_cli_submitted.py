@@ -16,12 +16,11 @@ from recording_master import RecordingMaster
 
 from ganeti.base import jsonio
 from ganeti.cli import program as runner
-from ganeti.cli import programs
 from ganeti.cli.command import Command, Program
+from ganeti.cli.programs import PROGRAMS
 from ganeti.net import resolve
 
 FILE = Path(__file__).parents[2] / "recorded" / "cli_submitted.json"
-PROGRAMS = {item.name: item for item in vars(programs).values() if isinstance(item, Program)}
 UPDATE = bool(os.environ.get("UPDATE_RECORDED"))
 RECORDED = jsonio.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 

@@ -20,7 +20,7 @@ Gnt = Callable[..., Ran]
 def _run(line: str, stdout: int) -> tuple[int, str]:
     name, *words = line.split()
     done = subprocess.run(
-        [sys.executable, "-m", f"ganeti.cli.{name.removeprefix('gnt-')}", *words],
+        [sys.executable, "-m", "ganeti.cli", name, *words],
         stdin=subprocess.DEVNULL,
         stdout=stdout,
         stderr=subprocess.PIPE,

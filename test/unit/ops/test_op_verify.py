@@ -16,7 +16,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import constants
-from ganeti.cli.cluster_verify import CODES
+from ganeti.cli.cluster.verify import CODES
 from ganeti.config.changes import Author
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base

@@ -20,12 +20,12 @@ FILE = Path(__file__).parents[2] / "recorded" / "contract_query_fields.json"
 CONTRACT = jsonio.loads(FILE.read_text(encoding="utf-8"))
 #: kind -> module of its list command, and the constant there
 LISTS = {
-    "filter": ("filter_commands", "_FIELDS"),
-    "group": ("group_show", "_LIST_FIELDS"),
-    "instance": ("instance_show", "_LIST_FIELDS"),
-    "job": ("job_show", "LIST_FIELDS"),
-    "lock": ("debug_commands", "_LOCK_FIELDS"),
-    "node": ("node_show", "_LIST_FIELDS"),
+    "filter": ("filter.commands", "_FIELDS"),
+    "group": ("group.show", "_LIST_FIELDS"),
+    "instance": ("instance.show", "_LIST_FIELDS"),
+    "job": ("job.show", "LIST_FIELDS"),
+    "lock": ("debug.commands", "_LOCK_FIELDS"),
+    "node": ("node.show", "_LIST_FIELDS"),
 }
 #: fields of our own, about what Ganeti does not have
 OWN = {

@@ -1,0 +1,254 @@
+"""gnt-cluster: make and end a cluster."""
+
+from __future__ import annotations
+
+from ganeti import constants, errors
+from ganeti.cli import jobs, notices, params, values
+from ganeti.cli import options as o
+from ganeti.cli.cluster import options as c
+from ganeti.cli.command import Call, many, one
+from ganeti.cli.failures import Exit
+from ganeti.cli.option import switch, switch_off, value
+from ganeti.cli.programs import CLUSTER
+
+_NO_ETC_HOSTS = switch_off(
+    "--no-etc-hosts", dest="modify_etc_hosts", help="Do not list the nodes in their hosts files"
+)
+_NO_SSH_INIT = switch_off(
+    "--no-ssh-init", dest="modify_ssh_setup", help="Do not touch the SSH settings of the nodes"
+)
+_IP_VERSION = value(
+    "--primary-ip-version",
+    dest="primary_ip_version",
+    kind="int",
+    default=4,
+    metavar="4|6",
+    help="Version of the addresses of the nodes",
+)
+_GLUSTER_DIR = value(
+    "--gluster-storage-dir",
+    dest="gluster_storage_dir",
+    metavar="<directory>",
+    help="Directory where Gluster is mounted",
+)
+_SSH_KEY_TYPE = value(
+    "--ssh-key-type",
+    dest="ssh_key_type",
+    choices=("dsa", "ecdsa", "rsa"),
+    help="Kind of the SSH keys of the nodes",
+)
+_NO_VOTING = switch("--no-voting", dest="no_voting", help="Do not ask the other nodes; see above")
+_IGNORE_OFFLINE = value(
+    "--ignore-offline-nodes",
+    dest="ignore_offline_nodes",
+    metavar="yes|no",
+    help="Ignored: offline nodes never vote",
+)
+_SSH_KEY_BITS = value(
+    "--ssh-key-bits", dest="ssh_key_bits", kind="int", help="Length of these keys"
+)
+
+
+@CLUSTER.command(
+    "init",
+    one("host"),
+    options=(
+        o.BACKEND,
+        c.CANDIDATE_POOL_SIZE,
+        c.ENABLED_HYPERVISORS,
+        c.FILE_DIR,
+        o.HV_LIST,
+        c.MAC_PREFIX,
+        c.MASTER_NETDEV,
+        c.MASTER_NETMASK,
+        c.NIC_PARAMS,
+        _NO_ETC_HOSTS,
+        _NO_SSH_INIT,
+        o.SECONDARY_IP,
+        c.VG_NAME,
+        c.MAINTAIN_NODE_HEALTH,
+        c.UID_POOL,
+        c.DRBD_HELPER,
+        c.DEFAULT_IALLOCATOR,
+        c.DEFAULT_IALLOCATOR_PARAMS,
+        _IP_VERSION,
+        c.WIPE_DISKS,
+        o.NODE_PARAMS,
+        c.SHARED_FILE_DIR,
+        c.EXTERNAL_MIP_SCRIPT,
+        c.DISK_PARAMS,
+        o.HV_STATE,
+        o.DISK_STATE,
+        c.ENABLED_DISK_TEMPLATES,
+        _GLUSTER_DIR,
+        c.INSTALL_IMAGE,
+        c.ZEROING_IMAGE,
+        c.COMPRESSION_TOOLS,
+        c.USER_SHUTDOWN,
+        _SSH_KEY_BITS,
+        _SSH_KEY_TYPE,
+        *c.POLICY_OPTIONS,
+        *c.SPLIT_SPECS,
+    ),
+)
+def init(call: Call) -> None:
+    """Create a cluster with this server as its first node and master.
+
+    The argument is the name of the cluster, which needs an address of its own. The daemons are
+    started; other servers are then added with gnt-node add.
+    """
+    from ganeti.bootstrap.init import init_cluster
+    from ganeti.bootstrap.settings import InitSettings
+
+    opts = call.opts
+    if opts.primary_ip_version not in (4, 6):
+        raise errors.OpPrereqError(
+            f"--primary-ip-version must be 4 or 6, not {opts.primary_ip_version}",
+            errors.ErrorCode.INVAL,
+        )
+    problems = init_cluster(
+        InitSettings(
+            cluster_name=call.args[0],
+            master_netdev=opts.master_netdev,
+            master_netmask=opts.master_netmask,
+            secondary_ip=opts.secondary_ip,
+            primary_ip_version=opts.primary_ip_version,
+            enabled_hypervisors=params.words(opts.enabled_hypervisors, "hypervisor"),
+            hvparams=params.by_name(opts.hvparams),
+            beparams=values.no_resets(opts.beparams),
+            nicparams=values.no_resets(opts.nicparams),
+            ndparams=values.no_resets(opts.ndparams or {}),
+            diskparams=params.by_name(opts.diskparams),
+            ipolicy=c.policy(opts),
+            hv_state=params.by_name(opts.hv_state),
+            disk_state=params.disk_state(opts.disk_state),
+            enabled_disk_templates=params.words(opts.enabled_disk_templates, "disk template"),
+            vg_name=opts.vg_name,
+            drbd_helper=opts.drbd_helper,
+            file_storage_dir=opts.file_storage_dir,
+            shared_file_storage_dir=opts.shared_file_storage_dir,
+            gluster_storage_dir=opts.gluster_storage_dir,
+            mac_prefix=opts.mac_prefix,
+            candidate_pool_size=opts.candidate_pool_size,
+            default_iallocator=opts.default_iallocator,
+            default_iallocator_params=values.no_resets(opts.default_iallocator_params or {}),
+            uid_pool=[(low, high) for low, high in values.uid_ranges(opts.uid_pool or "")],
+            prealloc_wipe_disks=bool(opts.prealloc_wipe_disks),
+            maintain_node_health=bool(opts.maintain_node_health),
+            use_external_mip_script=bool(opts.use_external_mip_script),
+            modify_etc_hosts=opts.modify_etc_hosts,
+            modify_ssh_setup=opts.modify_ssh_setup,
+            install_image=opts.install_image,
+            zeroing_image=opts.zeroing_image,
+            compression_tools=params.words(opts.compression_tools, "program"),
+            enabled_user_shutdown=bool(opts.enabled_user_shutdown),
+            ssh_key_type=opts.ssh_key_type,
+            ssh_key_bits=opts.ssh_key_bits,
+        )
+    )
+    for problem in problems:
+        notices.warn(problem)
+    jobs.run_op(call, "OP_CLUSTER_POST_INIT")
+
+
+@CLUSTER.command(
+    "master-failover",
+    aliases=("masterfailover",),
+    options=(_NO_VOTING, o.YES_DO_IT, _IGNORE_OFFLINE, o.DRY_RUN),
+)
+def master_failover(call: Call) -> None:
+    """Make the node on which this runs the master.
+
+    The nodes vote: a majority must answer, and none may have newer data. The old master is stopped
+    if it can be reached; if not, the nodes refuse its calls from now on. Jobs that it was running
+    become errors, queued ones go on here.
+
+    --no-voting takes over without asking. Changes that only the old master has are lost then, and
+    if it still runs there are two masters; be sure that it does not.
+    """
+    from ganeti.bootstrap.failover import Failover
+
+    opts = call.opts
+    if opts.no_voting and not (opts.yes_do_it or opts.dry_run):
+        notices.say(
+            "--no-voting can make two masters and lose changes; add --yes-do-it when you are sure"
+            " that the old master is gone"
+        )
+        raise Exit(1)
+    Failover(notices.say, no_voting=opts.no_voting).run(dry_run=opts.dry_run)
+
+
+@CLUSTER.command("accept-config", options=(o.FORCE, o.DRY_RUN))
+def accept_config(call: Call) -> None:
+    """Accept what was changed by hand in the configuration file of this node.
+
+    The master daemon must not run. Shows what is different from what the master had written,
+    checks the result and asks. Without this, a master daemon does not start on an edited file.
+    """
+    from ganeti import paths
+    from ganeti.bootstrap import accept_config as edited
+
+    where = paths.current()
+    edit = edited.find(where)
+    if edit is None:
+        notices.say(f"{where.config_file} is as the master wrote it: there is nothing to accept")
+        return
+    if edit.changes is None:
+        notices.say("What the master had written is not known here, so no difference is shown")
+    for line in edit.changes or ():
+        print(line)
+    for defect in edit.defects:
+        notices.warn(f"the configuration will have a defect: {defect}")
+    if call.opts.dry_run:
+        notices.say("Dry run: nothing was accepted")
+        return
+    if not call.opts.force and not notices.confirmed(
+        f"Accept {where.config_file}?", option="--force"
+    ):
+        notices.say("Nothing was accepted")
+        raise Exit(1)
+    edited.accept(where)
+    notices.say("Accepted; the master daemon can be started")
+
+
+@CLUSTER.command("recover-quorum", many("node", 1), options=(o.YES_DO_IT, o.DRY_RUN))
+def recover_quorum(call: Call) -> None:
+    """Go on without dead master candidates when they were a majority.
+
+    While a majority of the master candidates does not answer, nothing can be changed: no job is
+    taken, not even one that marks nodes offline. If those servers are dead, name them here, on the
+    master node. They are marked offline and are no candidates any more; the others go on.
+
+    Refused if one of the named nodes answers. If they are not dead but cut off, they can elect
+    a master of their own: switch them off first. When they come back they are told that they are
+    no candidates any more and their copies of the configuration are removed;
+    gnt-node modify --offline=no takes them back.
+    """
+    from ganeti.bootstrap.quorum import Recovery
+
+    opts = call.opts
+
+    def confirm(danger: str) -> bool:
+        return opts.yes_do_it or notices.confirmed(danger, option="--yes-do-it")
+
+    if not Recovery(notices.say, call.args).run(dry_run=opts.dry_run, confirm=confirm):
+        raise Exit(constants.EXIT_CONFIRMATION)
+
+
+@CLUSTER.command("destroy", options=(o.YES_DO_IT,))
+def destroy(call: Call) -> None:
+    """Destroy the cluster; only its master node may be left, and no instance.
+
+    Stops the daemons and removes configuration, jobs and certificates of the cluster. Disks and
+    log files stay.
+    """
+    if not call.opts.yes_do_it:
+        notices.say(
+            "Destroying a cluster cannot be undone; add --yes-do-it if this is really wanted"
+        )
+        raise Exit(1)
+    from ganeti.bootstrap.destroy import finish_destroy
+
+    jobs.run_op(call, "OP_CLUSTER_DESTROY")
+    call.client.close()
+    finish_destroy()

@@ -1,0 +1,165 @@
+"""gnt-instance: create instances, one or many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import jsonio
+from ganeti.base.text import nearest, plural
+from ganeti.cli import jobs, notices
+from ganeti.cli import options as o
+from ganeti.cli.command import Args, Call, one
+from ganeti.cli.instance import creation, reserve
+from ganeti.cli.option import switch, switch_off
+from ganeti.cli.programs import INSTANCE
+
+_INVAL = errors.ErrorCode.INVAL
+_CREATE = "OP_INSTANCE_CREATE"
+#: Names of the remote API that are not those of the opcode.
+_MISNAMED = {"name": " (did you mean instance_name?)", "os": " (did you mean os_type?)"}
+
+_NO_START = switch_off("--no-start", dest="start", help="Do not start it")
+_NO_INSTALL = switch(
+    "--no-install", dest="no_install", help="Make the disks but install no OS, and do not start it"
+)
+_FORTHCOMING = switch(
+    "--forthcoming", dest="forthcoming", help="Only reserve its place; --commit makes it later"
+)
+_COMMIT = switch("--commit", dest="commit", help="Make an instance that was reserved before")
+
+
+@INSTANCE.command(
+    "add",
+    Args("host", least=0),
+    options=(
+        o.OS,
+        o.FORCE_VARIANT,
+        *creation.CREATION_OPTIONS,
+        _NO_START,
+        _NO_INSTALL,
+        o.COMMUNICATION,
+        _FORTHCOMING,
+        _COMMIT,
+        reserve.OWNER,
+        reserve.EXPIRES,
+        *o.JOB_OPTIONS,
+    ),
+    usage="[<host>]",
+)
+def add(call: Call) -> None:
+    """Create an instance and start it.
+
+    As in: gnt-instance add -t plain -n node1 -o debian+default --disk 0:size=10G -B memory=2G web1
+    With --forthcoming its place is only reserved: everything may be left open then, even the name,
+    and the uuid by which it is called is printed. With --commit what was reserved is created; only
+    what is still open has to be said.
+    """
+    opts = call.opts
+    if opts.forthcoming and not opts.commit:
+        _reserve(call)
+        return
+    if not call.args:
+        raise errors.OpPrereqError("Which instance? Only --forthcoming needs no name", _INVAL)
+    if opts.owner is not None or opts.expires is not None:
+        raise errors.OpPrereqError("--owner and --expires need --forthcoming", _INVAL)
+    jobs.run_op(
+        call,
+        _CREATE,
+        mode="create",
+        os_type=opts.os,
+        force_variant=opts.force_variant,
+        start=opts.start,
+        no_install=opts.no_install,
+        instance_communication=opts.instance_communication,
+        forthcoming=opts.forthcoming,
+        commit=opts.commit,
+        **creation.fields(call.args[0], opts, again=opts.commit),
+    )
+
+
+def _reserve(call: Call) -> None:
+    """Reserve one place, and print by what it is called."""
+    opts = call.opts
+    item = {
+        **reserve.body(call.args[0] if call.args else "", opts),
+        "force_variant": opts.force_variant,
+        "start": opts.start,
+        "no_install": opts.no_install,
+    }
+    if opts.owner is None and opts.expires is None:
+        uuid = jobs.run_for_result(call, _CREATE, **item)
+    else:
+        uuid = reserve.add(call, [item], iallocator=opts.iallocator)
+        uuid = uuid[0] if uuid else None
+    if uuid:
+        print(uuid)
+
+
+@INSTANCE.command(
+    "batch-create",
+    one("file"),
+    options=(o.IALLOCATOR, *o.JOB_OPTIONS),
+    usage="<instances.json>",
+)
+def batch_create(call: Call) -> int:
+    """Create several instances in places that an allocator chooses for all of them at once.
+
+    The file is a JSON list of objects with the parameters of the opcode OP_INSTANCE_CREATE, such
+    as instance_name, disk_template, disks, nics, os_type, beparams.
+    """
+    instances = _read(call.args[0])
+    result = jobs.run_op(
+        call, "OP_INSTANCE_MULTI_ALLOC", iallocator=call.opts.iallocator, instances=instances
+    )
+    if call.opts.dry_run:
+        return 0
+    failed = result.get("failed", []) if isinstance(result, dict) else []
+    for name in failed:
+        notices.say(f"There is no place for instance {name}")
+    outcomes = jobs.wait_many(call, jobs.children(result), announce=True)
+    bad = sum(not outcome.ok for outcome in outcomes) + len(failed)
+    if bad:
+        notices.say(f"{plural(bad, 'instance')} of {len(instances)} could not be created")
+        return 1
+    print("All instances were created")
+    return 0
+
+
+def _read(path: str) -> list[jobs.WireOp]:
+    """Checked opcodes of a file of instances.
+
+    Raises:
+        OpPrereqError: it cannot be read, is no JSON, or no list of instances.
+    """
+    try:
+        found = jsonio.loads(Path(path).read_bytes())
+    except (OSError, errors.ParseError) as err:
+        why = err.strerror if isinstance(err, OSError) else errors.text(err)
+        raise errors.OpPrereqError(f"Cannot read instances from '{path}': {why}", _INVAL) from err
+    if not isinstance(found, list) or not found:
+        raise errors.OpPrereqError(
+            f"'{path}' must hold a JSON list of objects, one for each instance", _INVAL
+        )
+    return [_instance(path, number, raw) for number, raw in enumerate(found, 1)]
+
+
+def _instance(path: str, number: int, raw: Any) -> jobs.WireOp:
+    from ganeti.opcodes import registry, wire
+
+    where = f"'{path}', instance {number}"
+    if not isinstance(raw, dict):
+        raise errors.OpPrereqError(f"{where}: expected an object", _INVAL)
+    opcode = registry.find(_CREATE)
+    known = opcode.__struct_fields__
+    for key in raw:
+        if key not in known:
+            raise errors.OpPrereqError(
+                f"{where}: unknown parameter '{key}'{_MISNAMED.get(key) or nearest(key, known)}",
+                _INVAL,
+            )
+    try:
+        return wire.to_wire(wire.decode(opcode, {"mode": "create", **raw}))
+    except errors.OpPrereqError as err:
+        raise errors.OpPrereqError(f"{where}: {err.args[0]}", _INVAL) from None

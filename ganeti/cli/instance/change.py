@@ -1,0 +1,169 @@
+"""gnt-instance: remove, rename and reinstall."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from ganeti import errors
+from ganeti.cli import jobs, notices, output, selection, values
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many, one
+from ganeti.cli.failures import Exit
+from ganeti.cli.instance import creation, settings
+from ganeti.cli.option import switch
+from ganeti.cli.os.commands import names_with_variants
+from ganeti.cli.programs import INSTANCE
+
+_IGNORE_FAILURES = switch(
+    "--ignore-failures",
+    dest="ignore_failures",
+    help="Forget the instance although parts of it may be left on nodes",
+)
+_SELECT_OS = switch("--select-os", dest="select_os", help="Choose the OS from a list")
+
+
+@INSTANCE.command(
+    "remove",
+    one("instance"),
+    options=(o.FORCE, o.SHUTDOWN_TIMEOUT, _IGNORE_FAILURES, *o.JOB_OPTIONS),
+)
+def remove(call: Call) -> None:
+    """Stop an instance and delete it with its disks; asks first."""
+    name, opts = call.args[0], call.opts
+    settings.ask_first(call, name, f"Delete instance {name} with its disks and all data on them?")
+    jobs.run_op(
+        call,
+        "OP_INSTANCE_REMOVE",
+        instance_name=name,
+        ignore_failures=opts.ignore_failures,
+        shutdown_timeout=opts.shutdown_timeout,
+    )
+
+
+@INSTANCE.command(
+    "rename",
+    one("old-name"),
+    one("new-name"),
+    options=(o.IP_CHECK, o.NAME_CHECK, *o.JOB_OPTIONS),
+)
+def rename(call: Call) -> None:
+    """Give a stopped instance another name."""
+    old, new = call.args
+    result = jobs.run_op(
+        call,
+        "OP_INSTANCE_RENAME",
+        instance_name=old,
+        new_name=new,
+        ip_check=call.opts.ip_check,
+        name_check=call.opts.name_check,
+    )
+    if result:
+        print(f"Instance '{old}' has been renamed to '{result}'")
+
+
+@INSTANCE.command(
+    "reinstall",
+    many("instance"),
+    options=(
+        o.FORCE,
+        o.OS,
+        o.FORCE_VARIANT,
+        _SELECT_OS,
+        o.OS_PARAMS,
+        o.OS_PARAMS_PRIVATE,
+        o.OS_PARAMS_SECRET,
+        o.FORCE_MULTIPLE,
+        *o.SELECTION_OPTIONS,
+        *o.JOB_OPTIONS,
+    ),
+)
+def reinstall(call: Call) -> int:
+    """Install an OS on the disks of stopped instances again; what was there is lost.
+
+    Without -o the recorded OS is installed, with -o also another one. Asks first.
+    """
+    opts = call.opts
+    if opts.select_os and opts.os:
+        raise errors.OpPrereqError(
+            "Give either --os-type or --select-os, not both", errors.ErrorCode.INVAL
+        )
+    names = selection.instances(call)
+    wanted = _chosen_os(call) if opts.select_os else opts.os
+    if not (opts.force or opts.force_multi):
+        question = f"Install {wanted or 'the OS'} again on"
+        if not selection.confirm(names, "instance", f"All data on the disks is lost. {question}"):
+            return 1
+    work = [(name, _reinstallation(call, name, wanted)) for name in names]
+    return jobs.exit_code(jobs.run_many(call, work, announce=len(names) > 1))
+
+
+def _reinstallation(call: Call, name: str, wanted: str | None) -> jobs.WireOp:
+    opts = call.opts
+    return jobs.build(
+        call,
+        "OP_INSTANCE_REINSTALL",
+        instance_name=name,
+        os_type=wanted,
+        force_variant=opts.force_variant,
+        osparams=values.no_resets(opts.osparams) or None,
+        osparams_private=creation.hidden(opts.osparams_private),
+        osparams_secret=creation.hidden(opts.osparams_secret),
+    )
+
+
+def _chosen_os(call: Call) -> str:
+    """Ask at the terminal which of the cluster's operating systems is wanted.
+
+    Raises:
+        OpPrereqError: there is none, or no terminal.
+        Exit: nothing was chosen.
+    """
+    # The question itself is never a mere plan, and its job is not the one to submit.
+    op = jobs.build(call, "OP_OS_DIAGNOSE", output_fields=["name", "variants", "valid"], names=[])
+    op.pop("dry_run", None)
+    rows = jobs.wait(call.client, call.client.submit_job([op]), quiet=True)[0]
+    known = [
+        text
+        for name, variants, valid in rows
+        if valid
+        for text in names_with_variants(name, variants)
+    ]
+    if not known:
+        raise errors.OpPrereqError(
+            "No OS can be installed on all nodes; see gnt-os diagnose", errors.ErrorCode.ENVIRON
+        )
+    try:
+        fd = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        raise errors.OpPrereqError(
+            "--select-os needs a terminal; name the OS with --os-type", errors.ErrorCode.INVAL
+        ) from None
+    with os.fdopen(fd, "r+b", buffering=0) as terminal:
+        chosen = choose(
+            known,
+            read=lambda: terminal.readline().decode("utf-8", "replace"),
+            write=lambda text: terminal.write(text.encode("utf-8")),
+        )
+    if chosen is None:
+        notices.say("No OS was chosen, nothing was done")
+        raise Exit(1)
+    return chosen
+
+
+def choose(
+    items: Sequence[str], *, read: Callable[[], str], write: Callable[[str], object]
+) -> str | None:
+    """Ask for the number of an item until there is one; None for an empty answer or ``q``."""
+    rows = [(str(number), item) for number, item in enumerate(items, 1)]
+    lines = output.table(("No", "OS"), rows, right=(True, False))
+    write("\n".join(lines) + "\n")
+    while True:
+        write(f"Number of the OS to install (1-{len(items)}, q to stop): ")
+        answer = read().strip()
+        if answer in ("", "q"):
+            return None
+        found = dict(rows).get(answer)
+        if found is not None:
+            return found
+        write(f"There is no number '{answer}'\n")

@@ -1,0 +1,138 @@
+"""gnt-instance: reserve places for instances, and say for whom and how long."""
+
+from __future__ import annotations
+
+import re
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import units
+from ganeti.base.text import plural
+from ganeti.cli import jobs, moments, notices, output
+from ganeti.cli import options as o
+from ganeti.cli.command import Call, many, one
+from ganeti.cli.instance import creation
+from ganeti.cli.option import switch, value
+from ganeti.cli.programs import INSTANCE
+
+_INVAL = errors.ErrorCode.INVAL
+_DURATION = re.compile(r"[0-9]+[smhdw]")
+
+OWNER = value("--owner", dest="owner", metavar="<who>", help="For whom the capacity is reserved")
+EXPIRES = value(
+    "--expires",
+    dest="expires",
+    metavar="<duration or time>",
+    help="When the reservation expires, as in 7d, 12h or 2026-12-24",
+)
+_COUNT = value(
+    "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
+)
+_NEVER = switch("--never-expires", dest="never_expires", help="Keep it without a limit of time")
+_NOTE = value("--note", dest="note", metavar="<text>", help="What it is reserved for")
+
+
+def moment(text: str | None) -> float | None:
+    """Unix time of a duration from now or a point in time; None stays None. OpPrereqError."""
+    if text is None:
+        return None
+    if _DURATION.fullmatch(text):
+        return time.time() + units.parse_timespec(text)
+    return moments.parse(text)
+
+
+@INSTANCE.command(
+    "reserve",
+    many("name"),
+    options=(
+        _COUNT,
+        OWNER,
+        EXPIRES,
+        o.OS,
+        *creation.CREATION_OPTIONS,
+        *o.JOB_OPTIONS,
+    ),
+)
+def reserve(call: Call) -> None:
+    """Reserve places for several instances of one shape: all of them, or none.
+
+    As in: gnt-instance reserve --count 20 -t plain --disk 0:size=10G -B memory=2G --expires 7d
+    An allocator chooses the nodes unless --node names them. Each place has a uuid, by which it is
+    called until gnt-instance rename gives it a name; gnt-instance add --commit makes an instance
+    of it. What is reserved counts as used everywhere.
+    """
+    opts = call.opts
+    names = call.args or [""] * _count(opts)
+    if call.args and opts.count not in (None, len(call.args)):
+        raise errors.OpPrereqError(
+            f"--count is {opts.count}, but {plural(len(call.args), 'name')} were given", _INVAL
+        )
+    uuids = add(call, [body(name, opts) for name in names], iallocator=opts.iallocator)
+    if opts.dry_run:
+        return
+    output.print_lines(uuids)
+
+
+def add(call: Call, instances: list[dict[str, Any]], *, iallocator: str | None) -> list[str]:
+    """Submit the reservation of all of these; gives their uuids."""
+    opts = call.opts
+    for item in instances:
+        item["iallocator"] = None
+        item["opportunistic_locking"] = False
+    found: list[str] = jobs.run_for_result(
+        call,
+        "OP_RESERVATION_ADD",
+        instances=[jobs.build(call, "OP_INSTANCE_CREATE", **item) for item in instances],
+        iallocator=iallocator,
+        opportunistic_locking=opts.opportunistic_locking,
+        owner=opts.owner,
+        expires=moment(opts.expires),
+    )
+    return found
+
+
+def body(name: str, opts: SimpleNamespace) -> dict[str, Any]:
+    """Parameters of one reservation."""
+    return {
+        "mode": "create",
+        "forthcoming": True,
+        "os_type": opts.os,
+        **creation.fields(name, opts, may_be_open=True),
+    }
+
+
+def _count(opts: SimpleNamespace) -> int:
+    count = 1 if opts.count is None else int(opts.count)
+    if count < 1:
+        raise errors.OpPrereqError(f"--count must be at least 1, not {count}", _INVAL)
+    return count
+
+
+@INSTANCE.command(
+    "modify-reservation",
+    one("instance"),
+    options=(OWNER, EXPIRES, _NEVER, _NOTE, *o.JOB_OPTIONS),
+)
+def modify_reservation(call: Call) -> None:
+    """Change for whom, for what and how long capacity is reserved.
+
+    What is reserved is changed with gnt-instance modify, where with gnt-instance failover.
+    """
+    opts = call.opts
+    rows = jobs.run_op(
+        call,
+        "OP_RESERVATION_SET_PARAMS",
+        instance_name=call.args[0],
+        owner=opts.owner,
+        expires=moment(opts.expires),
+        never_expires=opts.never_expires,
+        note=opts.note,
+    )
+    if not rows:
+        return
+    print(f"Modified reservation {call.args[0]}")
+    for name, new in rows:
+        shown = output.timestamp(new) if name == "expires" and new is not None else new
+        notices.say(f" - {name} -> {'-' if shown is None else shown}")
