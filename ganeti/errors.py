@@ -158,6 +158,46 @@ class OpPrereqError(GenericError):
             super().__init__(message, str(code))
 
 
+def invalid(text: str) -> OpPrereqError:
+    """The refusal of a request that can never be done as it is given."""
+    return OpPrereqError(text, ErrorCode.INVAL)
+
+
+def wrong_state(text: str) -> OpPrereqError:
+    """The refusal of a request that does not fit the state of what it is about."""
+    return OpPrereqError(text, ErrorCode.STATE)
+
+
+def not_known(text: str) -> OpPrereqError:
+    """The refusal of a request that names something that does not exist."""
+    return OpPrereqError(text, ErrorCode.NOENT)
+
+
+def already_exists(text: str) -> OpPrereqError:
+    """The refusal to make something that exists."""
+    return OpPrereqError(text, ErrorCode.EXISTS)
+
+
+def not_unique(text: str) -> OpPrereqError:
+    """The refusal of an address or device that something else uses."""
+    return OpPrereqError(text, ErrorCode.NOTUNIQUE)
+
+
+def not_enough(text: str) -> OpPrereqError:
+    """The refusal of a request for which resources do not suffice."""
+    return OpPrereqError(text, ErrorCode.NORES)
+
+
+def bad_environment(text: str) -> OpPrereqError:
+    """The refusal of a request that something on a node does not allow."""
+    return OpPrereqError(text, ErrorCode.ENVIRON)
+
+
+def unresolved(text: str) -> OpPrereqError:
+    """The refusal of a host name without an address."""
+    return OpPrereqError(text, ErrorCode.RESOLVER)
+
+
 class OpExecError(GenericError):
     """The operation failed while it was changing something."""
 

@@ -48,9 +48,8 @@ def still(
     """
     current = now.get(found.uuid)
     if current is None or name(current) != name(found):
-        raise errors.OpPrereqError(
-            f"{what} '{name(found)}' was removed or renamed while this job waited for it",
-            errors.ErrorCode.NOENT,
+        raise errors.not_known(
+            f"{what} '{name(found)}' was removed or renamed while this job waited for it"
         )
     return current
 
@@ -80,9 +79,7 @@ def real_instance(
 def real(config: Config, found: Instance) -> None:
     """Refuse an instance that is only reserved, or whose creation did not end; OpPrereqError."""
     if found.forthcoming:
-        raise errors.OpPrereqError(
-            missing_attributes.refusal(config, found), errors.ErrorCode.STATE
-        )
+        raise errors.wrong_state(missing_attributes.refusal(config, found))
 
 
 def with_disks(
@@ -121,9 +118,7 @@ def disk(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Nee
         yield Need(LockLevel.DISK, [found.uuid])
         current, now = ctx.config.disks.get(found.uuid), ctx.config.owner(found.uuid)
         if current is None:
-            raise errors.OpPrereqError(
-                f"disk '{name}' was removed while this job waited for it", errors.ErrorCode.NOENT
-            )
+            raise errors.not_known(f"disk '{name}' was removed while this job waited for it")
         if (owner and owner.handle) == (now and now.handle):
             break
         ctx.release(LockLevel.DISK)
@@ -132,9 +127,8 @@ def disk(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Nee
         real(ctx.config, now)
     if current.forthcoming and not forthcoming:
         end = "" if now else "; gnt-disk remove takes away what there is of it"
-        raise errors.OpPrereqError(
-            f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}"
         )
     return current
 

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from ganeti import errors
 from ganeti.base.clock import Clock
 from ganeti.config.changes import Author
 from ganeti.config.reservations import Reservations
@@ -156,7 +155,3 @@ def reason_of(op: OpCode) -> str:
     given = [(source, text) for source, text, _time in op.reason if text]
     given = [entry for entry in given if not entry[0].startswith(_WAYS)]
     return next((text for source, text in given if source == _USER), given[0][1] if given else "")
-
-
-def not_found(what: str, name: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(f"{what} '{name}' is not known", errors.ErrorCode.NOENT)

@@ -50,9 +50,7 @@ def result(name: str, text: str) -> Any:
         if key not in answer:
             raise _unusable(name, f"the key '{key}' is missing")
     if not answer["success"]:
-        raise errors.OpPrereqError(
-            f"allocator '{name}' found no place: {answer['info']}", errors.ErrorCode.NORES
-        )
+        raise errors.not_enough(f"allocator '{name}' found no place: {answer['info']}")
     for key in ("result", "nodes"):
         if key in answer:
             return answer[key]

@@ -38,11 +38,10 @@ def chosen(ctx: Context, given: str | None, instead: str) -> str:
         return given
     default = ctx.config.cluster.default_iallocator
     if not default:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"no allocator was named and the cluster has no default one; {instead}, name an"
             " allocator with --iallocator, or set a default with gnt-cluster modify"
-            f" --default-iallocator={constants.DEFAULT_ALLOCATORS[-1]}",
-            errors.ErrorCode.INVAL,
+            f" --default-iallocator={constants.DEFAULT_ALLOCATORS[-1]}"
         )
     return default
 

@@ -31,9 +31,7 @@ class NewPlace:
                 ctx, op.iallocator, "say where to create the instance with --node NAME"
             )
         elif op.iallocator is not None:
-            raise errors.OpPrereqError(
-                "give either nodes or an allocator, not both", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("give either nodes or an allocator, not both")
 
     def locks(self) -> Needs:
         """Node locks; with an allocator all at first, and those not chosen are released."""

@@ -23,16 +23,14 @@ class ClusterRename(Operation[OpClusterRename, str]):
         try:
             self.address = resolve.address(self.name)
         except errors.ResolverError as err:
-            raise errors.OpPrereqError(
+            raise errors.unresolved(
                 f"the name {self.name} has no address: {errors.text(err)}; put it into DNS or"
-                f" {self.ctx.paths.hosts} first",
-                errors.ErrorCode.RESOLVER,
+                f" {self.ctx.paths.hosts} first"
             ) from err
         cluster = config.cluster
         if (self.name, self.address) == (cluster.cluster_name, cluster.master_ip):
-            raise errors.OpPrereqError(
-                f"the cluster has the name {self.name} and the address {self.address} already",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"the cluster has the name {self.name} and the address {self.address} already"
             )
         if self.address != cluster.master_ip:
             _check_free(config, self.address)
@@ -82,12 +80,9 @@ def _check_free(config: Config, address: str) -> None:
     """Refuse an address of a node, and one at which somebody answers."""
     for node in config.nodes.values():
         if address in (node.primary_ip, node.secondary_ip):
-            raise errors.OpPrereqError(
-                f"address {address} belongs to node {node.name}", errors.ErrorCode.NOTUNIQUE
-            )
+            raise errors.not_unique(f"address {address} belongs to node {node.name}")
     target = Target(address, resolve.port(constants.NODED))
     if not unreachable([target]):
-        raise errors.OpPrereqError(
-            f"somebody answers at {address}, so it cannot become the address of this cluster",
-            errors.ErrorCode.NOTUNIQUE,
+        raise errors.not_unique(
+            f"somebody answers at {address}, so it cannot become the address of this cluster"
         )

@@ -62,9 +62,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         if not problems:
             return
         if not op.force:
-            raise errors.OpPrereqError(
-                f"{'; '.join(problems)} (--force changes it anyway)", errors.ErrorCode.ENVIRON
-            )
+            raise errors.bad_environment(f"{'; '.join(problems)} (--force changes it anyway)")
         for text in problems:
             self.ctx.warn(text)
 
@@ -74,9 +72,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
             return []
         found = pool.to_demote(config, size=self.op.candidate_pool_size)
         if not {node.uuid for node in found} <= self.locked:
-            raise errors.OpPrereqError(
-                "another job changed the master candidates meanwhile; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                "another job changed the master candidates meanwhile; try again"
             )
         return found
 
@@ -181,9 +178,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         size = self.op.candidate_pool_size
         gone = [] if size is None else pool.to_demote(draft.config, size=size)
         if [node.uuid for node in gone] != [node.uuid for node in self.demoted]:
-            raise errors.OpPrereqError(
-                "another job changed the master candidates meanwhile; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                "another job changed the master candidates meanwhile; try again"
             )
         if decision.values:
             draft.update_cluster(**decision.values)

@@ -21,10 +21,9 @@ class DiskAttach(ChangeOfInstance[OpDiskAttach]):
         disk = config.disk(op.disk_name)
         owner = config.owner(disk.uuid)
         if owner is not None:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"disk '{op.disk_name}' is attached to instance {owner.name}; detach it first"
-                f" (gnt-disk detach {disk.uuid})",
-                errors.ErrorCode.STATE,
+                f" (gnt-disk detach {disk.uuid})"
             )
         index = _END if op.index is None else op.index
         return OpInstanceSetParams(

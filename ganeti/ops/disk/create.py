@@ -24,8 +24,6 @@ from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.ops.targets import tags as tag_rules
 from ganeti.storage.registry import TEMPLATES
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 class DiskCreate(Operation[OpDiskCreate, str]):
     """Gives the uuid of the disk. It is in use nowhere afterwards."""
@@ -37,7 +35,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         yield Need(LockLevel.DISK, (), new=[self.uuid])
         named = self.op.node_uuids or self.op.nodes
         if named and self.op.iallocator is not None:
-            raise errors.OpPrereqError("give either nodes or an allocator, not both", _INVAL)
+            raise errors.invalid("give either nodes or an allocator, not both")
         if named or TEMPLATES.get(self.template).traits.shared:
             self.nodes = self._named()
             yield Need(LockLevel.NODE, sorted({n.uuid for n in self.nodes}), shared=True)
@@ -53,7 +51,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
     def _template(self) -> DiskTemplate:
         template = disk_layout.enabled_template(self.ctx, str(self.op.disk_template))
         if template is DiskTemplate.DISKLESS:
-            raise errors.OpPrereqError("a disk cannot have the template diskless", _INVAL)
+            raise errors.invalid("a disk cannot have the template diskless")
         return template
 
     def _named(self) -> list[Node]:
@@ -91,8 +89,8 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         for node in self.nodes:
             checks.usable_node(node, "for a new disk")
         if op.disk.adopt is not None:
-            raise errors.OpPrereqError(
-                "what exists can only be adopted by a new instance (gnt-instance add)", _INVAL
+            raise errors.invalid(
+                "what exists can only be adopted by a new instance (gnt-instance add)"
             )
         layout = disk_layout.layout(
             ctx,

@@ -41,10 +41,9 @@ class DiskGrow(Operation[OpDiskGrow, None]):
             return
         owner = ctx.config.owner(self.disk.uuid)
         if owner is not None:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"disk '{op.disk_name}' was attached to instance {owner.name} while this job"
-                " waited; try again",
-                errors.ErrorCode.STATE,
+                " waited; try again"
             )
         self.what = f"disk {disk_bearer.title(self.disk)}"
         self.home = disk_bearer.of(ctx.config, self.disk)
@@ -56,10 +55,9 @@ class DiskGrow(Operation[OpDiskGrow, None]):
         uuids = config.instances[attached.uuid].disks
         index = attached.op.disk
         if index >= len(uuids) or uuids[index] != config.disk(self.op.disk_name).uuid:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"disk '{self.op.disk_name}' was detached or moved to another place while this"
-                " job waited; try again",
-                errors.ErrorCode.STATE,
+                " job waited; try again"
             )
 
     def hooks(self) -> Hooks | None:

@@ -29,18 +29,16 @@ class DiskRemove(Operation[OpDiskRemove, None]):
         owner = config.owner(self.disk.uuid)
         if owner is not None:
             index = owner.disks.index(self.disk.uuid)
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"disk '{self.op.disk_name}' is disk {index} of instance {owner.name}; detach it"
-                f" first, or use gnt-instance modify --disk {index}:remove {owner.name}",
-                errors.ErrorCode.STATE,
+                f" first, or use gnt-instance modify --disk {index}:remove {owner.name}"
             )
         self.nodes = disk_bearer.seats(config, self.disk)
         for node in self.nodes:
             if node.offline and not self.op.ignore_failures:
-                raise errors.OpPrereqError(
+                raise errors.wrong_state(
                     f"node {node.name} is marked offline; what it holds of the disk would stay"
-                    " there (--ignore-failures forgets the disk all the same)",
-                    errors.ErrorCode.STATE,
+                    " there (--ignore-failures forgets the disk all the same)"
                 )
 
     def run(self) -> None:

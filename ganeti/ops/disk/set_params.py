@@ -28,9 +28,7 @@ class DiskSetParams(Operation[OpDiskSetParams, list[tuple[str, Any]]]):
             checks.spindles_count(self.ctx.config, f"disk {self.disk.uuid}", self.disk.nodes)
             self.values["spindles"] = self.op.spindles
         if not self.values:
-            raise errors.OpPrereqError(
-                "nothing to change: give a mode or a number of spindles", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("nothing to change: give a mode or a number of spindles")
 
     def run(self) -> list[tuple[str, Any]]:
         def edit(draft: Draft) -> None:

@@ -55,27 +55,23 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
             or gone
             or any(current.nodes[uuid].group not in groups for uuid in self.uuids)
         ):
-            raise errors.OpPrereqError(
-                "nodes or groups were changed while this job waited for them; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                "nodes or groups were changed while this job waited for them; try again"
             )
 
     def check(self) -> None:
         op, config = self.op, self.ctx.config
         if not self.uuids:
-            raise errors.OpPrereqError(
-                "no nodes were named; say which to move", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("no nodes were named; say which to move")
         before = {node.uuid: node.group for node in config.nodes.values()}
         after = {**before, **dict.fromkeys(self.uuids, self.target.uuid)}
         known = {instance.uuid for instance in split(config, before)}
         parted = split(config, after)
         fresh = [item.name for item in parted if item.uuid not in known]
         if fresh and not op.force:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"the nodes of instances {join_names(sorted(fresh))} would be in different node"
-                " groups; move both nodes of each, or use --force",
-                errors.ErrorCode.STATE,
+                " groups; move both nodes of each, or use --force"
             )
         if fresh:
             self.ctx.warn(f"instances are split between node groups now: {join_names(fresh)}")
@@ -95,9 +91,8 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
             f" connected to node group '{self.target.name}'"
         )
         if not self.op.force:
-            raise errors.OpPrereqError(
-                f"{text}; connect them first (gnt-network connect), or use --force",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"{text}; connect them first (gnt-network connect), or use --force"
             )
         self.ctx.warn(text)
 

@@ -22,16 +22,14 @@ class GroupRemove(Operation[OpGroupRemove, None]):
     def _check(self, config: Config) -> None:
         members = config.group_nodes(self.group.uuid)
         if members:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node group '{self.group.name}' still has {len(members)} nodes"
                 f" ({join_names(node.name for node in members)}); move them to another group"
-                " first (gnt-group assign-nodes)",
-                errors.ErrorCode.STATE,
+                " first (gnt-group assign-nodes)"
             )
         if len(config.groups) == 1:
-            raise errors.OpPrereqError(
-                f"node group '{self.group.name}' is the only one and cannot be removed",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"node group '{self.group.name}' is the only one and cannot be removed"
             )
 
     def hooks(self) -> Hooks:

@@ -22,9 +22,7 @@ class GroupSetParams(Operation[OpGroupSetParams, list[tuple[str, Any]]]):
 
     def check(self) -> None:
         if not group_settings.given(self.op):
-            raise errors.OpPrereqError(
-                "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("nothing to change: give at least one parameter")
         self.values = group_settings.values(self.ctx.config, self.group, self.op)
 
     def hooks(self) -> Hooks:

@@ -33,15 +33,12 @@ class InstanceChangeGroup(Operation[OpInstanceChangeGroup, dict[str, Any]]):
         wanted = [config.group(name) for name in op.target_groups or ()]
         inside = [group.name for group in wanted if group.uuid in own]
         if inside:
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} is in group {', '.join(inside)} already",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"instance {self.instance.name} is in group {', '.join(inside)} already"
             )
         self.groups = [group.uuid for group in wanted] or sorted(set(config.groups) - own)
         if not self.groups:
-            raise errors.OpPrereqError(
-                "there is no other node group; gnt-group add makes one", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state("there is no other node group; gnt-group add makes one")
         self.allocator = allocator.chosen(
             ctx, op.iallocator, "an allocator has to plan the way to another group"
         )

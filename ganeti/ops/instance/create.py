@@ -46,10 +46,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
         if op.forthcoming and op.commit:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 "give either --forthcoming, which reserves, or --commit, which creates what was"
-                " reserved",
-                errors.ErrorCode.INVAL,
+                " reserved"
             )
 
     def locks(self) -> Needs:
@@ -59,9 +58,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         )
         config = self.ctx.config
         if config.has_instance_name(self.name):
-            raise errors.OpPrereqError(
-                f"instance '{self.name}' exists already", errors.ErrorCode.EXISTS
-            )
+            raise errors.already_exists(f"instance '{self.name}' exists already")
         place = NewPlace(self.ctx, self.op, self.name)
         yield Need(LockLevel.INSTANCE, (), new=[self.name])
         yield from place.locks()
@@ -94,9 +91,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         )
         self.full_be = config.beparams_for(self.beparams)
         if self.full_be["minmem"] > self.full_be["maxmem"]:
-            raise errors.OpPrereqError(
-                f"minmem {self.full_be['minmem']} is larger than maxmem {self.full_be['maxmem']}",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"minmem {self.full_be['minmem']} is larger than maxmem {self.full_be['maxmem']}"
             )
         self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, op.hvparams)
         layout = disk_layout.layout(
@@ -122,14 +118,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     def _check_mode(self) -> None:
         op = self.op
         if op.mode is not InstCreateMode.CREATE:
-            raise errors.OpPrereqError(
-                f"creation mode {op.mode} is not built yet; only create is",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid(f"creation mode {op.mode} is not built yet; only create is")
         if not op.os_type and not op.no_install:
-            raise errors.OpPrereqError(
-                "no guest OS was given; name one with --os-type, or use --no-install",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                "no guest OS was given; name one with --os-type, or use --no-install"
             )
         if op.no_install and op.start:
             self.ctx.log("Without an OS the instance is not started")
@@ -178,9 +170,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         for hidden in (op.osparams_private, op.osparams_secret):
             for key, value in (hidden or {}).items():
                 if key in result:
-                    raise errors.OpPrereqError(
-                        f"OS parameter '{key}' is given more than once", errors.ErrorCode.INVAL
-                    )
+                    raise errors.invalid(f"OS parameter '{key}' is given more than once")
                 result[key] = _plain(value)
         return result
 

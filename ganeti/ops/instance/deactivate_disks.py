@@ -26,10 +26,9 @@ class InstanceDeactivateDisks(Operation[OpInstanceDeactivateDisks, None]):
             return
         power.primary(ctx, self.instance)
         if power.running(ctx, self.instance) is not None:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"instance {self.instance.name} is running; stop it before its disks are"
-                " deactivated",
-                errors.ErrorCode.STATE,
+                " deactivated"
             )
 
     def run(self) -> None:

@@ -41,7 +41,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
     def check(self) -> None:
         ctx, op = self.ctx, self.op
         if op.mode is not None and op.live is not None:
-            raise errors.OpPrereqError("give either mode or live, not both", errors.ErrorCode.INVAL)
+            raise errors.invalid("give either mode or live, not both")
         self.instance = ctx.config.instances[self.uuid]
         params = ctx.config.hvparams(self.instance)
         mode = None if op.mode is None else str(op.mode)
@@ -58,10 +58,9 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
             self._check_target()
             return
         if not op.allow_failover:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"instance {self.instance.name} cannot be migrated: {why}; gnt-instance failover"
-                " stops it and starts it on the other node (--allow-failover does that now)",
-                errors.ErrorCode.STATE,
+                " stops it and starts it on the other node (--allow-failover does that now)"
             )
         ctx.log(f"Failing over instead of migrating: {why}")
         self.takeover = Takeover(
@@ -108,9 +107,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
                 f" {_dotted(versions[1])} on {self.target.name}"
             )
             if not op.ignore_hvversions:
-                raise errors.OpPrereqError(
-                    f"{text} (--ignore-hvversions goes on)", errors.ErrorCode.STATE
-                )
+                raise errors.wrong_state(f"{text} (--ignore-hvversions goes on)")
             ctx.warn(text)
         self._check_memory(there.get("memory_free"))
 
@@ -126,18 +123,15 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
         assert self.target is not None
         ctx, instance, name = self.ctx, self.instance, self.target.name
         if not isinstance(free, int):
-            raise errors.OpPrereqError(
-                f"node {name} does not say how much memory is free", errors.ErrorCode.ENVIRON
-            )
+            raise errors.bad_environment(f"node {name} does not say how much memory is free")
         if self.info.memory <= free:
             return
         least = ctx.config.beparams(instance)["minmem"]
         if free < least or not self.op.allow_runtime_changes:
             hint = "" if free < least else "; without --no-runtime-changes it would be shrunk"
-            raise errors.OpPrereqError(
+            raise errors.not_enough(
                 f"not enough memory on node {name} for instance {instance.name}: it has"
-                f" {self.info.memory} MiB (at least {least}), free are {free} MiB{hint}",
-                errors.ErrorCode.NORES,
+                f" {self.info.memory} MiB (at least {least}), free are {free} MiB{hint}"
             )
         self.balloon_to = free
 

@@ -44,23 +44,19 @@ class InstanceMove(Operation[OpInstanceMove, None]):
         self.source, self.target = config.nodes[self.source_uuid], config.nodes[self.target_uuid]
         name = self.instance.name
         if self.source.uuid == self.target.uuid:
-            raise errors.OpPrereqError(
-                f"instance {name} is on node {self.target.name} already", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"instance {name} is on node {self.target.name} already")
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"
-                " need not be copied; use gnt-instance migrate or failover",
-                errors.ErrorCode.STATE,
+                " need not be copied; use gnt-instance migrate or failover"
             )
         wrong = [
             d.iv_name for d in config.disks_of(self.instance) if instance_disks.traits(d).mirrored
         ]
         if wrong:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can:"
-                " mirrored disks stay on their two nodes",
-                errors.ErrorCode.STATE,
+                " mirrored disks stay on their two nodes"
             )
         power.primary(ctx, self.instance)
         destination.check_target(ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy)

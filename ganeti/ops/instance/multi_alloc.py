@@ -40,16 +40,15 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
             name = checks.host_name(item.instance_name, "an instance")
             if name in seen or ctx.config.has_instance_name(name):
                 text = "is in the list twice" if name in seen else "exists already"
-                raise errors.OpPrereqError(f"instance '{name}' {text}", errors.ErrorCode.EXISTS)
+                raise errors.already_exists(f"instance '{name}' {text}")
             seen.add(name)
             if item.iallocator:
-                raise errors.OpPrereqError(
+                raise errors.invalid(
                     f"instance {name}: nodes are chosen for all instances together; name the"
-                    " allocator once for all, not for single ones",
-                    errors.ErrorCode.INVAL,
+                    " allocator once for all, not for single ones"
                 )
         if not op.instances:
-            raise errors.OpPrereqError("there are no instances to create", errors.ErrorCode.INVAL)
+            raise errors.invalid("there are no instances to create")
         self.wanted = {
             checks.host_name(item.instance_name, "an instance"): item for item in op.instances
         }
@@ -77,15 +76,13 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
             name for name, item in self.wanted.items() if not (item.pnode_uuid or item.pnode)
         )
         if found and without:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{join_names(without)}: no node is named, but other instances have one; give a"
-                " primary node to all instances, or let an allocator choose all nodes",
-                errors.ErrorCode.INVAL,
+                " primary node to all instances, or let an allocator choose all nodes"
             )
         if found and self.op.iallocator:
-            raise errors.OpPrereqError(
-                f"give either nodes or an allocator ({self.op.iallocator}), not both",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"give either nodes or an allocator ({self.op.iallocator}), not both"
             )
         return found
 

@@ -22,7 +22,6 @@ from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.rpc.calls import NodeCalls
 
-_INVAL = errors.ErrorCode.INVAL
 _KEYS = ("size", "mode", "spindles")
 
 
@@ -48,13 +47,9 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         self.instance = ctx.config.instances[self.uuid]
         current = ctx.config.disks_of(self.instance)
         if not current:
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} has no disks to make again", _INVAL
-            )
+            raise errors.invalid(f"instance {self.instance.name} has no disks to make again")
         if op.iallocator is not None:
-            raise errors.OpPrereqError(
-                "name the nodes with --node: allocators do not choose them here", _INVAL
-            )
+            raise errors.invalid("name the nodes with --node: allocators do not choose them here")
         wanted = {item.index: item.params for item in op.disks}
         for index in wanted:
             disks.by_index(ctx.config, self.instance, index)
@@ -72,13 +67,10 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         given = self._given()
         old = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]
         if given and wanted and len(wanted) < len(current):
-            raise errors.OpPrereqError(
-                "disks can go to other nodes only all together; leave --disk away", _INVAL
-            )
+            raise errors.invalid("disks can go to other nodes only all together; leave --disk away")
         if given and len({node.uuid for node in given}) != len(old):
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} needs {len(old)} different nodes, not {len(given)}",
-                _INVAL,
+            raise errors.invalid(
+                f"instance {self.instance.name} needs {len(old)} different nodes, not {len(given)}"
             )
         nodes = given or old
         for node in nodes:
@@ -91,19 +83,16 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
         if primary.offline:
             return
         if power.running(self.ctx, self.instance) is not None:
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} is running; stop it before its disks are made"
-                " again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"instance {self.instance.name} is running; stop it before its disks are made again"
             )
 
     def _planned(self, disk: Disk, index: int, params: DiskParams) -> Disk:
         given = params.to_wire()
         wrong = sorted(set(given) - set(_KEYS))
         if wrong:
-            raise errors.OpPrereqError(
-                f"disk {index}: {', '.join(wrong)} cannot be changed here, only {', '.join(_KEYS)}",
-                _INVAL,
+            raise errors.invalid(
+                f"disk {index}: {', '.join(wrong)} cannot be changed here, only {', '.join(_KEYS)}"
             )
         if params.spindles is not None:
             nodes = [node.uuid for node in self.nodes]
@@ -141,11 +130,10 @@ class InstanceRecreateDisks(Operation[OpInstanceRecreateDisks, None]):
                         if disks.traits(disk).mirrored
                         else ""
                     )
-                    raise errors.OpPrereqError(
+                    raise errors.wrong_state(
                         f"{disk.iv_name} of {self.instance.name} still has data on node"
                         f" {node.name} ({'/'.join(map(str, part.logical_id))}), which would be"
-                        f" lost{hint}",
-                        errors.ErrorCode.STATE,
+                        f" lost{hint}"
                     )
 
     def hooks(self) -> Hooks:

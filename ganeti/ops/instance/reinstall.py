@@ -30,20 +30,13 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
         self.instance = ctx.config.instances[self.uuid]
         name = self.instance.name
         if not self.instance.disks:
-            raise errors.OpPrereqError(
-                f"instance {name} has no disk to install on", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"instance {name} has no disk to install on")
         self.node = power.primary(ctx, self.instance)
         if power.running(ctx, self.instance) is not None:
-            raise errors.OpPrereqError(
-                f"instance {name} is running; stop it before reinstalling it",
-                errors.ErrorCode.STATE,
-            )
+            raise errors.wrong_state(f"instance {name} is running; stop it before reinstalling it")
         self.os = op.os_type or self.instance.os
         if not self.os:
-            raise errors.OpPrereqError(
-                f"instance {name} has no OS; name one with --os-type", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"instance {name} has no OS; name one with --os-type")
         self.osparams = self._merge(self.instance.osparams, op.osparams)
         self.private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)

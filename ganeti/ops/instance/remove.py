@@ -40,10 +40,9 @@ class InstanceRemove(Operation[OpInstanceRemove, None]):
         uuids = locks.storage_nodes(config, self.instance)
         for node in (config.nodes[uuid] for uuid in uuids if uuid in config.nodes):
             if node.offline and not self.op.ignore_failures:
-                raise errors.OpPrereqError(
+                raise errors.wrong_state(
                     f"node {node.name} is marked offline; its disks would stay behind"
-                    " (--ignore-failures removes the instance all the same)",
-                    errors.ErrorCode.STATE,
+                    " (--ignore-failures removes the instance all the same)"
                 )
         if self.instance.hypervisor and self.node:
             self.env = hook_env.instance_env(config, self.instance)

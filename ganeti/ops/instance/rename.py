@@ -44,22 +44,16 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         ctx = self.ctx
         found = ctx.config.instances.get(self.uuid)
         if found is None:
-            raise errors.OpPrereqError(
-                f"instance '{self.op.instance_name}' does not exist any more",
-                errors.ErrorCode.NOENT,
-            )
+            raise errors.not_known(f"instance '{self.op.instance_name}' does not exist any more")
         locks.real(ctx.config, found)
         self.instance: Instance = found
         self.same = self.new_name == found.name
         if not self.same and ctx.config.has_instance_name(self.new_name):
-            raise errors.OpPrereqError(
-                f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
-            )
+            raise errors.already_exists(f"instance '{self.new_name}' exists already")
         self.node = power.primary(ctx, found)
         if power.running(ctx, found) is not None:
-            raise errors.OpPrereqError(
-                f"instance {found.name} is running; stop it before renaming it",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"instance {found.name} is running; stop it before renaming it"
             )
 
     def hooks(self) -> Hooks:

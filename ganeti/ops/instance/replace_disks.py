@@ -22,8 +22,6 @@ from ganeti.ops.steps.relocation import secondary_change
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync, volume_exchange
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
     """The old copy is destroyed only when the new one is in sync, unless released early."""
@@ -51,12 +49,10 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         op = self.op
         name = op.remote_node_uuid or op.remote_node
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY and (name or op.iallocator):
-            raise errors.OpPrereqError(
-                "a new node can only be given when the secondary node is changed", _INVAL
-            )
+            raise errors.invalid("a new node can only be given when the secondary node is changed")
         if name and op.iallocator:
-            raise errors.OpPrereqError(
-                "name either the new secondary node or an allocator that chooses it", _INVAL
+            raise errors.invalid(
+                "name either the new secondary node or an allocator that chooses it"
             )
         return self.ctx.config.node(name) if name else None
 
@@ -82,10 +78,9 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         self.instance = config.instances[self.uuid]
         all_disks = _mirrored(config, self.instance)
         if not all_disks:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"only mirrored disks can be replaced, but those of {self.instance.name} have"
-                f" template {config.disk_template(self.instance)}",
-                _INVAL,
+                f" template {config.disk_template(self.instance)}"
             )
         self.primary = power.primary(ctx, self.instance)
         [secondary] = config.secondary_nodes(self.instance)
@@ -105,24 +100,19 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         ]
         for disk in chosen:
             if not disks.traits(disk).mirrored:
-                raise errors.OpPrereqError(
+                raise errors.invalid(
                     f"{disk.iv_name} of {self.instance.name} has template {disk.dev_type}; only"
-                    " mirrored disks can be replaced",
-                    _INVAL,
+                    " mirrored disks can be replaced"
                 )
         if self.remote is not None and len(chosen) < len(all_disks):
-            raise errors.OpPrereqError(
-                "a new secondary node gets all mirrored disks; leave --disks away", _INVAL
-            )
+            raise errors.invalid("a new secondary node gets all mirrored disks; leave --disks away")
         return chosen
 
     def _check_new_secondary(self, node: Node) -> None:
         ctx, instance = self.ctx, self.instance
         if node.uuid in (self.primary.uuid, self.secondary.uuid):
             role = "primary" if node.uuid == self.primary.uuid else "secondary"
-            raise errors.OpPrereqError(
-                f"node {node.name} is the {role} node of {instance.name} already", _INVAL
-            )
+            raise errors.invalid(f"node {node.name} is the {role} node of {instance.name} already")
         checks.usable_node(node, f"as the secondary node of {instance.name}")
         if node.group != self.primary.group:
             checks.shape_allowed(
@@ -165,11 +155,10 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
         }
         here, there = broken[self.primary.uuid], broken[self.secondary.uuid]
         if here and there:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"instance {self.instance.name} has broken disks on both nodes"
                 f" ({join_names(here)} on {self.primary.name}, {join_names(there)} on"
-                f" {self.secondary.name}); they cannot be replaced automatically",
-                errors.ErrorCode.STATE,
+                f" {self.secondary.name}); they cannot be replaced automatically"
             )
         if here:
             self.target, self.source = self.primary, self.secondary

@@ -102,10 +102,7 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
             op.runtime_mem,
         )
         if not any(wants) and op.offline is None and op.instance_communication is None:
-            raise errors.OpPrereqError(
-                "nothing to change: give at least one setting, disk or NIC",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid("nothing to change: give at least one setting, disk or NIC")
 
     def _check_nodes(self, nodes: list[Node]) -> None:
         checks.all_online(nodes, f"to change disks of {self.instance.name}")
@@ -134,10 +131,9 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
         if why is None:
             return True
         if self.disks.devices(DdmFull.REMOVE, DdmFull.DETACH):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"a disk cannot be taken from the running instance {self.instance.name} ({why});"
-                " stop it first",
-                errors.ErrorCode.STATE,
+                " stop it first"
             )
         self.ctx.warn(f"the running guest is not changed before its next start: {why}")
         return False

@@ -25,9 +25,7 @@ class InstanceShutdown(Operation[OpInstanceShutdown, None]):
         ctx, op = self.ctx, self.op
         self.instance = ctx.config.instances[self.uuid]
         if self.instance.admin_state is AdminState.OFFLINE and not op.force:
-            raise errors.OpPrereqError(
-                f"instance {self.instance.name} is marked offline", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state(f"instance {self.instance.name} is marked offline")
         node = ctx.config.nodes[self.instance.primary_node]
         self.offline = node.offline and op.ignore_offline_nodes
         if self.offline:

@@ -30,9 +30,8 @@ class InstanceStartup(Operation[OpInstanceStartup, None]):
         name = self.instance.name
         assert self.instance.hypervisor is not None
         if self.instance.admin_state is AdminState.OFFLINE:
-            raise errors.OpPrereqError(
-                f"instance {name} is marked offline; see gnt-instance modify --online",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"instance {name} is marked offline; see gnt-instance modify --online"
             )
         self.beparams = params.check(BackendParams, params.expand_backend(op.beparams), "backend")
         self.hvparams = {}

@@ -37,12 +37,11 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
         op, ctx = self.op, self.ctx
         mode = str(op.network_mode)
         if mode not in set(NicMode):
-            raise errors.OpPrereqError(
-                f"NICs cannot reach a network by mode '{mode}'; known are {', '.join(NicMode)}",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"NICs cannot reach a network by mode '{mode}'; known are {', '.join(NicMode)}"
             )
         if op.network_vlan and mode not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
-            raise errors.OpPrereqError(f"mode {mode} knows no VLAN", errors.ErrorCode.INVAL)
+            raise errors.invalid(f"mode {mode} knows no VLAN")
         parameters.check_link(str(op.network_link))
         self.params = {
             "mode": mode,
@@ -61,10 +60,9 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
         assert self.before is not None
         if self.before != self.params:
             known = ", ".join(f"{key}={value}" for key, value in self.before.items())
-            raise errors.OpPrereqError(
+            raise errors.already_exists(
                 f"network '{self.network.name}' is connected to node group '{self.group.name}'"
-                f" already, with {known}; disconnect it first",
-                errors.ErrorCode.EXISTS,
+                f" already, with {known}; disconnect it first"
             )
         self.ctx.warn(
             f"network '{self.network.name}' is connected to node group '{self.group.name}' already"
@@ -73,11 +71,10 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
     def _check_conflicts(self) -> None:
         found = conflicts(self.ctx.config, self.network, self.group.uuid)
         if found:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"instances of node group '{self.group.name}' have addresses of network"
                 f" '{self.network.name}' without belonging to it: {join_names(found)}"
-                " (instance/NIC); change them, or use --no-conflicts-check",
-                errors.ErrorCode.STATE,
+                " (instance/NIC); change them, or use --no-conflicts-check"
             )
 
     def hooks(self) -> Hooks:

@@ -32,11 +32,10 @@ class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
             if any(nic.network == self.network.uuid for nic in instance.nics)
         ]
         if users:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"network '{self.network.name}' is used in node group '{self.group.name}' by"
                 f" {join_names(users)}; take their NICs out of it first"
-                " (gnt-instance modify --net N:network=none,ip=none)",
-                errors.ErrorCode.STATE,
+                " (gnt-instance modify --net N:network=none,ip=none)"
             )
 
     def hooks(self) -> Hooks:

@@ -32,11 +32,10 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
         self.groups = [config.groups[uuid] for uuid in self._groups(self.network)]
         held = self.ctx.held(LockLevel.NODEGROUP)
         if not held.issuperset(group.uuid for group in self.groups):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"network '{self.network.name}' is connected to node group"
                 f" {join_names(group.name for group in self.groups)};"
-                f" first: gnt-network disconnect {self.network.name}",
-                errors.ErrorCode.STATE,
+                f" first: gnt-network disconnect {self.network.name}"
             )
         users = [
             instance.name
@@ -44,9 +43,8 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
             if any(nic.network == self.network.uuid for nic in instance.nics)
         ]
         if users:
-            raise errors.OpPrereqError(
-                f"network '{self.network.name}' is used by {join_names(users)}",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"network '{self.network.name}' is used by {join_names(users)}"
             )
 
     def hooks(self) -> Hooks:

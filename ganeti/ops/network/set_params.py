@@ -17,9 +17,7 @@ class NetworkSetParams(Operation[OpNetworkSetParams, None]):
 
     def check(self) -> None:
         if not network_settings.given(self.op):
-            raise errors.OpPrereqError(
-                "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("nothing to change: give at least one parameter")
         self.changed = network_settings.changed(self.network, self.op)
         for text in network_settings.notes(self.network, self.op):
             self.ctx.warn(text)

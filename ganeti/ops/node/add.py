@@ -27,14 +27,12 @@ class NodeAdd(Operation[OpNodeAdd, None]):
         self.name = checks.host_name(op.node_name, "a node")
         self.old = next((n for n in config.nodes.values() if n.name == self.name), None)
         if op.readd and self.old is None:
-            raise errors.OpPrereqError(
-                f"node {self.name} is not in the cluster, so it cannot be added again",
-                errors.ErrorCode.NOENT,
+            raise errors.not_known(
+                f"node {self.name} is not in the cluster, so it cannot be added again"
             )
         if self.old is not None and not op.readd:
-            raise errors.OpPrereqError(
-                f"node {self.name} is in the cluster already (--readd brings it back)",
-                errors.ErrorCode.EXISTS,
+            raise errors.already_exists(
+                f"node {self.name} is in the cluster already (--readd brings it back)"
             )
         self.primary_ip = op.primary_ip or self._address(self.name)
         self.secondary_ip = op.secondary_ip or self.primary_ip
@@ -48,9 +46,7 @@ class NodeAdd(Operation[OpNodeAdd, None]):
         try:
             return resolve.address(name)
         except errors.ResolverError as err:
-            raise errors.OpPrereqError(
-                f"node name {name} has no address: {errors.text(err)}", errors.ErrorCode.RESOLVER
-            ) from err
+            raise errors.unresolved(f"node name {name} has no address: {errors.text(err)}") from err
 
     def _group(self, config: Config) -> str:
         if self.op.group is not None:
@@ -66,15 +62,11 @@ class NodeAdd(Operation[OpNodeAdd, None]):
                 continue
             for address in (self.primary_ip, self.secondary_ip):
                 if address in (node.primary_ip, node.secondary_ip):
-                    raise errors.OpPrereqError(
-                        f"address {address} belongs to node {node.name}",
-                        errors.ErrorCode.NOTUNIQUE,
-                    )
+                    raise errors.not_unique(f"address {address} belongs to node {node.name}")
         master = config.master
         if (master.primary_ip == master.secondary_ip) != (self.primary_ip == self.secondary_ip):
-            raise errors.OpPrereqError(
-                "either all nodes have a secondary address of their own, or none has one",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                "either all nodes have a secondary address of their own, or none has one"
             )
 
     def _ask(self) -> None:
@@ -82,10 +74,9 @@ class NodeAdd(Operation[OpNodeAdd, None]):
         rpc = self.ctx.rpc
         version = rpc.at(self.primary_ip, self.name, NodeCalls.version)
         if version != constants.PROTOCOL_VERSION:
-            raise errors.OpPrereqError(
+            raise errors.bad_environment(
                 f"node {self.name} speaks protocol {version}, this cluster"
-                f" {constants.PROTOCOL_VERSION}: install the same version there",
-                errors.ErrorCode.ENVIRON,
+                f" {constants.PROTOCOL_VERSION}: install the same version there"
             )
         tokens = rpc.at(
             self.primary_ip, self.name, NodeCalls.node_crypto_tokens, [("ssl", "get", {})]

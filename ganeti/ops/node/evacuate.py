@@ -50,21 +50,14 @@ class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
     def _check_remote(self, wanted: str) -> None:
         op = self.op
         if op.iallocator is not None:
-            raise errors.OpPrereqError(
-                "give either a new secondary node or an allocator, not both",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid("give either a new secondary node or an allocator, not both")
         self.remote = self.ctx.config.node(wanted)
         if self.remote.uuid == self.node.uuid:
-            raise errors.OpPrereqError(
-                f"{self.remote.name} is the node that instances are to leave",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid(f"{self.remote.name} is the node that instances are to leave")
         if op.mode is not EvacMode.SECONDARY_ONLY:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 "primary instances cannot be brought to a node that is given by name: use an"
-                " allocator, or --secondary-only",
-                errors.ErrorCode.INVAL,
+                " allocator, or --secondary-only"
             )
 
     def run(self) -> dict[str, Any]:

@@ -23,16 +23,15 @@ class NodeModifyStorage(Operation[OpNodeModifyStorage, None]):
         op = self.op
         self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
         if op.storage_type is not StorageType.LVM_PV:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"nothing can be changed in storage of type {op.storage_type};"
-                " lvm-pv has 'allocatable'",
-                errors.ErrorCode.INVAL,
+                " lvm-pv has 'allocatable'"
             )
         node_storage.check_fields(op.changes, ("allocatable",))
         if not op.changes:
-            raise errors.OpPrereqError("nothing to change was given", errors.ErrorCode.INVAL)
+            raise errors.invalid("nothing to change was given")
         if not op.name:
-            raise errors.OpPrereqError("no physical volume was named", errors.ErrorCode.INVAL)
+            raise errors.invalid("no physical volume was named")
 
     def run(self) -> None:
         op = self.op

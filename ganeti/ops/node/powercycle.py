@@ -19,10 +19,9 @@ class NodePowercycle(Operation[OpNodePowercycle, str]):
 
     def check(self) -> None:
         if self.node.uuid == self.ctx.config.cluster.master_node and not self.op.force:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{self.node.name} is the master node: all jobs end with it (--force restarts it"
-                " all the same)",
-                errors.ErrorCode.INVAL,
+                " all the same)"
             )
 
     def run(self) -> str:

@@ -21,10 +21,9 @@ class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
         node_storage.check_fields(op.output_fields, _FIELDS)
         self.kind = op.storage_type or node_storage.default_type(self.ctx.config)
         if self.kind not in node_storage.LISTED:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"storage of type {self.kind} has no units to list;"
-                f" {', '.join(node_storage.LISTED)} have",
-                errors.ErrorCode.INVAL,
+                f" {', '.join(node_storage.LISTED)} have"
             )
         self.nodes = node_storage.asked_nodes(self.ctx, op.nodes)
 

@@ -19,27 +19,24 @@ class NodeRemove(Operation[OpNodeRemove, None]):
         config = self.ctx.config
         self.node = config.node(self.op.node_uuid or self.op.node_name)
         if self.node.uuid == config.cluster.master_node:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"node {self.node.name} is the master; make another node the master first"
-                " (gnt-cluster master-failover)",
-                errors.ErrorCode.INVAL,
+                " (gnt-cluster master-failover)"
             )
         used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
         if used:
             names = ", ".join(sorted(item.handle for item in used)[:5])
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"node {self.node.name} still has {len(used)} instances ({names}); move or remove"
-                " them first",
-                errors.ErrorCode.INVAL,
+                " them first"
             )
 
         loose = config.detached_disks(self.node.uuid)
         if loose:
             names = join_names(disk.name or disk.uuid for disk in loose)
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"node {self.node.name} still holds {plural(len(loose), 'detached disk')}"
-                f" ({names}); remove them first (gnt-disk remove), or attach and move them",
-                errors.ErrorCode.INVAL,
+                f" ({names}); remove them first (gnt-disk remove), or attach and move them"
             )
 
     def hooks(self) -> Hooks:

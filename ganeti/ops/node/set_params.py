@@ -35,9 +35,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
         yield Need(LockLevel.NODE, wanted)
         self.locked = frozenset(wanted)
         if node.uuid not in self.ctx.config.nodes:
-            raise errors.OpPrereqError(
-                f"node {node.name} was removed while this job waited", errors.ErrorCode.NOENT
-            )
+            raise errors.not_known(f"node {node.name} was removed while this job waited")
         self.uuid = node.uuid
 
     # check -------------------------------------------------------------------------------
@@ -46,9 +44,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
         op, config = self.op, self.ctx.config
         self.node = node = config.nodes[self.uuid]
         if all(getattr(op, name) is None for name in _CHANGES):
-            raise errors.OpPrereqError(
-                "nothing to change: give at least one parameter", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("nothing to change: give at least one parameter")
         self.decision = node_roles.decide(config, node, op, self.locked)
         self._check_power(config)
         self._check_vm_capable(config)
@@ -69,16 +65,14 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
         if config.ndparams(node).get("oob_program"):
             powered = node.powered if op.powered is None else op.powered
             if op.offline is False and node.offline and not powered:
-                raise errors.OpPrereqError(
+                raise errors.wrong_state(
                     f"node {node.name} is recorded as switched off; switch it on first"
-                    " (gnt-node power on), or correct the record with --node-powered=yes",
-                    errors.ErrorCode.STATE,
+                    " (gnt-node power on), or correct the record with --node-powered=yes"
                 )
         elif op.powered is not None:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node {node.name} has no out-of-band helper (node parameter oob_program), so"
-                " whether it is switched on cannot be recorded",
-                errors.ErrorCode.STATE,
+                " whether it is switched on cannot be recorded"
             )
 
     def _check_vm_capable(self, config: Config) -> None:
@@ -86,18 +80,16 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             return
         used = [*config.primaries[self.uuid], *config.secondaries[self.uuid]]
         if used:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node {self.node.name} has {len(used)} instances"
-                f" ({join_names(item.name for item in used)}); move or remove them first",
-                errors.ErrorCode.STATE,
+                f" ({join_names(item.name for item in used)}); move or remove them first"
             )
         loose = config.detached_disks(self.uuid)
         if loose:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node {self.node.name} holds {plural(len(loose), 'detached disk')}"
                 f" ({join_names(disk.name or disk.uuid for disk in loose)}); remove them first"
-                " (gnt-disk remove), or attach and move them",
-                errors.ErrorCode.STATE,
+                " (gnt-disk remove), or attach and move them"
             )
 
     def _parameters(self, config: Config) -> dict[str, Any]:
@@ -123,9 +115,8 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
         try:
             self.ctx.rpc.one(candidates.online(node), NodeCalls.version)
         except errors.GanetiError as err:
-            raise errors.OpPrereqError(
-                f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}",
-                errors.ErrorCode.ENVIRON,
+            raise errors.bad_environment(
+                f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
             ) from err
         self.ctx.warn(
             f"node {node.name} comes back without being set up anew; if it was lost for long,"
@@ -168,9 +159,8 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
     def _edit(self, draft: Draft) -> None:
         node = draft.config.nodes[self.uuid]
         if node_roles.decide(draft.config, node, self.op, self.locked) != self.decision:
-            raise errors.OpPrereqError(
-                "another job changed the master candidates meanwhile; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                "another job changed the master candidates meanwhile; try again"
             )
         decision = self.decision
         draft.update(

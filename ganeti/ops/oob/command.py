@@ -46,33 +46,28 @@ class OobCommand(Operation[OpOobCommand, list[list[Cell]]]):
         self.nodes = [config.nodes[uuid] for uuid in self.uuids]
         named = bool(op.node_names or op.node_uuids)
         if op.command in _SWITCHING and not named:
-            raise errors.OpPrereqError(
-                f"name the nodes for {op.command}; it is never done to all", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"name the nodes for {op.command}; it is never done to all")
         for node in self.nodes:
             self._check(node, named=named)
 
     def _check(self, node: Node, *, named: bool) -> None:
         op, config = self.op, self.ctx.config
         if named and not self._program(node):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node {node.name} has no out-of-band helper; set one with gnt-node modify"
-                f" --node-parameters oob_program=PATH {node.name}",
-                errors.ErrorCode.STATE,
+                f" --node-parameters oob_program=PATH {node.name}"
             )
         if op.command in _SWITCHING and node.uuid == config.cluster.master_node:
             program = self._program(node)
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{node.name} is the master node and cannot switch itself off; if you mean it:"
-                f" {program} {op.command} {node.name}",
-                errors.ErrorCode.INVAL,
+                f" {program} {op.command} {node.name}"
             )
         if op.command is not enums.OobCommand.POWER_OFF or op.ignore_status or node.offline:
             return
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"node {node.name} is not marked offline; gnt-node modify --offline yes does that,"
-            " --ignore-status switches it off all the same",
-            errors.ErrorCode.STATE,
+            " --ignore-status switches it off all the same"
         )
 
     def _program(self, node: Node) -> str:

@@ -19,9 +19,7 @@ class OsDiagnose(Operation[OpOsDiagnose, list[list[Any]]]):
         answer = self.ctx.services.query("os", [*fields, *decide], None)
         unknown = [field["name"] for field in answer["fields"] if field["kind"] == "unknown"]
         if unknown:
-            raise errors.OpPrereqError(
-                f"unknown fields of OS definitions: {', '.join(unknown)}", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"unknown fields of OS definitions: {', '.join(unknown)}")
         rows: list[list[Any]] = []
         for row in answer["data"]:
             values = [value for _status, value in row]

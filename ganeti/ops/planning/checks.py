@@ -24,10 +24,9 @@ def host_name(name: str, what: str) -> str:
     if len(lowered) > 253 or not all(
         len(label) <= 63 and _LABEL.fullmatch(label) for label in labels
     ):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"'{name}' cannot be the name of {what}: letters, digits, '-' and '.' are allowed,"
-            " up to 63 characters between dots",
-            errors.ErrorCode.INVAL,
+            " up to 63 characters between dots"
         )
     return lowered
 
@@ -36,9 +35,8 @@ def hypervisor_enabled(ctx: Context, name: str) -> str:
     """The hypervisor if the cluster uses it; OpPrereqError otherwise."""
     enabled = ctx.config.cluster.enabled_hypervisors
     if name not in enabled:
-        raise errors.OpPrereqError(
-            f"hypervisor {name} is not enabled in this cluster; enabled: {', '.join(enabled)}",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"hypervisor {name} is not enabled in this cluster; enabled: {', '.join(enabled)}"
         )
     return name
 
@@ -59,9 +57,8 @@ def check_hvparams(
     driver = HYPERVISORS.get(hypervisor)
     wrong = sorted(set(wanted) & driver.traits.global_params)
     if wrong:
-        raise errors.OpPrereqError(
-            f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}"
         )
     values = params.check(
         driver.params, params.without_defaults(wanted), f"hypervisor {hypervisor}"
@@ -79,19 +76,14 @@ def usable_node(node: Node, what: str) -> None:
         (not node.vm_capable, "not able to run instances"),
     ):
         if bad:
-            raise errors.OpPrereqError(
-                f"node {node.name} is {word} and cannot be used {what}", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state(f"node {node.name} is {word} and cannot be used {what}")
 
 
 def all_online(nodes: Iterable[Node], what: str) -> None:
     """Refuse when a node is offline; ``what`` says what it is needed for. OpPrereqError."""
     for node in nodes:
         if node.offline:
-            raise errors.OpPrereqError(
-                f"node {node.name} is marked offline, but it is needed {what}",
-                errors.ErrorCode.STATE,
-            )
+            raise errors.wrong_state(f"node {node.name} is marked offline, but it is needed {what}")
 
 
 def shape_allowed(
@@ -113,7 +105,7 @@ def shape_allowed(
         return
     text = f"instance policy of the node group: {'; '.join(broken)}"
     if not ignore:
-        raise errors.OpPrereqError(f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL)
+        raise errors.invalid(f"{text} (--ignore-ipolicy allows it)")
     ctx.warn(text)
 
 
@@ -127,7 +119,6 @@ def spindles_count(config: Config, what: str, nodes: Iterable[str]) -> None:
         bool(config.ndparams(config.nodes[uuid]).get("exclusive_storage")) for uuid in nodes
     ]
     if not exclusive or not all(exclusive):
-        raise errors.OpPrereqError(
-            f"{what}: spindles cannot be specified where exclusive storage is not active",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"{what}: spindles cannot be specified where exclusive storage is not active"
         )

@@ -435,9 +435,8 @@ def _refuse_removal(
 ) -> None:
     for name in before:
         if name not in set(after) and use[str(name)]:
-            raise errors.OpPrereqError(
-                f"{what} {name} cannot be disabled, {use[str(name)]} instances use it",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"{what} {name} cannot be disabled, {use[str(name)]} instances use it"
             )
 
 

@@ -60,10 +60,9 @@ class _Known:
             return old
         if old in (None, "", ()):
             return new
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"the {what} of reservation {self._handle} is {_shown(old)}, not {_shown(new)};"
-            f" gnt-instance modify {self._handle} changes it",
-            errors.ErrorCode.INVAL,
+            f" gnt-instance modify {self._handle} changes it"
         )
 
     def mapping(self, what: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

@@ -45,10 +45,9 @@ def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequ
 def _card(config: Config, instance: str) -> NicParams:
     network = config.cluster.instance_communication_network
     if not network:
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             "the cluster has no network for the communication of instances; set it with"
-            " gnt-cluster modify --instance-communication-network NAME",
-            errors.ErrorCode.STATE,
+            " gnt-cluster modify --instance-communication-network NAME"
         )
     return NicParams(
         name=f"{_PREFIX}{instance}", network=network, ip=VALUE_POOL, mac=VALUE_GENERATE

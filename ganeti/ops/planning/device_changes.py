@@ -70,10 +70,7 @@ def apply(
     for change in changes:
         steps.append(_one(what, items, change, maker))
         if len(items) > most:
-            raise errors.OpPrereqError(
-                f"an instance has at most {most} {what}s, not {len(items)}",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid(f"an instance has at most {most} {what}s, not {len(items)}")
     return items, steps
 
 
@@ -83,23 +80,15 @@ def _one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> St
     if action in (DdmFull.ADD, DdmFull.ATTACH):
         make = maker.add if action is DdmFull.ADD else maker.attach
         if make is None:
-            raise errors.OpPrereqError(
-                f"a {what} cannot be attached or detached; use add and remove",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid(f"a {what} cannot be attached or detached; use add and remove")
         index = _new_place(what, items, change.item)
         device = make(index, params)
         if any(item.uuid == device.uuid for item in items):
-            raise errors.OpPrereqError(
-                f"{what} {device.uuid} is attached to this instance already",
-                errors.ErrorCode.STATE,
-            )
+            raise errors.wrong_state(f"{what} {device.uuid} is attached to this instance already")
         items.insert(index, device)
         return Step(action, index, None, device, params)
     if action is DdmFull.DETACH and maker.attach is None:
-        raise errors.OpPrereqError(
-            f"a {what} cannot be detached; use remove", errors.ErrorCode.INVAL
-        )
+        raise errors.invalid(f"a {what} cannot be detached; use remove")
     index = place(what, items, change.item)
     before = items[index]
     if action is DdmFull.MODIFY:
@@ -117,34 +106,27 @@ def place(what: str, items: Sequence[Named], item: int | str) -> int:
         if 0 <= index < len(items):
             return index
         count = f"{len(items)} of them, counted from 0" if items else "none"
-        raise errors.OpPrereqError(
-            f"there is no {what} {number}: the instance has {count}", errors.ErrorCode.NOENT
-        )
+        raise errors.not_known(f"there is no {what} {number}: the instance has {count}")
     found = [n for n, device in enumerate(items) if item in (device.uuid, device.name)]
     if len(found) == 1:
         return found[0]
     if found:
-        raise errors.OpPrereqError(
-            f"{len(found)} {what}s are called '{item}'; use the index or the uuid",
-            errors.ErrorCode.NOTUNIQUE,
+        raise errors.not_unique(
+            f"{len(found)} {what}s are called '{item}'; use the index or the uuid"
         )
-    raise errors.OpPrereqError(
-        f"the instance has no {what} with the name or uuid '{item}'", errors.ErrorCode.NOENT
-    )
+    raise errors.not_known(f"the instance has no {what} with the name or uuid '{item}'")
 
 
 def _new_place(what: str, items: Sequence[Any], item: int | str) -> int:
     """Where a new device goes: -1 is behind the last one."""
     if isinstance(item, str) and not item.lstrip("-").isdigit():
-        raise errors.OpPrereqError(
-            f"a new {what} is given a place by its index, not by the name '{item}'",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"a new {what} is given a place by its index, not by the name '{item}'"
         )
     number = int(item)
     index = len(items) if number == -1 else number
     if not 0 <= index <= len(items):
-        raise errors.OpPrereqError(
-            f"a new {what} cannot be number {number}: the instance has {len(items)}",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"a new {what} cannot be number {number}: the instance has {len(items)}"
         )
     return index

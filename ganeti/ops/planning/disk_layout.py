@@ -25,7 +25,6 @@ from ganeti.storage.registry import TEMPLATES
 
 #: Keys of a disk that every template knows.
 _DISK_KEYS = ("size", "mode", "name", "spindles", "vg", "metavg", "adopt")
-_INVAL = errors.ErrorCode.INVAL
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,9 @@ def enabled_template(ctx: Context, wanted: str) -> DiskTemplate:
     """A disk template that the cluster uses; OpPrereqError for any other."""
     enabled = ctx.config.cluster.enabled_disk_templates
     if wanted not in enabled:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"disk template {wanted} is not enabled in this cluster; enabled:"
-            f" {', '.join(natural_sorted(enabled))}",
-            _INVAL,
+            f" {', '.join(natural_sorted(enabled))}"
         )
     return DiskTemplate(wanted)
 
@@ -82,17 +80,15 @@ def layout(
         return Layout(instance, kind, tuple(nodes))
     traits = TEMPLATES.get(kind).traits
     if len(nodes) < traits.nodes_needed:
-        raise errors.OpPrereqError(
-            f"disk template {kind} needs a secondary node; name it as in --node node1:node2",
-            _INVAL,
+        raise errors.invalid(
+            f"disk template {kind} needs a secondary node; name it as in --node node1:node2"
         )
     if len(set(nodes)) > traits.nodes_needed:
-        raise errors.OpPrereqError(
-            f"disk template {kind} keeps no copy on a second node; leave the secondary node away",
-            _INVAL,
+        raise errors.invalid(
+            f"disk template {kind} keeps no copy on a second node; leave the secondary node away"
         )
     if len(set(nodes)) < len(nodes):
-        raise errors.OpPrereqError("the secondary node cannot be the primary node", _INVAL)
+        raise errors.invalid("the secondary node cannot be the primary node")
     return Layout(
         instance,
         kind,
@@ -110,18 +106,15 @@ def disks(ctx: Context, layout: Layout, wanted: Sequence[DiskParams]) -> list[Di
     """
     if layout.kind is DiskTemplate.DISKLESS:
         if wanted:
-            raise errors.OpPrereqError(
-                "a diskless instance has no disks; leave --disk away", _INVAL
-            )
+            raise errors.invalid("a diskless instance has no disks; leave --disk away")
         return []
     if not wanted:
-        raise errors.OpPrereqError(
-            f"an instance of template {layout.kind} needs a disk, as in --disk 0:size=10G",
-            _INVAL,
+        raise errors.invalid(
+            f"an instance of template {layout.kind} needs a disk, as in --disk 0:size=10G"
         )
     if len(wanted) > constants.MAX_DISKS:
-        raise errors.OpPrereqError(
-            f"an instance has at most {constants.MAX_DISKS} disks, not {len(wanted)}", _INVAL
+        raise errors.invalid(
+            f"an instance has at most {constants.MAX_DISKS} disks, not {len(wanted)}"
         )
     return [disk(ctx, layout, index, item) for index, item in enumerate(wanted)]
 
@@ -132,22 +125,17 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
     traits = TEMPLATES.get(kind).traits
     if item.ext and not traits.takes_options:
         unknown = ", ".join(sorted(item.ext))
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"disk {index}: unknown key {unknown}; disks of template {kind} take no others than"
-            f" {', '.join(_DISK_KEYS)}",
-            _INVAL,
+            f" {', '.join(_DISK_KEYS)}"
         )
     _check_options(layout, index, item)
     if not item.size:
-        raise errors.OpPrereqError(
-            f"disk {index} has no size, as in --disk {index}:size=10G", _INVAL
-        )
+        raise errors.invalid(f"disk {index} has no size, as in --disk {index}:size=10G")
     if item.adopt is not None and not traits.may_adopt:
-        raise errors.OpPrereqError(f"disks of template {kind} cannot be adopted", _INVAL)
+        raise errors.invalid(f"disks of template {kind} cannot be adopted")
     if (item.vg or item.metavg) and traits.file_based:
-        raise errors.OpPrereqError(
-            f"disk {index}: disks of template {kind} lie in no volume group", _INVAL
-        )
+        raise errors.invalid(f"disk {index}: disks of template {kind} lie in no volume group")
     driver = TEMPLATES.get(kind)
     request = PlanRequest(
         instance_name=layout.instance,
@@ -195,24 +183,21 @@ def _check_options(layout: Layout, index: int, item: DiskParams) -> None:
     """Refuse keys that the template would ignore."""
     driver = TEMPLATES.get(layout.kind)
     if item.dev_type not in (None, str(layout.kind)):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"disk {index} has dev_type {item.dev_type}, but template {layout.kind} was asked for;"
-            " disks of other templates can be added later",
-            _INVAL,
+            " disks of other templates can be added later"
         )
     if item.provider is not None and not driver.traits.takes_options:
-        raise errors.OpPrereqError(
-            f"disk {index}: disks of template {layout.kind} have no provider", _INVAL
-        )
+        raise errors.invalid(f"disk {index}: disks of template {layout.kind} have no provider")
     if item.access is None:
         return
     if "access" not in driver.params.__struct_fields__:
-        raise errors.OpPrereqError(
-            f"disk {index}: disks of template {layout.kind} are accessed in one way only", _INVAL
+        raise errors.invalid(
+            f"disk {index}: disks of template {layout.kind} are accessed in one way only"
         )
     if item.access not in ("kernelspace", "userspace"):
-        raise errors.OpPrereqError(
-            f"disk {index}: access is kernelspace or userspace, not '{item.access}'", _INVAL
+        raise errors.invalid(
+            f"disk {index}: access is kernelspace or userspace, not '{item.access}'"
         )
 
 
@@ -233,10 +218,9 @@ def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
 def _volume_group(ctx: Context, layout: Layout, index: int, item: DiskParams) -> str:
     group = item.vg or ctx.config.cluster.volume_group_name or ""
     if not group and layout.kind in (DiskTemplate.PLAIN, DiskTemplate.DRBD):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"disk {index}: the cluster has no volume group; name one with"
-            f" --disk {index}:size=10G,vg=NAME or gnt-cluster modify --vg-name NAME",
-            _INVAL,
+            f" --disk {index}:size=10G,vg=NAME or gnt-cluster modify --vg-name NAME"
         )
     return group
 
@@ -256,9 +240,8 @@ def _file_directory(
     """Directory below which the template puts an instance's directory; empty if it has none."""
     if not TEMPLATES.get(kind).traits.file_based:
         if part or file_driver:
-            raise errors.OpPrereqError(
-                f"a file storage directory or driver makes no sense for disk template {kind}",
-                _INVAL,
+            raise errors.invalid(
+                f"a file storage directory or driver makes no sense for disk template {kind}"
             )
         return ""
     cluster = ctx.config.cluster
@@ -266,14 +249,11 @@ def _file_directory(
     if kind is DiskTemplate.SHAREDFILE:
         root = cluster.shared_file_storage_dir
     if not root:
-        raise errors.OpPrereqError(
-            f"the cluster has no directory for template {kind}", errors.ErrorCode.STATE
-        )
+        raise errors.wrong_state(f"the cluster has no directory for template {kind}")
     below = part or ""
     if below.startswith("/") or ".." in Path(below).parts or "\0" in below:
-        raise errors.OpPrereqError(
-            f"file storage directory '{below}' must be a path below {root}, without '..'",
-            _INVAL,
+        raise errors.invalid(
+            f"file storage directory '{below}' must be a path below {root}, without '..'"
         )
     return str(Path(root, below))
 

@@ -24,14 +24,11 @@ def check(config: Config, name: str | None, *, besides: str = "") -> str | None:
     if name is None or name == NONE:
         return None
     if not _NAME.fullmatch(name) or _UUID.fullmatch(name) or _INDEX.fullmatch(name):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"'{name[:140]}' cannot be the name of a disk: up to 128 letters, digits and any of"
-            " _ . + @ - are allowed, but neither a number nor a uuid",
-            errors.ErrorCode.INVAL,
+            " _ . + @ - are allowed, but neither a number nor a uuid"
         )
     if any(disk.name == name and disk.uuid != besides for disk in config.disks.values()):
         # Which one is not said: it may be somebody else's.
-        raise errors.OpPrereqError(
-            f"another disk is called '{name}' already; see gnt-disk list", errors.ErrorCode.EXISTS
-        )
+        raise errors.already_exists(f"another disk is called '{name}' already; see gnt-disk list")
     return name

@@ -25,15 +25,12 @@ def check_name(config: Config, name: str, *, but: str | None = None) -> None:
         or any(char.isspace() or char in "/," for char in name)
         or _UUID.fullmatch(name)
     ):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"'{name[:_MAX_NAME]}' cannot be the name of a node group: spaces, '/', ',' and a"
-            " '-' at its beginning are not allowed, nor is the form of a UUID",
-            errors.ErrorCode.INVAL,
+            " '-' at its beginning are not allowed, nor is the form of a UUID"
         )
     if any(group.name == name and group.uuid != but for group in config.groups.values()):
-        raise errors.OpPrereqError(
-            f"there is a node group '{name}' already", errors.ErrorCode.EXISTS
-        )
+        raise errors.already_exists(f"there is a node group '{name}' already")
 
 
 def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) -> dict[str, Any]:

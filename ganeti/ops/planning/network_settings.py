@@ -17,7 +17,6 @@ from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_NAME = 255
-_INVAL = errors.ErrorCode.INVAL
 
 
 def check_name(config: Config, name: str) -> None:
@@ -30,13 +29,12 @@ def check_name(config: Config, name: str) -> None:
         or any(char.isspace() or char in "/,=:" for char in name)
         or _UUID.fullmatch(name)
     ):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"'{name[:_MAX_NAME]}' cannot be the name of a network: spaces, '/', ',', '=', ':' and"
-            " a '-' at its beginning are not allowed, nor is 'none' or the form of a UUID",
-            _INVAL,
+            " a '-' at its beginning are not allowed, nor is 'none' or the form of a UUID"
         )
     if any(network.name == name for network in config.networks.values()):
-        raise errors.OpPrereqError(f"there is a network '{name}' already", errors.ErrorCode.EXISTS)
+        raise errors.already_exists(f"there is a network '{name}' already")
 
 
 def new(config: Config, op: OpNetworkAdd, uuid: str) -> Network:
@@ -49,10 +47,9 @@ def new(config: Config, op: OpNetworkAdd, uuid: str) -> Network:
     """
     subnet = ipaddress.IPv4Network(op.network, strict=False)
     if not address_pool.LARGEST <= subnet.prefixlen <= address_pool.SMALLEST:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"{op.network}: the prefix length of a network must be from {address_pool.LARGEST}"
-            f" (65536 addresses) to {address_pool.SMALLEST} (4 addresses)",
-            _INVAL,
+            f" (65536 addresses) to {address_pool.SMALLEST} (4 addresses)"
         )
     network = Network(
         uuid=uuid,
@@ -101,10 +98,9 @@ def changed(network: Network, op: OpNetworkSetParams) -> Network:
     free = _inside(network, op.remove_reserved_ips or ())
     held = set(_fixed(result)) & set(free)
     if held:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"{', '.join(sorted(held))} must stay reserved: gateway, first and last address of"
-            f" network {network.name}",
-            _INVAL,
+            f" network {network.name}"
         )
     take = _inside(network, op.add_reserved_ips or ())
     if result.gateway != network.gateway:
@@ -160,8 +156,8 @@ def _inside(network: Network, addresses: Iterable[str]) -> list[str]:
     found = [str(address) for address in addresses]
     for address in found:
         if not address_pool.contains(network, address):
-            raise errors.OpPrereqError(
-                f"{address} is not an address of network {network.name} ({network.network})", _INVAL
+            raise errors.invalid(
+                f"{address} is not an address of network {network.name} ({network.network})"
             )
     return found
 
@@ -172,29 +168,24 @@ def _check_gateways(network: Network) -> None:
     if network.gateway is not None:
         _inside(network, [network.gateway])
         if network.gateway in ends:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{network.gateway} cannot be the gateway: it is the first or last address of"
-                f" {network.network}",
-                _INVAL,
+                f" {network.network}"
             )
     if network.gateway6 is None:
         return
     if network.network6 is None:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"IPv6 gateway {network.gateway6} needs an IPv6 network; set it, or take the gateway"
-            " away",
-            _INVAL,
+            " away"
         )
     if ipaddress.IPv6Address(network.gateway6) not in ipaddress.IPv6Network(network.network6):
-        raise errors.OpPrereqError(
-            f"IPv6 gateway {network.gateway6} is not in {network.network6}", _INVAL
-        )
+        raise errors.invalid(f"IPv6 gateway {network.gateway6} is not in {network.network6}")
 
 
 def _check_gateway_is_free(before: Network, after: Network) -> None:
     gateway = after.gateway
     if gateway and gateway != before.gateway and address_pool.is_own(before, gateway):
-        raise errors.OpPrereqError(
-            f"{gateway} cannot be the gateway of network {before.name}: an instance uses it",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"{gateway} cannot be the gateway of network {before.name}: an instance uses it"
         )

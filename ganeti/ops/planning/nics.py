@@ -43,9 +43,8 @@ def all_new(
         OpPrereqError, ReservationError: a value cannot be used, an address is taken.
     """
     if len(wanted) > constants.MAX_NICS:
-        raise errors.OpPrereqError(
-            f"an instance has at most {constants.MAX_NICS} NICs, not {len(wanted)}",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"an instance has at most {constants.MAX_NICS} NICs, not {len(wanted)}"
         )
     found = [
         new(ctx, index, item, group, check_conflicts=check_conflicts)
@@ -64,10 +63,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
             seen[f"IP address {nic.ip}"] += 1
     for what, count in seen.items():
         if count > 1:
-            raise errors.OpPrereqError(
-                f"{what} is given to {count} NICs",
-                errors.ErrorCode.NOTUNIQUE,
-            )
+            raise errors.not_unique(f"{what} is given to {count} NICs")
 
 
 def new(
@@ -122,10 +118,9 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
     if network is not None:
         if own:
             verb, them = ("is", "it") if len(own) == 1 else ("are", "them")
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"NIC {index}: {', '.join(sorted(own))} {verb} set by network {network.name};"
-                f" omit {them}, or remove the NIC from the network with network=none",
-                errors.ErrorCode.INVAL,
+                f" omit {them}, or remove the NIC from the network with network=none"
             )
         return {}
     kept = {key: value for key, value in nic.nicparams.items() if key not in given}
@@ -134,26 +129,20 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
 
 def _check(config: Config, index: int, nic: Nic, group: str) -> None:
     if nic.network and nic.network not in config.groups[group].networks:
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"NIC {index}: network {config.networks[nic.network].name} is not connected"
-            f" to node group {config.groups[group].name}; see gnt-network connect",
-            errors.ErrorCode.STATE,
+            f" to node group {config.groups[group].name}; see gnt-network connect"
         )
     params = config.nicparams_for(nic.nicparams, nic.network, group)
     parameters.check_link(params["link"])
     if params["mode"] not in set(NicMode):
-        raise errors.OpPrereqError(
-            f"NIC {index}: unknown mode '{params['mode']}'; known are {', '.join(NicMode)}",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"NIC {index}: unknown mode '{params['mode']}'; known are {', '.join(NicMode)}"
         )
     if params["mode"] == NicMode.ROUTED and nic.ip is None:
-        raise errors.OpPrereqError(
-            f"NIC {index}: mode routed needs an IP address", errors.ErrorCode.INVAL
-        )
+        raise errors.invalid(f"NIC {index}: mode routed needs an IP address")
     if params["vlan"] and params["mode"] not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
-        raise errors.OpPrereqError(
-            f"NIC {index}: mode {params['mode']} knows no VLAN", errors.ErrorCode.INVAL
-        )
+        raise errors.invalid(f"NIC {index}: mode {params['mode']} knows no VLAN")
 
 
 def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None) -> str:
@@ -161,9 +150,7 @@ def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network |
     if wanted == nic.mac and wanted != VALUE_AUTO:
         return wanted
     if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.fullmatch(wanted):
-        raise errors.OpPrereqError(
-            f"NIC {index}: '{item.mac}' is not a MAC address", errors.ErrorCode.INVAL
-        )
+        raise errors.invalid(f"NIC {index}: '{item.mac}' is not a MAC address")
     config = ctx.config
     prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
     return ctx.reservations.mac(wanted, config, prefix, ctx.job.job_id)
@@ -183,16 +170,13 @@ def _address(
     if network is not None:
         return _of_network(ctx, index, nic.ip, network, check_conflicts)
     if nic.ip == VALUE_POOL:
-        raise errors.OpPrereqError(
-            f"NIC {index}: ip=pool takes an address from a network; name it with network=NAME",
-            errors.ErrorCode.INVAL,
+        raise errors.invalid(
+            f"NIC {index}: ip=pool takes an address from a network; name it with network=NAME"
         )
     try:
         ipaddress.ip_address(nic.ip)
     except ValueError as err:
-        raise errors.OpPrereqError(
-            f"NIC {index}: '{nic.ip}' is not an IP address", errors.ErrorCode.INVAL
-        ) from err
+        raise errors.invalid(f"NIC {index}: '{nic.ip}' is not an IP address") from err
     if check_conflicts:
         _refuse_conflict(ctx.config, index, nic.ip, group)
     return nic.ip
@@ -202,10 +186,9 @@ def _of_network(
     ctx: Context, index: int, wanted: str, network: Network, check_conflicts: bool
 ) -> str:
     if wanted != VALUE_POOL and not address_pool.contains(network, wanted):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"NIC {index}: {wanted} is not an address of network {network.name}"
-            f" ({network.network}); give one of it, or ip=pool",
-            errors.ErrorCode.INVAL,
+            f" ({network.network}); give one of it, or ip=pool"
         )
     try:
         return ctx.reservations.address(
@@ -216,9 +199,7 @@ def _of_network(
             external=not check_conflicts,
         )
     except errors.AddressPoolError as err:
-        raise errors.OpPrereqError(
-            f"NIC {index}: {errors.text(err)}", errors.ErrorCode.NORES
-        ) from err
+        raise errors.not_enough(f"NIC {index}: {errors.text(err)}") from err
 
 
 def _refuse_conflict(config: Config, index: int, address: str, group: str) -> None:
@@ -226,8 +207,7 @@ def _refuse_conflict(config: Config, index: int, address: str, group: str) -> No
     for uuid_ in config.groups[group].networks:
         network = config.networks.get(uuid_)
         if network is not None and address_pool.contains(network, address):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"NIC {index}: {address} belongs to network {network.name}, the NIC does"
-                f" not; add network={network.name}, or use --no-conflicts-check",
-                errors.ErrorCode.STATE,
+                f" not; add network={network.name}, or use --no-conflicts-check"
             )

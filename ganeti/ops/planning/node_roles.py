@@ -109,22 +109,20 @@ def _instead(
     names = join_names(other.name for other in lacking)
     if op.auto_promote:
         if among is not None and not {other.uuid for other in lacking} <= set(among):
-            raise errors.OpPrereqError(
-                "the master candidates changed while this job waited; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                "the master candidates changed while this job waited; try again"
             )
         notes.append(f"To be promoted instead: {names}")
         return tuple(other.uuid for other in lacking)
     size = config.cluster.candidate_pool_size
     text = f"without node {node.name} there are fewer than the {size} wanted master candidates"
     if not op.force:
-        raise errors.OpPrereqError(
-            f"{text}; use --auto-promote to promote {names} instead, or --force to do without",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"{text}; use --auto-promote to promote {names} instead, or --force to do without"
         )
     notes.append(f"WARNING: {text}")
     return ()
 
 
 def _invalid(text: str) -> errors.OpPrereqError:
-    return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
+    return errors.invalid(text)

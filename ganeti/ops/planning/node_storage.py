@@ -27,9 +27,8 @@ def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
     """Refuse fields that do not exist; OpPrereqError."""
     for name in asked:
         if name not in known:
-            raise errors.OpPrereqError(
-                f"unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}"
             )
 
 
@@ -47,9 +46,7 @@ def one_node(ctx: Context, name: str, uuid: str | None) -> Node:
     """A node that will be asked to change something; OpPrereqError when it is offline."""
     node = ctx.config.node(uuid or name)
     if node.offline:
-        raise errors.OpPrereqError(
-            f"node {node.name} is offline: its storage cannot be changed", errors.ErrorCode.STATE
-        )
+        raise errors.wrong_state(f"node {node.name} is offline: its storage cannot be changed")
     return node
 
 
@@ -60,9 +57,8 @@ def default_type(config: Config) -> StorageType:
             kind = TEMPLATES.get(template).traits.space_checked_as
             if kind in LISTED:
                 return StorageType(kind)
-    raise errors.OpPrereqError(
-        "no enabled disk template has storage that could be listed; give --storage-type",
-        errors.ErrorCode.INVAL,
+    raise errors.invalid(
+        "no enabled disk template has storage that could be listed; give --storage-type"
     )
 
 

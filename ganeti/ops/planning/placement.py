@@ -59,23 +59,20 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
     name = instance.name
     match reach(config, instance):
         case Reach.FIXED:
-            raise errors.OpPrereqError(_why_fixed(config, instance), errors.ErrorCode.STATE)
+            raise errors.wrong_state(_why_fixed(config, instance))
         case Reach.MIRROR:
             secondaries = config.secondary_nodes(instance)
             secondary = config.nodes[secondaries[0]]
             if wanted is not None and wanted.uuid not in secondaries:
-                raise errors.OpPrereqError(
+                raise errors.invalid(
                     f"instance {name} can only go to its secondary node {secondary.name}, which"
                     f" has a copy of its disks; to use {wanted.name}, change the secondary node"
-                    f" first: gnt-instance replace-disks --new-secondary {wanted.name} {name}",
-                    errors.ErrorCode.INVAL,
+                    f" first: gnt-instance replace-disks --new-secondary {wanted.name} {name}"
                 )
             return secondary
         case Reach.ANYWHERE:
             if wanted is not None and wanted.uuid == instance.primary_node:
-                raise errors.OpPrereqError(
-                    f"instance {name} is on node {wanted.name} already", errors.ErrorCode.INVAL
-                )
+                raise errors.invalid(f"instance {name} is on node {wanted.name} already")
             return wanted
 
 

@@ -25,7 +25,6 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, disk_layout, nics, policy
 from ganeti.ops.targets import tags as tag_rules
 
-_INVAL = errors.ErrorCode.INVAL
 #: Keys of a disk that wait in its parameters until it has a place.
 _LATER = ("vg", "metavg", "provider", "access")
 
@@ -41,20 +40,16 @@ class Drafted:
 def check_request(op: OpInstanceCreate) -> None:
     """Refuse what cannot be reserved; OpPrereqError."""
     if op.mode is not InstCreateMode.CREATE:
-        raise errors.OpPrereqError(
-            f"creation mode {op.mode} cannot be reserved; only create can", _INVAL
-        )
+        raise errors.invalid(f"creation mode {op.mode} cannot be reserved; only create can")
     if any(disk.adopt for disk in op.disks):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             "a disk that exists cannot be reserved; adopt it with gnt-instance add without"
-            " --forthcoming",
-            _INVAL,
+            " --forthcoming"
         )
     if op.osparams_secret:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             "secret OS parameters are stored nowhere, so they cannot be reserved; give them with"
-            " gnt-instance add --commit",
-            _INVAL,
+            " gnt-instance add --commit"
         )
 
 
@@ -80,9 +75,7 @@ def draft(
     )
     full = config.beparams_for(own)
     if full["minmem"] > full["maxmem"]:
-        raise errors.OpPrereqError(
-            f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
-        )
+        raise errors.invalid(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
     os_name = op.os_type or ""
     disks = _disks(ctx, op, name or uuid, nodes)
     if op.disk_template is not None:
@@ -166,11 +159,11 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
             file_storage_dir=op.file_storage_dir,
         )
     if op.file_driver or op.file_storage_dir:
-        raise errors.OpPrereqError(
-            "a file storage directory or driver needs a node; name one with --node", _INVAL
+        raise errors.invalid(
+            "a file storage directory or driver needs a node; name one with --node"
         )
     if op.disks and op.disk_template is DiskTemplate.DISKLESS:
-        raise errors.OpPrereqError("a diskless instance has no disks; leave --disk away", _INVAL)
+        raise errors.invalid("a diskless instance has no disks; leave --disk away")
     group = None if op.group_name is None else ctx.config.group(op.group_name).uuid
     for index, item in enumerate(op.disks):
         check_spindles(ctx.config, index, item, [], group)

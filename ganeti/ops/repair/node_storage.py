@@ -30,18 +30,16 @@ class RepairNodeStorage(Operation[OpRepairNodeStorage, None]):
         op = self.op
         self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
         if op.storage_type is not StorageType.LVM_VG:
-            raise errors.OpPrereqError(
-                f"storage of type {op.storage_type} cannot be repaired; lvm-vg can",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                f"storage of type {op.storage_type} cannot be repaired; lvm-vg can"
             )
         if not op.name:
-            raise errors.OpPrereqError("no volume group was named", errors.ErrorCode.INVAL)
+            raise errors.invalid("no volume group was named")
         for problem in self._faulty_elsewhere():
             if not op.ignore_consistency:
-                raise errors.OpPrereqError(
+                raise errors.wrong_state(
                     f"{problem}; repairing node {self.node.name} could destroy its last copy"
-                    " (--ignore-consistency does it anyway)",
-                    errors.ErrorCode.STATE,
+                    " (--ignore-consistency does it anyway)"
                 )
             self.ctx.warn(problem)
 

@@ -15,9 +15,7 @@ class ReservationAdd(Operation[OpReservationAdd, list[str]]):
     def locks(self) -> Needs:
         op, ctx = self.op, self.ctx
         if op.expires is not None and op.expires <= ctx.clock.now():
-            raise errors.OpPrereqError(
-                "the reservation would have expired already", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("the reservation would have expired already")
         reservation = Reservation(owner=op.owner, reason=ctx.reason or None, expires=op.expires)
         self.batch = Batch(
             ctx,

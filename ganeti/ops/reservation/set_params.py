@@ -24,14 +24,11 @@ class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any
     def check(self) -> None:
         op = self.op
         if op.expires is not None and op.never_expires:
-            raise errors.OpPrereqError(
-                "give either a time or that it never expires", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("give either a time or that it never expires")
         if op.expires is not None and op.expires <= self.ctx.clock.now():
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 "the reservation would have expired already; gnt-instance remove"
-                f" {self.instance.handle} gives it up",
-                errors.ErrorCode.INVAL,
+                f" {self.instance.handle} gives it up"
             )
         self.rows: dict[str, Any] = {}
         if op.owner is not None:
@@ -41,9 +38,7 @@ class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any
         if op.expires is not None or op.never_expires:
             self.rows["expires"] = op.expires
         if not self.rows:
-            raise errors.OpPrereqError(
-                "nothing to change: give an owner, a reason or a time", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("nothing to change: give an owner, a reason or a time")
 
     def run(self) -> list[tuple[str, Any]]:
         ctx = self.ctx

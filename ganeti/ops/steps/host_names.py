@@ -24,29 +24,25 @@ def new_name(name: str, *, name_check: bool, ip_check: bool) -> str:
     """
     if not name_check:
         if ip_check:
-            raise errors.OpPrereqError(
-                "the address of a name is only checked with its name; add --name-check",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                "the address of a name is only checked with its name; add --name-check"
             )
         return name
     try:
         address, full = resolve.address(name), resolve.canonical(name).lower()
     except errors.ResolverError as err:
-        raise errors.OpPrereqError(
-            f"'{name}' has no address ({errors.text(err)}); leave --name-check away",
-            errors.ErrorCode.RESOLVER,
+        raise errors.unresolved(
+            f"'{name}' has no address ({errors.text(err)}); leave --name-check away"
         ) from err
     if full != name and not full.startswith(f"{name}."):
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"'{name}' resolves to {full}, the name of another host; use that name, mend the name"
-            " service, or leave --name-check away",
-            errors.ErrorCode.INVAL,
+            " service, or leave --name-check away"
         )
     if ip_check and _answers(address):
-        raise errors.OpPrereqError(
+        raise errors.not_unique(
             f"address {address} of '{name}' is in use already; leave --ip-check away if that is"
-            " meant",
-            errors.ErrorCode.NOTUNIQUE,
+            " meant"
         )
     return host_name(full, "an instance")
 

@@ -27,9 +27,7 @@ def can_reach(ctx: Context, node: Node, other: Node) -> None:
     ).get("node-net-test")
     if found:
         text = "; ".join(map(str, found.values())) if isinstance(found, dict) else str(found)
-        raise errors.OpPrereqError(
-            f"node {node.name} does not reach {other.name}: {text}", errors.ErrorCode.ENVIRON
-        )
+        raise errors.bad_environment(f"node {node.name} does not reach {other.name}: {text}")
 
 
 def os_on_node(
@@ -47,9 +45,7 @@ def os_on_node(
     """
     base = os_name.partition("+")[0]
     if base in ctx.config.cluster.blacklisted_os:
-        raise errors.OpPrereqError(
-            f"OS {base} is blacklisted for new instances", errors.ErrorCode.STATE
-        )
+        raise errors.wrong_state(f"OS {base} is blacklisted for new instances")
     try:
         ctx.rpc.one(
             node,
@@ -64,7 +60,7 @@ def os_on_node(
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
-        raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.INVAL) from err
+        raise errors.invalid(errors.text(err)) from err
 
 
 def resources(
@@ -146,9 +142,7 @@ def _enough(
     measure: str = " MiB",
 ) -> None:
     if not isinstance(free, int):
-        raise errors.OpPrereqError(
-            f"node {node.name} does not say how much {kind} is free", errors.ErrorCode.ENVIRON
-        )
+        raise errors.bad_environment(f"node {node.name} does not say how much {kind} is free")
     left = max(0, free - kept.amount)
     if needed <= left:
         return
@@ -159,8 +153,7 @@ def _enough(
             f" ({free}{measure} less {kept.amount}{measure} that are reserved for"
             f" {', '.join(kept.by[:3])}{more})"
         )
-    raise errors.OpPrereqError(
+    raise errors.not_enough(
         f"not enough {kind} on node {node.name} for {what}: needed {needed}{measure},"
-        f" free {left}{measure}{why}",
-        errors.ErrorCode.NORES,
+        f" free {left}{measure}{why}"
     )

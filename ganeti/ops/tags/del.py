@@ -19,9 +19,7 @@ class TagsDel(Operation[OpTagsDel, None]):
         self.target = tags.find(self.ctx.config, self.op.kind, self.op.name)
         missing = sorted(set(self.op.tags) - set(self.target.tags))
         if missing:
-            raise errors.OpPrereqError(
-                f"tags not found: {', '.join(missing)}", errors.ErrorCode.NOENT
-            )
+            raise errors.not_known(f"tags not found: {', '.join(missing)}")
 
     def run(self) -> None:
         gone = set(self.op.tags)

@@ -17,9 +17,7 @@ class TagsSearch(Operation[OpTagsSearch, list[tuple[str, str]]]):
         try:
             self.pattern = re.compile(self.op.pattern)
         except re.error as err:
-            raise errors.OpPrereqError(
-                f"'{self.op.pattern}' is not a regular expression: {err}", errors.ErrorCode.INVAL
-            ) from err
+            raise errors.invalid(f"'{self.op.pattern}' is not a regular expression: {err}") from err
 
     def run(self) -> list[tuple[str, str]]:
         return sorted(

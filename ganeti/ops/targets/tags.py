@@ -29,7 +29,7 @@ def find(config: Config, kind: str, name: str | None) -> Tagged:
         TagKind.NETWORK: config.network,
     }
     if not name:
-        raise errors.OpPrereqError(f"a {kind} name is needed", errors.ErrorCode.INVAL)
+        raise errors.invalid(f"a {kind} name is needed")
     return look_up[TagKind(kind)](name)
 
 

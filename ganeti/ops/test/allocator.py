@@ -26,13 +26,9 @@ class TestAllocator(Operation[OpTestAllocator, str]):
         if placing:
             for key in ("memory", "vcpus", "disks", "nics", "disk_template"):
                 if getattr(op, key) is None:
-                    raise errors.OpPrereqError(
-                        f"mode {op.mode} needs the parameter {key}", errors.ErrorCode.INVAL
-                    )
+                    raise errors.invalid(f"mode {op.mode} needs the parameter {key}")
             if self.ctx.config.has_instance_name(op.name):
-                raise errors.OpPrereqError(
-                    f"instance '{op.name}' exists already", errors.ErrorCode.EXISTS
-                )
+                raise errors.already_exists(f"instance '{op.name}' exists already")
         self.template = str(op.disk_template or "")
         self.question = self._question()
 

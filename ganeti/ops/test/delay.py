@@ -35,13 +35,9 @@ class TestDelay(Operation[OpTestDelay, None]):
 
     def check(self) -> None:
         if self.op.duration < 0:
-            raise errors.OpPrereqError(
-                f"duration {self.op.duration} is negative", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"duration {self.op.duration} is negative")
         if self.op.interruptible and not self.op.on_master:
-            raise errors.OpPrereqError(
-                "only the master's own wait is interruptible", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("only the master's own wait is interruptible")
 
     def run(self) -> None:
         for round_number in range(max(1, self.op.repeat)):

@@ -49,9 +49,8 @@ class InstanceCommit(InstanceCreate):
         op, ctx = self.op, self.ctx
         found = ctx.config.instance(op.instance_name)
         if not found.forthcoming:
-            raise errors.OpPrereqError(
-                f"instance '{found.name}' exists already; there is nothing to commit",
-                errors.ErrorCode.EXISTS,
+            raise errors.already_exists(
+                f"instance '{found.name}' exists already; there is nothing to commit"
             )
         self.reserved: Instance = yield from place.forthcoming(ctx, found.handle, found.uuid)
         if self.reserved.removable_only:
@@ -76,9 +75,7 @@ class InstanceCommit(InstanceCreate):
             return Drafted(instance, config.disks_of(instance))
         template = disk_layout.template(self.ctx, op)
         if template is DiskTemplate.DISKLESS and op.disks:
-            raise errors.OpPrereqError(
-                "a diskless instance has no disks; leave --disk away", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("a diskless instance has no disks; leave --disk away")
         disks = [
             reservation_draft.loose(template, index, item) for index, item in enumerate(op.disks)
         ]
@@ -99,10 +96,9 @@ class InstanceCommit(InstanceCreate):
         if not instance.os and not op.no_install:
             missing.append(missing_attributes.without_os(instance))
         if missing:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"reservation '{instance.handle}' cannot become an instance yet; it lacks"
-                f" {', '.join(map(str, missing))}",
-                errors.ErrorCode.INVAL,
+                f" {', '.join(map(str, missing))}"
             )
 
     def _find_place(self) -> Needs:
@@ -125,10 +121,7 @@ class InstanceCommit(InstanceCreate):
     def check(self) -> None:
         ctx, op = self.ctx, self.op
         if op.mode is not InstCreateMode.CREATE:
-            raise errors.OpPrereqError(
-                f"creation mode {op.mode} is not for reservations; only create is",
-                errors.ErrorCode.INVAL,
-            )
+            raise errors.invalid(f"creation mode {op.mode} is not for reservations; only create is")
         host_names.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.nodes:
             checks.usable_node(node, f"for instance {self.name}")
@@ -171,9 +164,7 @@ class InstanceCommit(InstanceCreate):
         result: Params = {**instance.osparams, **instance.osparams_private}
         for key, value in (self.op.osparams_secret or {}).items():
             if key in result:
-                raise errors.OpPrereqError(
-                    f"OS parameter '{key}' is given more than once", errors.ErrorCode.INVAL
-                )
+                raise errors.invalid(f"OS parameter '{key}' is given more than once")
             result[key] = value.reveal() if isinstance(value, Hidden) else value
         return result
 

@@ -25,7 +25,6 @@ from ganeti.ops.steps.changes.settings_changes import Row, merged
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
 
-_INVAL = errors.ErrorCode.INVAL
 #: Parameters that only make sense for an instance that exists.
 _REAL_ONLY = ("runtime_mem", "offline", "ext_params", "instance_communication")
 
@@ -70,10 +69,9 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         op = self.op
         wrong = [name for name in _REAL_ONLY if getattr(op, name)]
         if wrong:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"{join_names(wrong)} cannot be set for {self.instance.handle}: it is forthcoming;"
-                f" gnt-instance add --commit {self.instance.handle} creates it",
-                errors.ErrorCode.STATE,
+                f" gnt-instance add --commit {self.instance.handle} creates it"
             )
         wants = (
             op.nics,
@@ -90,9 +88,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             op.remote_node_uuid,
         )
         if not any(wants):
-            raise errors.OpPrereqError(
-                "nothing to change: give at least one setting, disk or NIC", _INVAL
-            )
+            raise errors.invalid("nothing to change: give at least one setting, disk or NIC")
 
     def _settings(self, old: Instance) -> Instance:
         op, ctx = self.op, self.ctx
@@ -102,8 +98,8 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             values["beparams"] = check_params(BackendParams, merged(old.beparams, given), "backend")
             full = ctx.config.beparams_for(values["beparams"])
             if full["minmem"] > full["maxmem"]:
-                raise errors.OpPrereqError(
-                    f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
+                raise errors.invalid(
+                    f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}"
                 )
             self.rows += [(f"be/{key}", value) for key, value in given.items()]
         if op.os_name is not None:
@@ -120,8 +116,8 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         values["osparams_private"] = merged(old.osparams_private, private)
         twice = sorted(set(values["osparams"]) & set(values["osparams_private"]))
         if twice:
-            raise errors.OpPrereqError(
-                f"OS parameter '{twice[0]}' is both public and private; reset one of them", _INVAL
+            raise errors.invalid(
+                f"OS parameter '{twice[0]}' is both public and private; reset one of them"
             )
         self.rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
         self.rows += [(f"os_private/{key}", REDACTED) for key in private]
@@ -173,8 +169,8 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             return item
         template = disk_layout.enabled_template(self.ctx, str(wanted))
         if template is DiskTemplate.DISKLESS and item.disks:
-            raise errors.OpPrereqError(
-                f"{self.instance.handle} has disks; remove them first with --disk remove", _INVAL
+            raise errors.invalid(
+                f"{self.instance.handle} has disks; remove them first with --disk remove"
             )
         self.rows.append(("disk_template", str(template)))
         reservation = base.replace(
@@ -198,11 +194,9 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
 
         def add(index: int, params: DiskParams) -> Disk:
             if params.adopt:
-                raise errors.OpPrereqError("a disk that exists cannot be reserved", _INVAL)
+                raise errors.invalid("a disk that exists cannot be reserved")
             if not params.size:
-                raise errors.OpPrereqError(
-                    f"disk {index} has no size, as in --disk add:size=10G", _INVAL
-                )
+                raise errors.invalid(f"disk {index} has no size, as in --disk add:size=10G")
             reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
             return reservation_draft.loose(template, index, params)
 
@@ -222,10 +216,9 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             None if item.instance.reservation is None else (item.instance.reservation.disk_template)
         )
         if wanted is DiskTemplate.DISKLESS:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{self.instance.handle} is reserved without disks; choose a template with"
-                " --disk-template",
-                _INVAL,
+                " --disk-template"
             )
         enabled = self.ctx.config.cluster.enabled_disk_templates
         usable = [name for name in enabled if name != DiskTemplate.DISKLESS]
@@ -265,9 +258,8 @@ def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
     """A disk with another size, mode, name or number of spindles."""
     wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
     if wrong:
-        raise errors.OpPrereqError(
-            f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again",
-            _INVAL,
+        raise errors.invalid(
+            f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again"
         )
     if params.size:
         disk = instance_disks.grown(disk, params.size - disk.size)

@@ -27,8 +27,6 @@ from ganeti.ops.steps.reservations import place
 
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 class _Moving(Operation[O, Any]):
     """What all ways to another place share; a subclass says where to."""
@@ -97,10 +95,8 @@ class _Moving(Operation[O, Any]):
             if len(nodes) < needed and uuid not in {node.uuid for node in nodes}:
                 nodes.append(ctx.config.nodes[uuid])
         if len(nodes) < needed:
-            raise errors.OpPrereqError(
-                f"{instance.handle} needs {needed} nodes; name them as in --target-node"
-                " node1:node2",
-                _INVAL,
+            raise errors.invalid(
+                f"{instance.handle} needs {needed} nodes; name them as in --target-node node1:node2"
             )
         return nodes
 
@@ -109,9 +105,7 @@ class _Moving(Operation[O, Any]):
     ) -> list[Node] | None:
         """By name, by allocator, or else to the secondary node."""
         if name and iallocator:
-            raise errors.OpPrereqError(
-                "give either a target node or an allocator, not both", _INVAL
-            )
+            raise errors.invalid("give either a target node or an allocator, not both")
         if name:
             return self._towards(self._nodes(name), instance)
         nodes = self.ctx.config.instance_nodes(instance)
@@ -149,18 +143,16 @@ class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):
     def named(self, instance: Instance) -> list[Node] | None:
         op, ctx = self.op, self.ctx
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"{instance.handle} is forthcoming and has no disks that could be replaced;"
                 f" gnt-instance replace-disks --new-secondary NODE {instance.handle} changes its"
-                " secondary node",
-                errors.ErrorCode.STATE,
+                " secondary node"
             )
         nodes = ctx.config.instance_nodes(instance)
         if len(nodes) < 2:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"{instance.handle} has no secondary node: its disks have template"
-                f" {place.template_of(ctx, instance)}",
-                _INVAL,
+                f" {place.template_of(ctx, instance)}"
             )
         name = op.remote_node_uuid or op.remote_node
         if not name:
@@ -188,12 +180,10 @@ class ReservationChangeGroup(_Moving[OpInstanceChangeGroup]):
         wanted = [config.group(name).uuid for name in self.op.target_groups or ()]
         if own & set(wanted):
             names = ", ".join(config.groups[uuid].name for uuid in sorted(own))
-            raise errors.OpPrereqError(f"{instance.handle} is in group {names} already", _INVAL)
+            raise errors.invalid(f"{instance.handle} is in group {names} already")
         self.groups = wanted or sorted(set(config.groups) - own)
         if not self.groups:
-            raise errors.OpPrereqError(
-                "there is no other node group; gnt-group add makes one", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state("there is no other node group; gnt-group add makes one")
         return None
 
     def choose(self, instance: Instance) -> list[Node]:

@@ -35,18 +35,15 @@ class ReservationRename(Operation[OpInstanceRename, str]):
         config = self.ctx.config
         found = config.instances.get(self.uuid)
         if found is None or not found.forthcoming or found.handle != self.handle:
-            raise errors.OpPrereqError(
+            raise errors.not_known(
                 f"reservation '{self.handle}' was removed, renamed or created while this job"
-                " waited for it",
-                errors.ErrorCode.NOENT,
+                " waited for it"
             )
         if found.interrupted:
             locks.real(config, found)
         self.instance: Instance = found
         if config.has_instance_name(self.new_name):
-            raise errors.OpPrereqError(
-                f"instance '{self.new_name}' exists already", errors.ErrorCode.EXISTS
-            )
+            raise errors.already_exists(f"instance '{self.new_name}' exists already")
 
     def run(self) -> str:
         ctx = self.ctx

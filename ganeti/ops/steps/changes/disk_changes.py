@@ -24,7 +24,6 @@ from ganeti.ops.steps.running import hotplug
 from ganeti.ops.steps.storage import attachment, disks, space, sync
 from ganeti.storage.registry import TEMPLATES
 
-_INVAL = errors.ErrorCode.INVAL
 _AWAY = (DdmFull.REMOVE, DdmFull.DETACH)
 #: Keys of a disk that can be changed.
 _CHANGEABLE = ("mode", "name", "spindles")
@@ -70,9 +69,8 @@ class _Planner:
         wrong = sorted(set(given) - set(_CHANGEABLE))
         if wrong:
             hint = " (see gnt-instance grow-disk)" if "size" in wrong else ""
-            raise errors.OpPrereqError(
-                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed{hint}",
-                _INVAL,
+            raise errors.invalid(
+                f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed{hint}"
             )
         name = disk.name
         if params.name is not None:
@@ -86,9 +84,8 @@ class _Planner:
     def attach(self, index: int, params: DiskParams) -> Disk:
         disk = attachment.find(self._ctx.config, self._instance, index, params)
         if disk.uuid not in self._ctx.held(LockLevel.DISK):
-            raise errors.OpPrereqError(
-                f"disk {disk.uuid} got its name while this job waited; try again",
-                errors.ErrorCode.STATE,
+            raise errors.wrong_state(
+                f"disk {disk.uuid} got its name while this job waited; try again"
             )
         attachment.check(self._ctx, self._instance, disk)
         return disk
@@ -107,16 +104,15 @@ def new_layout(
     kind = attachment.template_of_new(config, instance, index, given)
     template = disk_layout.enabled_template(ctx, kind)
     if template is DiskTemplate.DISKLESS:
-        raise errors.OpPrereqError(f"disk {index} cannot have the template diskless", _INVAL)
+        raise errors.invalid(f"disk {index} cannot have the template diskless")
     driver_traits = TEMPLATES.get(template).traits
     nodes = config.instance_nodes(instance)[: driver_traits.nodes_needed]
     secondary = op.remote_node_uuid or op.remote_node
     if driver_traits.mirrored and len(nodes) == 1:
         if secondary is None:
-            raise errors.OpPrereqError(
+            raise errors.invalid(
                 f"disk {index} of template {template} needs a secondary node, which instance"
-                f" {instance.name} does not have; name it with --node",
-                _INVAL,
+                f" {instance.name} does not have; name it with --node"
             )
         other = config.node(secondary)
         checks.usable_node(other, f"as the secondary node of {instance.name}")

@@ -30,8 +30,6 @@ from ganeti.ops.steps import node_checks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 
-_INVAL = errors.ErrorCode.INVAL
-
 #: (what, new value), as clients get it.
 Row = tuple[str, Any]
 
@@ -87,9 +85,8 @@ def _state(
     if op.offline is None:
         return
     if op.offline and runs is not None:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is running; stop it before it is taken out of use",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"instance {instance.name} is running; stop it before it is taken out of use"
         )
     if not op.offline and instance.admin_state is not AdminState.OFFLINE:
         ctx.log(f"instance {instance.name} is online already")
@@ -117,8 +114,8 @@ def _os(
     private = merged(instance.osparams_private, given_private)
     twice = sorted(set(public) & set(private))
     if twice:
-        raise errors.OpPrereqError(
-            f"OS parameter '{twice[0]}' is both public and private; reset one of them", _INVAL
+        raise errors.invalid(
+            f"OS parameter '{twice[0]}' is both public and private; reset one of them"
         )
     full = fill(ctx.config.osparams_for(name, public), private)
     if name:
@@ -176,9 +173,7 @@ def _backend(
     values = check_params(BackendParams, own, "backend")
     full = ctx.config.beparams_for(values)
     if full["minmem"] > full["maxmem"]:
-        raise errors.OpPrereqError(
-            f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}", _INVAL
-        )
+        raise errors.invalid(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
     more = full["maxmem"] - ctx.config.beparams(instance)["maxmem"]
     if more > 0 and runs is not None and not op.force and not primary.offline:
         # its next start must not fail
@@ -205,17 +200,15 @@ def _memory(
     if wanted is None:
         return
     if runs is None:
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"instance {instance.name} is not running, so its memory cannot be changed now;"
-            " see -B minmem=...,maxmem=...",
-            errors.ErrorCode.STATE,
+            " see -B minmem=...,maxmem=..."
         )
     full = ctx.config.beparams_for(result.values.get("beparams", instance.beparams))
     if not op.force and not full["minmem"] <= wanted <= full["maxmem"]:
-        raise errors.OpPrereqError(
+        raise errors.invalid(
             f"instance {instance.name} must have between {full['minmem']} and {full['maxmem']} MiB"
-            f" of memory, not {wanted} (--force allows it)",
-            _INVAL,
+            f" of memory, not {wanted} (--force allows it)"
         )
     more = wanted - runs.memory
     if more > 0:

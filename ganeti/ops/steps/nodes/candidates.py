@@ -35,9 +35,8 @@ def digest(ctx: Context, node: Node) -> str:
     try:
         tokens = ctx.rpc.one(online(node), NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
     except errors.GanetiError as err:
-        raise errors.OpPrereqError(
-            f"node {node.name} cannot become a master candidate: {errors.text(err)}",
-            errors.ErrorCode.ENVIRON,
+        raise errors.bad_environment(
+            f"node {node.name} cannot become a master candidate: {errors.text(err)}"
         ) from err
     return tokens[0][1]
 
@@ -66,10 +65,9 @@ def record(draft: Draft, digests: Mapping[str, str]) -> None:
     for uuid in digests:
         node = draft.config.nodes.get(uuid)
         if node is None or not candidates.may_be_candidate(node):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"node {node.name if node else uuid} cannot become a master candidate any more,"
-                " another job changed it; try again",
-                errors.ErrorCode.STATE,
+                " another job changed it; try again"
             )
         draft.update(node, master_candidate=True)
     draft.update_cluster(candidate_certs={**draft.cluster.candidate_certs, **digests})

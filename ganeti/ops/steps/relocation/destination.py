@@ -43,9 +43,7 @@ class Destination:
         if wish.target_node_uuid or wish.target_node:
             wanted = ctx.config.node(wish.target_node_uuid or wish.target_node or "")
         if wanted is not None and wish.iallocator is not None:
-            raise errors.OpPrereqError(
-                "give either a target node or an allocator, not both", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid("give either a target node or an allocator, not both")
         found = placement.target(ctx.config, instance, wanted)
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
@@ -83,9 +81,7 @@ def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy
     if broken:
         text = f"instance policy of the group of node {node.name}: {'; '.join(broken)}"
         if not ignore_ipolicy:
-            raise errors.OpPrereqError(
-                f"{text} (--ignore-ipolicy allows it)", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"{text} (--ignore-ipolicy allows it)")
         ctx.warn(text)
     _check_networks(config, instance, node)
     bridges.check(ctx, instance, node)
@@ -97,10 +93,9 @@ def _check_networks(config: Config, instance: Instance, node: Node) -> None:
     uuids = {nic.network for nic in instance.nics if nic.network} - group.networks.keys()
     names = sorted(config.networks[uuid].name for uuid in uuids if uuid in config.networks)
     if names:
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"instance {instance.name} needs network {', '.join(names)}, which is not connected to"
-            f" node group {group.name} of node {node.name}; see gnt-network connect",
-            errors.ErrorCode.STATE,
+            f" node group {group.name} of node {node.name}; see gnt-network connect"
         )
 
 

@@ -20,19 +20,17 @@ def check(ctx: Context, instance: Instance, node: Node, *, running: bool, force:
         OpPrereqError: the instance runs, or the node has no copy of its disks.
     """
     if running:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is running; its primary node cannot be changed",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"instance {instance.name} is running; its primary node cannot be changed"
         )
     checks.usable_node(node, f"as the primary node of {instance.name}")
     allowed = {other.uuid for other in placement.others(ctx.config, instance)}
     if node.uuid in {*allowed, instance.primary_node} or force:
         return
     if not _has_disks(ctx, instance, node):
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"node {node.name} has no copy of the disks of {instance.name}; gnt-instance move"
-            " copies them (--force records the node for disks that were moved by hand)",
-            errors.ErrorCode.STATE,
+            " copies them (--force records the node for disks that were moved by hand)"
         )
 
 

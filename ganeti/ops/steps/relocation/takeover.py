@@ -70,10 +70,9 @@ class Takeover:
             what = "is not active" if status is None else "is not up to date"
             text = f"{disk.iv_name} {what} on node {self._target.name}"
             if not self._ignore:
-                raise errors.OpPrereqError(
+                raise errors.wrong_state(
                     f"{text}: the newest data of instance {self._instance.name} would be lost"
-                    " (--ignore-consistency allows it)",
-                    errors.ErrorCode.STATE,
+                    " (--ignore-consistency allows it)"
                 )
             ctx.warn(text)
 

@@ -27,8 +27,6 @@ from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import destination, secondary_change, takeover
 from ganeti.ops.steps.storage import disks, space, sync
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node | None:
     """The node that is asked for, if mirrored disks have no copy there.
@@ -41,9 +39,7 @@ def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node |
         return None
     node = config.node(name)
     if node.uuid == instance.primary_node:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is on node {node.name} already", _INVAL
-        )
+        raise errors.invalid(f"instance {instance.name} is on node {node.name} already")
     return None if node.uuid in config.secondary_nodes(instance) else node
 
 
@@ -54,9 +50,7 @@ class ToAnyNode:
         self, ctx: Context, instance: Instance, target: Node, op: OpInstanceFailover
     ) -> None:
         if op.iallocator is not None:
-            raise errors.OpPrereqError(
-                "give either a target node or an allocator, not both", _INVAL
-            )
+            raise errors.invalid("give either a target node or an allocator, not both")
         self._ctx = ctx
         self._op = op
         self._uuid = instance.uuid

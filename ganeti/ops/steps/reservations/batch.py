@@ -68,30 +68,23 @@ class Batch:
             taken = self._ctx.config.has_instance_name(wish.name)
             if taken or wish.name in seen:
                 text = "exists already" if taken else "is in the list twice"
-                raise errors.OpPrereqError(
-                    f"instance '{wish.name}' {text}", errors.ErrorCode.EXISTS
-                )
+                raise errors.already_exists(f"instance '{wish.name}' {text}")
             seen.add(wish.name)
         if not self._wishes:
-            raise errors.OpPrereqError("there is nothing to reserve", errors.ErrorCode.INVAL)
+            raise errors.invalid("there is nothing to reserve")
 
     def _choose_allocator(self, given: str | None) -> str:
         """Name of the allocator for those that name no node; empty: they get no place."""
         own = {wish.op.iallocator for wish in self._open if wish.op.iallocator}
         if given is not None and own:
-            raise errors.OpPrereqError(
-                "nodes are chosen for all instances together; name no allocator for single ones",
-                errors.ErrorCode.INVAL,
+            raise errors.invalid(
+                "nodes are chosen for all instances together; name no allocator for single ones"
             )
         if len(own) > 1:
-            raise errors.OpPrereqError(
-                f"several allocators are named: {', '.join(sorted(own))}", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"several allocators are named: {', '.join(sorted(own))}")
         for wish in self._named:
             if wish.op.iallocator:
-                raise errors.OpPrereqError(
-                    "give either nodes or an allocator, not both", errors.ErrorCode.INVAL
-                )
+                raise errors.invalid("give either nodes or an allocator, not both")
         named = given or next(iter(own), None)
         if not self._open or (named is None and not self._ctx.config.cluster.default_iallocator):
             return ""
@@ -134,10 +127,9 @@ class Batch:
             return
         found, missing = allocator.place_many(ctx, self._allocator, new)
         if missing:
-            raise errors.OpPrereqError(
+            raise errors.not_enough(
                 f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
-                f" reserved; {_reasons(missing)}",
-                errors.ErrorCode.NORES,
+                f" reserved; {_reasons(missing)}"
             )
         for wish in self._open:
             wish.nodes = found[wish.handle]

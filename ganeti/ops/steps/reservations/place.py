@@ -60,10 +60,9 @@ def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Any:
     """
     found: Instance = yield from locks.instance(ctx, name, uuid)
     if not found.forthcoming:
-        raise errors.OpPrereqError(
+        raise errors.wrong_state(
             f"the reservation '{found.handle}' became an instance while this job waited for it;"
-            " try again",
-            errors.ErrorCode.STATE,
+            " try again"
         )
     return found
 
@@ -168,10 +167,9 @@ def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
     group = nodes[0].group
     for index, nic in enumerate(instance.nics):
         if nic.network and nic.network not in config.groups[group].networks:
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"NIC {index}: network {config.networks[nic.network].name} is not"
-                f" connected to node group {config.groups[group].name}; see gnt-network connect",
-                errors.ErrorCode.STATE,
+                f" connected to node group {config.groups[group].name}; see gnt-network connect"
             )
     disks = [
         _on_nodes(ctx, instance, template, index, disk, uuids)

@@ -59,9 +59,8 @@ def check(
     if not missing:
         return
     if not isinstance(missing, list):
-        raise errors.OpPrereqError(
-            f"the bridges of node {node.name} cannot be checked: {missing}",
-            errors.ErrorCode.ENVIRON,
+        raise errors.bad_environment(
+            f"the bridges of node {node.name} cannot be checked: {missing}"
         )
     text = (
         f"{plural(len(missing), 'bridge')} that instance {instance.name} needs"
@@ -69,7 +68,7 @@ def check(
         f" {', '.join(missing)}; {remedy(missing[0])} there, or change the link of the NIC"
     )
     if not ignore:
-        raise errors.OpPrereqError(text, errors.ErrorCode.ENVIRON)
+        raise errors.bad_environment(text)
     ctx.warn(text)
 
 

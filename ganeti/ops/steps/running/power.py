@@ -28,9 +28,8 @@ def primary(ctx: Context, instance: Instance) -> Node:
     """The primary node, which must be online; OpPrereqError otherwise."""
     node = ctx.config.nodes[instance.primary_node]
     if node.offline:
-        raise errors.OpPrereqError(
-            f"primary node {node.name} of instance {instance.name} is marked offline",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"primary node {node.name} of instance {instance.name} is marked offline"
         )
     return node
 

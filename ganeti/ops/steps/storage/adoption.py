@@ -19,14 +19,12 @@ from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 def is_asked_for(wanted: Sequence[DiskParams]) -> bool:
     """Whether disks are adopted and not made. OpPrereqError when some are and some are not."""
     adopting = [item.adopt is not None for item in wanted]
     if any(adopting) and not all(adopting):
-        raise errors.OpPrereqError("either all disks of an instance are adopted or none is", _INVAL)
+        raise errors.invalid("either all disks of an instance are adopted or none is")
     return any(adopting)
 
 
@@ -40,11 +38,11 @@ def sized(
             use, or a disk of an instance already.
     """
     if kind is DiskTemplate.DISKLESS or not TEMPLATES.get(kind).traits.may_adopt:
-        raise errors.OpPrereqError(f"disks of template {kind} cannot be adopted", _INVAL)
+        raise errors.invalid(f"disks of template {kind} cannot be adopted")
     names = [_name(ctx, kind, item) for item in wanted]
     for name in names:
         if names.count(name) > 1:
-            raise errors.OpPrereqError(f"{name} is to be adopted twice", _INVAL)
+            raise errors.invalid(f"{name} is to be adopted twice")
     if kind is DiskTemplate.PLAIN:
         sizes = _volumes(ctx, node, names)
     else:
@@ -97,19 +95,12 @@ def _volumes(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     sizes: list[int] = []
     for name in names:
         if name not in found:
-            raise errors.OpPrereqError(
-                f"there is no logical volume {name} on node {node.name}", errors.ErrorCode.INVAL
-            )
+            raise errors.invalid(f"there is no logical volume {name} on node {node.name}")
         if name in owned:
-            raise errors.OpPrereqError(
-                f"logical volume {name} belongs to {owned[name].whose}",
-                errors.ErrorCode.STATE,
-            )
+            raise errors.wrong_state(f"logical volume {name} belongs to {owned[name].whose}")
         size, _inactive, in_use = found[name]
         if in_use:
-            raise errors.OpPrereqError(
-                f"logical volume {name} on node {node.name} is in use", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state(f"logical volume {name} on node {node.name} is in use")
         sizes.append(int(float(size)))
     return sizes
 
@@ -125,13 +116,9 @@ def _devices(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     found = ctx.rpc.one(node, NodeCalls.bdev_sizes, list(names))
     for name in names:
         if name in owned:
-            raise errors.OpPrereqError(
-                f"device {name} belongs to instance {owned[name].name}", errors.ErrorCode.STATE
-            )
+            raise errors.wrong_state(f"device {name} belongs to instance {owned[name].name}")
         if name not in found:
-            raise errors.OpPrereqError(
-                f"there is no block device {name} on node {node.name}", _INVAL
-            )
+            raise errors.invalid(f"there is no block device {name} on node {node.name}")
     return [found[name] for name in names]
 
 

@@ -29,8 +29,6 @@ from ganeti.ops.steps.storage import attachment, copy_progress, disks, space, sy
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage.registry import TEMPLATES
 
-_INVAL = errors.ErrorCode.INVAL
-
 
 class Way(Enum):
     """How a disk becomes one of another template."""
@@ -89,26 +87,22 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
     named = op.remote_node_uuid or op.remote_node
     wanted = None if named is None else config.node(named)
     if op.iallocator is not None:
-        raise errors.OpPrereqError(
-            "name the secondary node with --node: allocators do not choose it", _INVAL
-        )
+        raise errors.invalid("name the secondary node with --node: allocators do not choose it")
     mirrored = op.disk_template in TEMPLATES and TEMPLATES.get(op.disk_template).traits.mirrored
     if not mirrored:
         if wanted is not None:
-            raise errors.OpPrereqError(
-                f"disk template {op.disk_template} needs no secondary node; leave --node away",
-                _INVAL,
+            raise errors.invalid(
+                f"disk template {op.disk_template} needs no secondary node; leave --node away"
             )
         return [primary]
     known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
     if known and wanted not in (None, *known):
-        raise errors.OpPrereqError(
-            f"the secondary node of {instance.name} is {known[0].name} already; leave --node away",
-            _INVAL,
+        raise errors.invalid(
+            f"the secondary node of {instance.name} is {known[0].name} already; leave --node away"
         )
     if wanted is None and not known:
-        raise errors.OpPrereqError(
-            f"disk template {op.disk_template} needs a secondary node; name it with --node", _INVAL
+        raise errors.invalid(
+            f"disk template {op.disk_template} needs a secondary node; name it with --node"
         )
     return [primary, wanted or known[0]]
 
@@ -160,26 +154,20 @@ def _check_possible(
     running: bool,
 ) -> None:
     if op.disks:
-        raise errors.OpPrereqError("disks cannot be changed and converted at the same time", _INVAL)
+        raise errors.invalid("disks cannot be changed and converted at the same time")
     if current == template:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} already has disk template {template}",
-            errors.ErrorCode.INVAL,
-        )
+        raise errors.invalid(f"instance {instance.name} already has disk template {template}")
     if DiskTemplate.DISKLESS in (current, template):
-        raise errors.OpPrereqError(
-            f"disks cannot be converted from {current} to {template}: one of them has no disks",
-            _INVAL,
+        raise errors.invalid(
+            f"disks cannot be converted from {current} to {template}: one of them has no disks"
         )
     if op.ext_params and not TEMPLATES.get(template).traits.takes_options:
-        raise errors.OpPrereqError(
-            f"disk template {template} has no parameters of a provider; leave --ext-params away",
-            _INVAL,
+        raise errors.invalid(
+            f"disk template {template} has no parameters of a provider; leave --ext-params away"
         )
     if running:
-        raise errors.OpPrereqError(
-            f"instance {instance.name} is running; stop it before its disks are converted",
-            errors.ErrorCode.STATE,
+        raise errors.wrong_state(
+            f"instance {instance.name} is running; stop it before its disks are converted"
         )
 
 

@@ -56,9 +56,7 @@ def by_index(config: Config, instance: Instance, index: int) -> Disk:
     if 0 <= index < len(found):
         return found[index]
     count = f"disks 0 to {len(found) - 1}" if found else "no disks"
-    raise errors.OpPrereqError(
-        f"instance {instance.name} has no disk {index}; it has {count}", errors.ErrorCode.NOENT
-    )
+    raise errors.not_known(f"instance {instance.name} has no disk {index}; it has {count}")
 
 
 def grown(disk: Disk, amount: int) -> Disk:

@@ -22,15 +22,10 @@ from ganeti.rpc.calls import NodeCalls
 def amount(disk: Disk, what: str, given: int, *, absolute: bool) -> int:
     """MiB to add; OpPrereqError for a template that cannot grow and for less than there is."""
     if not disks.traits(disk).growable:
-        raise errors.OpPrereqError(
-            f"disks of template {disk.dev_type} cannot grow", errors.ErrorCode.INVAL
-        )
+        raise errors.invalid(f"disks of template {disk.dev_type} cannot grow")
     added = given - disk.size if absolute else given
     if added < 0:
-        raise errors.OpPrereqError(
-            f"{what} has {disk.size} MiB; disks cannot shrink to {given} MiB",
-            errors.ErrorCode.STATE,
-        )
+        raise errors.wrong_state(f"{what} has {disk.size} MiB; disks cannot shrink to {given} MiB")
     return added
 
 

@@ -137,10 +137,9 @@ def faulty(ctx: Context, node: Node, disks: Sequence[Disk]) -> list[str]:
     found: list[str] = []
     for disk, (ok, status) in zip(disks, answers):
         if not ok or isinstance(status, str):
-            raise errors.OpPrereqError(
+            raise errors.wrong_state(
                 f"the state of {disk.iv_name} on node {node.name} is not known: {status};"
-                " see gnt-instance activate-disks",
-                errors.ErrorCode.STATE,
+                " see gnt-instance activate-disks"
             )
         if status.ldisk_status == FAULTY:
             found.append(disk.iv_name)
