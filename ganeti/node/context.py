@@ -12,6 +12,7 @@ from ganeti.base import files
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.hypervisor.interface import Hypervisor
 from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.model import ssconf_keys
 from ganeti.node.term import Term
 from ganeti.paths import Paths
 
@@ -102,6 +103,10 @@ class NodeContext:
             return files.read_text(self.paths.ssconf(key)).rstrip("\n")
         except FileNotFoundError:
             return None
+
+    def told_master(self) -> str:
+        """Name of the master according to ssconf; empty without one."""
+        return self.ssconf(ssconf_keys.MASTER_NODE) or ""
 
     @contextmanager
     def instance(self, name: str, purpose: str) -> Iterator[None]:

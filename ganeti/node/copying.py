@@ -10,6 +10,7 @@ from collections.abc import Callable
 from ganeti import errors
 from ganeti.base.clock import Clock
 from ganeti.node.context import NodeContext
+from ganeti.rpc.calls.copying import CopyCalls
 from ganeti.rpc.objects import CopyStatus
 
 log = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class _Copy:
         return CopyStatus(size=found.size, done=found.done, zeros=found.zeros, ended=ended)
 
 
-class Copies:
+class Copies(CopyCalls):
     """All copies of this node daemon, by the names that the master has for them."""
 
     def __init__(self, context: NodeContext) -> None:
@@ -100,21 +101,21 @@ class Copies:
         """Begin to copy; ``work`` raises GanetiError when it fails. Gives the name of the copy."""
         name = secrets.token_hex(8)
         with self._lock:
-            for old, copy in list(self._copies.items()):
-                if copy.has_ended and copy.progress.is_abandoned:
+            for old, known in list(self._copies.items()):
+                if known.has_ended and known.progress.is_abandoned:
                     del self._copies[old]
             progress = Progress(self._context.clock, self._context.stopping)
             self._copies[name] = _Copy(progress, work)
         return name
 
-    def status(self, name: str) -> CopyStatus:
+    def copy_status(self, copy: str) -> CopyStatus:
         """How far a copy is; waits up to 2 s for its end.
 
         Raises:
             BlockDeviceError: it failed, or it is not known here.
         """
         with self._lock:
-            found = self._copies.get(name)
+            found = self._copies.get(copy)
         if found is None:
             raise errors.BlockDeviceError(
                 "the copy is not known: the node daemon was restarted, which ends all copies"

@@ -22,7 +22,7 @@ from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls import Identity, ReloadableContext
 from ganeti.node.authorise import Authoriser
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
+from ganeti.node.families import Families
 from ganeti.rpc.server import RpcApp
 
 log = logging.getLogger(__name__)
@@ -104,8 +104,8 @@ def _serve(
     context.on_ssconf = authoriser.reload
     context.on_leave = stop.ask
     tls = Identity(certificate, where.ca_cert).server_context()
-    node = Node(context)
-    app = RpcApp(node, authoriser, check_term=context.term.check)
+    families = Families(context)
+    app = RpcApp(families.all, authoriser, check_term=context.term.check)
     server = HttpServer(
         (options.address, options.port),
         app,
@@ -129,7 +129,7 @@ def _serve(
         calls = app.running()
         if not server.stop(STOP_WAIT):
             log.warning("These calls did not end and are cut off: %s", ", ".join(calls))
-    node.stop()
+    families.stop()
 
 
 def _on_change(

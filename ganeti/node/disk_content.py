@@ -13,6 +13,7 @@ from ganeti.base import sparse
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
+from ganeti.rpc.calls.disk_content import DiskContentCalls
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import space
 
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 
 
-class DiskContent:
+class DiskContent(DiskContentCalls):
     """Writes into the disks of this node."""
 
     def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
@@ -29,14 +30,14 @@ class DiskContent:
         self._disks = disks
         self._copies = copies
 
-    def wipe(self, disk: NodeDisk, offset: int, size: int) -> None:
+    def blockdev_wipe(self, disk: NodeDisk, offset: int, size: int) -> None:
         """Make a part (MiB) of a disk zero; BlockDeviceError. See :func:`wipe`."""
         found = self._disks.existing(disk)
         if not found.traits.mirrored:
             found.assemble()
         wipe(found.path, offset, size, self._stopping)
 
-    def begin_copy(self, source: NodeDisk, target: NodeDisk) -> str:
+    def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
         """Begin to copy a disk into another; BlockDeviceError. See :func:`copy`."""
         reading, writing = self._disks.existing(source), self._disks.existing(target)
         log.info("copying disk %s to %s", reading.path, writing.path)

@@ -9,19 +9,20 @@ import msgspec
 
 from ganeti import errors
 from ganeti.node.disks import Disks
+from ganeti.rpc.calls.disk_states import DiskStateCalls
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Resyncing
 
 log = logging.getLogger(__name__)
 
 
-class DiskStates:
+class DiskStates(DiskStateCalls):
     """Looks at disks together with what they are built on."""
 
     def __init__(self, disks: Disks) -> None:
         self._disks = disks
 
-    def mirrors(self, disks: Sequence[NodeDisk]) -> list[BlockDevStatus]:
+    def blockdev_getmirrorstatus(self, disks: list[NodeDisk]) -> list[BlockDevStatus]:
         """State of each disk, no better than that of its children.
 
         Raises:
@@ -29,7 +30,9 @@ class DiskStates:
         """
         return [self._state(disk) for disk in disks]
 
-    def each_mirror(self, disks: Sequence[NodeDisk]) -> list[tuple[bool, BlockDevStatus | str]]:
+    def blockdev_getmirrorstatus_multi(
+        self, disks: list[NodeDisk]
+    ) -> list[tuple[bool, BlockDevStatus | str]]:
         """State of each disk with true, or false and a text for one that cannot be asked."""
         return [self._try(disk) for disk in disks]
 
@@ -44,8 +47,8 @@ class DiskStates:
         own = self._disks.existing(disk).status()
         return combined(own, [self._state(child) for child in disk.children])
 
-    def pause_resync(
-        self, disks: Sequence[NodeDisk], *, pause: bool
+    def blockdev_pause_resume_sync(
+        self, disks: list[NodeDisk], pause: bool
     ) -> list[tuple[bool, str | None]]:
         """Hold up or go on with synchronising; true, or false and a text, for each disk.
 

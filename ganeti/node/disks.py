@@ -21,6 +21,7 @@ from ganeti.model import ssconf_keys
 from ganeti.net import certs
 from ganeti.node import authorise
 from ganeti.node.context import NodeContext, checked_name
+from ganeti.rpc.calls.disks import DiskCalls
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk, NodeInstance
 from ganeti.storage import file_paths
 from ganeti.storage.interface import (
@@ -37,7 +38,7 @@ from ganeti.storage.registry import device
 log = logging.getLogger(__name__)
 
 
-class Disks:
+class Disks(DiskCalls):
     """Drives the storage of this node."""
 
     def __init__(self, context: NodeContext) -> None:
@@ -94,14 +95,14 @@ class Disks:
 
     # life
 
-    def create(
+    def blockdev_create(
         self,
         disk: NodeDisk,
         size: int,
+        owner: str,
+        on_primary: bool,
         info: str,
-        *,
-        on_primary: bool = False,
-        exclusive_storage: bool = False,
+        exclusive_storage: bool,
     ) -> list[Any]:
         """Make a disk of ``size`` MiB, on volumes that are there already; its logical id.
 
@@ -127,7 +128,7 @@ class Disks:
         log.info("created disk %s (%d MiB) at %s", disk.uuid, size, new.path)
         return list(disk.logical_id)
 
-    def remove(self, disk: NodeDisk) -> None:
+    def blockdev_remove(self, disk: NodeDisk) -> None:
         """Destroy a disk, its links and its children; no error when it is gone.
 
         Raises:
@@ -153,8 +154,8 @@ class Disks:
         for child in disk.children if with_children else ():
             self._remove(child, problems)
 
-    def assemble(
-        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, index: int
+    def blockdev_assemble(
+        self, disk: NodeDisk, instance: NodeInstance, on_primary: bool, idx: int
     ) -> tuple[str, str, str | None]:
         """Make a disk usable, on the primary node also writable and linked.
 
@@ -166,7 +167,7 @@ class Disks:
         found = self._assemble(disk, on_primary, self.environment())
         if not on_primary:
             return found.path, "", found.uri()
-        return found.path, self._link(found.path, instance.name, index), found.uri()
+        return found.path, self._link(found.path, instance.name, idx), found.uri()
 
     def _assemble(self, disk: NodeDisk, on_primary: bool, env: Environment) -> Device:
         for child in disk.children:
@@ -179,8 +180,8 @@ class Disks:
             found.open()
         return found
 
-    def shutdown(self, disk: NodeDisk) -> None:
-        """Undo :meth:`assemble`, links included; the data stays. BlockDeviceError."""
+    def blockdev_shutdown(self, disk: NodeDisk) -> None:
+        """Undo :meth:`blockdev_assemble`, links included; the data stays. BlockDeviceError."""
         self._shutdown(disk, self.environment())
 
     def _shutdown(self, disk: NodeDisk, env: Environment) -> None:
@@ -190,12 +191,12 @@ class Disks:
         for child in disk.children:
             self._shutdown(child, env)
 
-    def find(self, disk: NodeDisk) -> BlockDevStatus | None:
+    def blockdev_find(self, disk: NodeDisk) -> BlockDevStatus | None:
         """State of a disk, None when it is not on this node."""
         found = self.device(disk)
         return found.status() if found.is_active() else None
 
-    def dimensions(self, disks: Sequence[NodeDisk]) -> list[tuple[int, int | None] | None]:
+    def blockdev_getdimensions(self, disks: list[NodeDisk]) -> list[tuple[int, int | None] | None]:
         """Size in bytes and spindles (None: not known) of each disk, None when not usable."""
         env = self.environment()
         return [self._dimension(disk, env) for disk in disks]
@@ -241,14 +242,14 @@ class Disks:
 
     # changes
 
-    def rename(self, wanted: Sequence[tuple[NodeDisk, list[Any]]]) -> None:
+    def blockdev_rename(self, renames: list[tuple[NodeDisk, list[Any]]]) -> None:
         """Give disks new logical ids; all are tried.
 
         Raises:
             BlockDeviceError: some could not be renamed; the text has all of them.
         """
         problems: list[str] = []
-        for disk, new_id in wanted:
+        for disk, new_id in renames:
             try:
                 self._rename(disk, new_id)
             except errors.GanetiError as err:
@@ -268,14 +269,13 @@ class Disks:
             last = self._context.paths.local(last)
         found.rename([*first, last])
 
-    def grow(
+    def blockdev_grow(
         self,
         disk: NodeDisk,
         amount: int,
-        *,
         dry_run: bool,
         backing_store: bool,
-        exclusive_storage: bool = False,
+        exclusive_storage: bool,
     ) -> None:
         """Add ``amount`` MiB.
 
@@ -293,14 +293,14 @@ class Disks:
         if backing_store or found.traits.mirrored:
             found.grow(amount, dry_run=dry_run)
 
-    def open(self, instance: str, disks: Sequence[NodeDisk], *, exclusive: bool) -> None:
+    def blockdev_open(self, instance_name: str, disks: list[NodeDisk], exclusive: bool) -> None:
         """Allow writing on this node, and make the links of the instance; BlockDeviceError."""
         for disk in disks:
             found = self.existing(disk)
             found.open(exclusive=exclusive)
-            self._link(found.path, instance, disk.index)
+            self._link(found.path, instance_name, disk.index)
 
-    def close(self, disks: Sequence[NodeDisk]) -> None:
+    def blockdev_close(self, instance_name: str, disks: list[NodeDisk]) -> None:
         """Forbid writing on this node, and remove the links; all are tried.
 
         Raises:
@@ -317,7 +317,9 @@ class Disks:
         if problems:
             raise errors.BlockDeviceError("; ".join(problems))
 
-    def snapshot(self, disk: NodeDisk, name: str, size: int) -> list[Any]:
+    def blockdev_snapshot(
+        self, disk: NodeDisk, snap_name: str | None, snap_size: int | None
+    ) -> list[Any]:
         """Freeze the content of a disk; the logical id of the copy.
 
         Of a mirrored disk the copy is made of the data on this node.
@@ -326,36 +328,19 @@ class Disks:
             BlockDeviceError: the disk is not there or cannot be frozen.
         """
         if disk.children:
-            return self.snapshot(disk.children[0], name, size)
+            return self.blockdev_snapshot(disk.children[0], snap_name, snap_size)
         found = self.existing(disk)
         if not isinstance(found, Snapshotting):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} have no snapshots")
-        return list(found.snapshot(name, size))
+        return list(found.snapshot(snap_name or "", snap_size or 0))
 
-    def set_info(self, disk: NodeDisk, text: str) -> None:
+    def blockdev_setinfo(self, disk: NodeDisk, info: str) -> None:
         """Note a text beside the data, where the template has a place for it; BlockDeviceError."""
         for child in disk.children:
-            self.set_info(child, text)
+            self.blockdev_setinfo(child, info)
         found = self.existing(disk)
         if isinstance(found, Labelled):
-            found.set_info(text)
-
-    # directories
-
-    def make_directory(self, path: str) -> None:
-        """Make a directory for file disks; FileStoragePathError, BlockDeviceError."""
-        file_paths.create_directory(self._local(path), self.environment())
-
-    def remove_directory(self, path: str) -> None:
-        """Remove an empty directory; FileStoragePathError, BlockDeviceError."""
-        file_paths.remove_directory(self._local(path), self.environment())
-
-    def rename_directory(self, old: str, new: str) -> None:
-        """Rename a directory; FileStoragePathError, BlockDeviceError."""
-        file_paths.rename_directory(self._local(old), self._local(new), self.environment())
-
-    def _local(self, path: str) -> str:
-        return self._context.paths.local(path)
+            found.set_info(info)
 
     # links
 

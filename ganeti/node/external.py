@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,8 @@ from ganeti import errors
 from ganeti.base import process, programs
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
+from ganeti.rpc.calls.external import ExternalCalls
+from ganeti.rpc.objects import Json
 
 #: Seconds an allocator gets.
 ALLOCATOR_TIME = 600.0
@@ -32,13 +33,13 @@ def find_allocator(where: Paths, name: str) -> Path | None:
     return None
 
 
-class External:
+class External(ExternalCalls):
     """Runs such programs on this node."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
 
-    def allocator(self, name: str, text: str, params: Mapping[str, Any]) -> str:
+    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
         """Run an allocator from the search path: options, then a file with the request.
 
         Raises:
@@ -46,11 +47,11 @@ class External:
             CommandError: it is not there, failed or took too long; with its own words.
         """
         program = self._find(name)
-        options = [_option(key, value) for key, value in params.items()]
+        options = [_option(key, value) for key, value in default_iallocator_params.items()]
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", prefix="iallocator-", dir=self._context.paths.run
         ) as file:
-            file.write(text)
+            file.write(idata)
             file.flush()
             result = process.run([str(program), *options, file.name], timeout=ALLOCATOR_TIME)
         if not result.ok:
@@ -69,7 +70,7 @@ class External:
             f" {where} on the master node"
         )
 
-    def oob(self, program: str, command: str, node: str, timeout: int) -> str:
+    def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
         """Run the administrator's out-of-band program: ``<program> <command> <node>``.
 
         Raises:
@@ -78,13 +79,13 @@ class External:
         """
         if command not in _OOB_COMMANDS:
             raise errors.ParameterError(f"{command[:40]!r} is not an out-of-band command")
-        if not _NAME.fullmatch(node):
-            raise errors.ParameterError(f"{node[:80]!r} is not a node name")
-        if (why := programs.flaw(program)) is not None:
+        if not _NAME.fullmatch(remote_node):
+            raise errors.ParameterError(f"{remote_node[:80]!r} is not a node name")
+        if (why := programs.flaw(oob_program)) is not None:
             raise errors.ParameterError(f"the out-of-band program {why} (on the master node)")
         if not 0 < timeout <= OOB_LONGEST:
             raise errors.ParameterError(f"the time-out must be 1 to {OOB_LONGEST} s")
-        result = process.run([program, command, node], timeout=timeout)
+        result = process.run([oob_program, command, remote_node], timeout=timeout)
         if not result.ok:
             raise errors.CommandError(result.explain())
         return result.stdout

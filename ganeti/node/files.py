@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import pwd
-from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
@@ -16,6 +15,7 @@ from ganeti.base import retry
 from ganeti.model import ssconf_keys
 from ganeti.node import distributed
 from ganeti.node.context import NodeContext
+from ganeti.rpc.calls.files import FileCalls
 from ganeti.rpc.wire import decode_content
 
 log = logging.getLogger(__name__)
@@ -26,20 +26,21 @@ LOCK_WAIT = 10.0
 UNFINISHED = ".new"
 
 
-class Files:
+class Files(FileCalls):
     """Writes what the master distributes, and lists what it has stored here."""
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
 
-    def upload(
+    def upload_file_single(
         self,
-        name: str,
+        file_name: str,
         content: list[Any],
         mode: int,
-        owner: str,
-        group: str,
-        times: tuple[float, float],
+        uid: str,
+        gid: str,
+        atime: float,
+        mtime: float,
     ) -> None:
         """Replace one distributed file atomically; it is on disk when this returns.
 
@@ -51,22 +52,21 @@ class Files:
             ParseError: the content cannot be decoded.
             GenericError: the file cannot be written.
         """
-        file = distributed.find(name, self._context.paths)
+        file = distributed.find(file_name, self._context.paths)
         bits = distributed.limited_mode(mode, file)
-        uid, gid = -1, -1
-        if os.geteuid() == 0:
-            uid, gid = _owner(owner), _group(group)
+        owner, group = (_owner(uid), _group(gid)) if os.geteuid() == 0 else (-1, -1)
+        times = (atime, mtime)
         if not all(math.isfinite(moment) and moment >= 0 for moment in times):
-            raise errors.ParameterError(f"{name} cannot get the times {times}")
+            raise errors.ParameterError(f"{file_name} cannot get the times {times}")
         data = decode_content(content)
         try:
-            distributed.replace(file, data, mode=bits, uid=uid, gid=gid)
+            distributed.replace(file, data, mode=bits, uid=owner, gid=group)
             distributed.stamp(file, *times)
         except OSError as err:
             raise errors.GenericError(f"cannot write {file.path}: {err.strerror}") from err
         log.info("replaced %s", file.path)
 
-    def write_ssconf(self, values: Mapping[str, str]) -> None:
+    def write_ssconf_files(self, values: dict[str, str]) -> None:
         """Replace ssconf files; those that have the wanted content already are left alone.
 
         Blocks up to 10 s when somebody else is writing them. All values are checked before the
@@ -122,7 +122,7 @@ class Files:
         except OSError as err:
             raise errors.GenericError(f"cannot change {path}: {err.strerror}") from err
 
-    def exports(self) -> list[str]:
+    def export_list(self) -> list[str]:
         """Names of the finished instance exports on this node, sorted.
 
         Raises:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ganeti.guest_os import definition, scripts
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
-from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import NodeInstance, OsInfo
+from ganeti.rpc.calls.guest_os import GuestOsCalls
+from ganeti.rpc.objects import Json, NodeInstance, OsInfo
 
 
-class GuestOs:
+class GuestOs(GuestOsCalls):
     """Runs the scripts of OS definitions; one at a time for each instance."""
 
     def __init__(self, context: NodeContext, disks: Disks) -> None:
         self._context = context
         self._disks = disks
 
-    def diagnose(self) -> list[OsInfo]:
+    def os_diagnose(self) -> list[OsInfo]:
         """All definitions on the search path, valid or not."""
         return definition.diagnose(self._context.paths.os_search_path)
 
-    def validate(
+    def os_validate(
         self,
-        name: str,
-        checks: Sequence[str],
-        params: Json,
-        *,
         required: bool,
+        name: str,
+        checks: list[str],
+        params: Json,
         force_variant: bool,
         hypervisor: str,
     ) -> bool:
@@ -47,7 +44,7 @@ class GuestOs:
             hypervisor=hypervisor,
         )
 
-    def add(self, instance: NodeInstance, *, reinstall: bool, debug: int) -> None:
+    def instance_os_add(self, instance: NodeInstance, reinstall: bool, debug: int) -> None:
         """Run the create script on assembled disks; blocks up to a day.
 
         Raises:
@@ -65,8 +62,9 @@ class GuestOs:
                 clock=self._context.clock,
             )
 
-    def rename(self, instance: NodeInstance, old_name: str, debug: int) -> None:
-        """Run the rename script; the instance has its new name already. Raises as :meth:`add`."""
+    def instance_run_rename(self, instance: NodeInstance, old_name: str, debug: int) -> None:
+        """Run the rename script; the instance has its new name already. Raises as
+        :meth:`instance_os_add`."""
         with self._context.instance(instance.name, "rename"):
             scripts.rename(
                 instance,

@@ -18,6 +18,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import process
 from ganeti.node.context import NodeContext
+from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.timing import NORMAL
 
 log = logging.getLogger(__name__)
@@ -40,14 +41,14 @@ class HookResult(IntEnum):
     SUCCESS = 2
 
 
-class Hooks:
+class Hooks(HookCalls):
     """Runs hooks on this node."""
 
     def __init__(self, context: NodeContext, *, time_limit: float = TIME_LIMIT) -> None:
         self._context = context
         self._time_limit = time_limit
 
-    def run(self, hpath: str, phase: str, env: Mapping[str, str]) -> list[list[Any]]:
+    def hooks_runner(self, hpath: str, phase: str, env: dict[str, str]) -> list[list[Any]]:
         """``[<dir>/<script>, code, output]`` for each file; empty when there is no directory.
 
         Blocks until all have ended, at most 14 minutes; what is not started by then has failed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,41 +13,42 @@ from ganeti.hypervisor.interface import AttachedDisk, Hotpluggable, ProcessorCha
 from ganeti.model.names import HotplugAction, HotplugTarget
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
-from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
+from ganeti.rpc.calls.hotplug import HotplugCalls
+from ganeti.rpc.objects import Json, NodeDisk, NodeInstance, NodeNic
 
 log = logging.getLogger(__name__)
 
 Device = TypeVar("Device", NodeDisk, NodeNic)
 
 
-class Hotplug:
+class Hotplug(HotplugCalls):
     """Hands devices to the hypervisors; all methods raise HotplugError when they refuse."""
 
     def __init__(self, context: NodeContext, disks: Disks) -> None:
         self._context = context
         self._disks = disks
 
-    def check(self, instance: NodeInstance) -> None:
+    def hotplug_supported(self, instance: NodeInstance) -> None:
         """Refuse when nothing can be changed while the instance runs."""
         self._driver(instance).check_hotplug(instance)
 
-    def change(
+    def hotplug_device(
         self,
         instance: NodeInstance,
         action: HotplugAction,
-        kind: HotplugTarget,
+        dev_type: HotplugTarget,
         device: Json,
-        index: int,
+        extra: Any,
+        seq: int,
     ) -> None:
         """Add, remove or modify one device, as the hypervisor's own method of that name."""
         driver = self._driver(instance)
         with self._context.instance(instance.name, f"{action} of a device"):
-            if kind is HotplugTarget.DISK:
+            if dev_type is HotplugTarget.DISK:
                 self._change_disk(driver, instance, action, _decoded(device, NodeDisk))
             else:
-                self._change_nic(driver, instance, action, _decoded(device, NodeNic), index)
-        log.info("%s of %s %d for instance %s is done", action, kind, index, instance.name)
+                self._change_nic(driver, instance, action, _decoded(device, NodeNic), seq)
+        log.info("%s of %s %d for instance %s is done", action, dev_type, seq, instance.name)
 
     def _change_disk(
         self, driver: Hotpluggable, instance: NodeInstance, action: HotplugAction, disk: NodeDisk
@@ -77,19 +78,19 @@ class Hotplug:
         else:
             driver.change_nic(instance, index, nic)
 
-    def resize(self, instance: NodeInstance, disk: NodeDisk, size: int) -> None:
+    def resize_disk(self, instance: NodeInstance, disk: NodeDisk, new_size: int) -> None:
         """Tell the guest that an assembled disk has ``size`` MiB."""
         driver = self._driver(instance)
         with self._context.instance(instance.name, "resize of a disk"):
-            driver.resize_disk(instance, self._attached(instance, disk), size)
+            driver.resize_disk(instance, self._attached(instance, disk), new_size)
 
-    def change_media(self, instance: NodeInstance) -> None:
+    def instance_change_media(self, instance: NodeInstance) -> None:
         """Put the CD images of the parameters into the drives."""
         driver = self._driver(instance)
         with self._context.instance(instance.name, "change of images"):
             driver.change_media(instance)
 
-    def set_vcpus(self, instance: NodeInstance) -> None:
+    def instance_set_vcpus(self, instance: NodeInstance) -> None:
         """Give the guest as many processors as the parameters say."""
         driver = self._context.hypervisor(instance.hypervisor)
         if not isinstance(driver, ProcessorChanging):

@@ -6,8 +6,10 @@ Calls that change one instance are serialised per instance on this node.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio
@@ -16,23 +18,25 @@ from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.disks import Disks
 from ganeti.node.run_rights import RunRights
-from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance, RightState, RunRight
+from ganeti.rpc.calls.instances import InstanceCalls
+from ganeti.rpc.objects import Console, InstanceInfo, Json, NodeInstance
 
 log = logging.getLogger(__name__)
 
 
-class Instances:
+class Instances(InstanceCalls):
     """Drives the hypervisors."""
 
-    def __init__(self, context: NodeContext, disks: Disks) -> None:
+    def __init__(self, context: NodeContext, disks: Disks, rights: RunRights) -> None:
         self._context = context
         self._disks = disks
-        self.rights = RunRights(context.paths.run_rights)
+        self._rights = rights
 
     # what runs
 
-    def all_info(self, hypervisors: Sequence[str]) -> dict[str, InstanceInfo]:
+    def all_instances_info(
+        self, hypervisors: list[str], all_hvparams: dict[str, Json]
+    ) -> dict[str, InstanceInfo]:
         """State of everything that the given hypervisors run here.
 
         Raises:
@@ -49,7 +53,7 @@ class Instances:
                 found[instance] = info
         return found
 
-    def names(self, hypervisors: Sequence[str]) -> list[str]:
+    def instance_list(self, hypervisors: list[str], hvparams: dict[str, Json]) -> list[str]:
         """Names of what the given hypervisors run here, sorted."""
         found = (self._context.hypervisor(name).list_names() for name in hypervisors)
         return sorted({instance for names in found for instance in names})
@@ -67,13 +71,15 @@ class Instances:
                     found[name] = disks
         return found
 
-    def info(self, instance: str, hypervisor: str) -> InstanceInfo | None:
-        """State of one instance, None when it does not run here."""
-        return self._context.hypervisor(hypervisor).info(checked_name(instance))
+    def instance_info(self, instance: str, hypervisor: str, hvparams: Json) -> Json:
+        info = self._context.hypervisor(hypervisor).info(checked_name(instance))
+        return {} if info is None else msgspec.structs.asdict(info)
 
     # changes
 
-    def start(self, instance: NodeInstance, *, paused: bool, reason: list[Any]) -> None:
+    def instance_start(
+        self, instance: NodeInstance, startup_paused: bool, reason: list[Any]
+    ) -> None:
         """Start an instance; does nothing when it runs.
 
         The right to run it is on disk before the guest begins.
@@ -83,7 +89,7 @@ class Instances:
             RunRightError: the order is no newer than others, or another node may run it.
         """
         with self._context.instance(instance.name, "start"):
-            self._start(instance, paused=paused, order=True)
+            self._start(instance, paused=startup_paused, order=True)
             self._note_reason(instance.name, reason)
 
     def _start(self, instance: NodeInstance, *, paused: bool = False, order: bool = False) -> None:
@@ -94,9 +100,9 @@ class Instances:
             log.info("instance %s runs already", instance.name)
             return
         if order:
-            self.rights.take(instance)
+            self._rights.take(instance)
         else:
-            self.rights.need(instance)
+            self._rights.need(instance)
         if info is not None:
             # The guest ended by itself and its remains are still there.
             hypervisor.stop(instance.name, force=True)
@@ -112,7 +118,7 @@ class Instances:
                 f"instance {instance.name} cannot be started: {errors.text(err)}"
             ) from err
 
-    def shutdown(self, instance: NodeInstance, timeout: int, reason: list[Any]) -> None:
+    def instance_shutdown(self, instance: NodeInstance, timeout: int, reason: list[Any]) -> None:
         """Stop an instance: ask, wait up to ``timeout`` seconds, then end it.
 
         Raises:
@@ -148,48 +154,34 @@ class Instances:
         hypervisor.cleanup(name)
         log.info("stopped instance %s", name)
 
-    def set_right(self, right: RunRight, hypervisor: str) -> None:
-        """Record a right to run; refused while the guest runs here although it must not.
-
-        Raises:
-            RunRightError: it is no newer than what is known, or the guest runs.
-        """
-        with self._context.instance(right.name, "change of the right to run"):
-            if right.state in (RightState.GONE, RightState.ARRIVING):
-                info = self._context.hypervisor(hypervisor).info(right.name)
-                if info is not None and info.state == RunState.RUNNING:
-                    raise errors.RunRightError(
-                        f"instance {right.name} runs on this node; it has to be stopped before"
-                        " another node may run it"
-                    )
-            self.rights.put(right)
-
-    def reboot(self, instance: NodeInstance, kind: str, timeout: int, reason: list[Any]) -> None:
+    def instance_reboot(
+        self, instance: NodeInstance, reboot_type: str, shutdown_timeout: int, reason: list[Any]
+    ) -> None:
         """Reboot inside the running guest (``soft``) or by stop and start (``hard``).
 
         Raises:
             HypervisorError: it does not run, or could not be stopped or started.
             ParameterError: another kind; ``full`` needs the master, which has the disks.
         """
-        if kind not in (RebootType.SOFT, RebootType.HARD):
+        if reboot_type not in (RebootType.SOFT, RebootType.HARD):
             raise errors.ParameterError(
-                f"a node reboots instances in the ways soft and hard, not {kind[:20]!r}"
+                f"a node reboots instances in the ways soft and hard, not {reboot_type[:20]!r}"
             )
         with self._context.instance(instance.name, "reboot"):
             hypervisor = self._context.hypervisor(instance.hypervisor)
-            self.rights.need(instance)
+            self._rights.need(instance)
             if hypervisor.info(instance.name) is None:
                 raise errors.HypervisorError(
                     f"instance {instance.name} cannot be rebooted: it does not run here"
                 )
-            if kind == RebootType.SOFT:
+            if reboot_type == RebootType.SOFT:
                 hypervisor.reboot(instance, self._attached(instance))
             else:
-                self._stop(hypervisor, instance.name, timeout)
+                self._stop(hypervisor, instance.name, shutdown_timeout)
                 self._start(instance)
             self._note_reason(instance.name, reason)
 
-    def balloon(self, instance: NodeInstance, memory: int) -> None:
+    def instance_balloon_memory(self, instance: NodeInstance, memory: int) -> None:
         """Give a running instance ``memory`` MiB.
 
         Raises:
@@ -222,15 +214,17 @@ class Instances:
 
     # the rest
 
-    def consoles(self, wanted: Mapping[str, tuple[NodeInstance, str]]) -> dict[str, Console]:
+    def instance_console_info(
+        self, params: dict[str, tuple[NodeInstance, str]]
+    ) -> dict[str, Console]:
         """How to reach consoles: name -> (instance, name of this node)."""
         return {
             name: self._context.hypervisor(instance.hypervisor).console(
                 instance, node, instance.hvparams
             )
-            for name, (instance, node) in wanted.items()
+            for name, (instance, node) in params.items()
         }
 
-    def check_params(self, hypervisor: str, params: Json) -> None:
+    def hypervisor_validate_params(self, hypervisor: str, params: Json) -> None:
         """Check complete hypervisor parameters on this node; HypervisorError."""
         self._context.hypervisor(hypervisor).check_params(params)

@@ -17,6 +17,7 @@ from ganeti.net import resolve
 from ganeti.node import network
 from ganeti.node.context import NodeContext
 from ganeti.node.hooks import HookResult, Hooks
+from ganeti.rpc.calls.master_ip import MasterIpCalls
 from ganeti.rpc.objects import MasterNetwork
 
 log = logging.getLogger(__name__)
@@ -44,37 +45,45 @@ def shipped_script() -> Path:
     )
 
 
-class MasterIp:
+class MasterIp(MasterIpCalls):
     """Activates and releases the address of the cluster."""
 
     def __init__(self, context: NodeContext, hooks: Hooks) -> None:
         self._context = context
         self._hooks = hooks
 
-    def activate(self, wanted: MasterNetwork, *, external: bool) -> None:
+    def node_activate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
         """Put the address on this node, with the hooks ``master-ip-turnup`` around it.
 
         Raises:
             CommandError: the script failed; the text carries its output.
             HooksAbort: a pre hook refused.
         """
-        self._change(wanted, "start", "turnup", external=external)
+        self._change(master_params, "start", "turnup", external=use_external_mip_script)
 
-    def deactivate(self, wanted: MasterNetwork, *, external: bool) -> None:
+    def node_deactivate_master_ip(
+        self, master_params: MasterNetwork, use_external_mip_script: bool
+    ) -> None:
         """Take the address off this node, with the hooks ``master-ip-turndown`` around it."""
-        self._change(wanted, "stop", "turndown", external=external)
+        self._change(master_params, "stop", "turndown", external=use_external_mip_script)
 
-    def change_netmask(self, old: int, new: int, ip: str, netdev: str) -> None:
+    def node_change_master_netmask(
+        self, old_netmask: int, netmask: int, master_ip: str, master_netdev: str
+    ) -> None:
         """Take the address off with one prefix length and put it on with the other.
 
         Nothing happens when this node does not have the address.
         """
-        if not self._has(ip):
+        if not self._has(master_ip):
             return
-        family = _IPV6 if ":" in ip else 2
+        family = _IPV6 if ":" in master_ip else 2
         before, after = (
-            MasterNetwork(uuid="", ip=ip, netmask=mask, netdev=netdev, ip_family=family)
-            for mask in (old, new)
+            MasterNetwork(
+                uuid="", ip=master_ip, netmask=mask, netdev=master_netdev, ip_family=family
+            )
+            for mask in (old_netmask, netmask)
         )
         for wanted in (before, after):
             _check(wanted)
@@ -129,7 +138,7 @@ class MasterIp:
             **{f"GANETI_{key}": value for key, value in env.items()},
         }
         refused: list[list[str]] = []
-        for script, code, output in self._hooks.run(name, phase, variables):
+        for script, code, output in self._hooks.hooks_runner(name, phase, variables):
             if code == HookResult.FAIL:
                 refused.append([self._context.name, script, output])
         if refused and phase == "pre":

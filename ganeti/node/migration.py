@@ -9,13 +9,13 @@ from ganeti.hypervisor.interface import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.node.run_rights import RunRights
-from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import MigrationStatus, NodeInstance, RightState
+from ganeti.rpc.calls.migration import MigrationCalls
+from ganeti.rpc.objects import Json, MigrationStatus, NodeInstance, RightState
 
 log = logging.getLogger(__name__)
 
 
-class Migration:
+class Migration(MigrationCalls):
     """Hands moves to the hypervisors; all methods raise HypervisorError when they refuse,
     and RunRightError when the master has not recorded that the instance is on its way."""
 
@@ -26,26 +26,30 @@ class Migration:
 
     # the source
 
-    def check(self, instance: NodeInstance, *, live: bool) -> None:
+    def instance_migratable(self, instance: NodeInstance, live: bool) -> None:
         """Refuse an instance that cannot be moved that way."""
         self._driver(instance).check_migratable(instance, live=live)
 
-    def info(self, instance: NodeInstance, *, live: bool) -> Json:
+    def migration_info(self, instance: NodeInstance, live: bool) -> Json:
         """What the target has to know, with a key for the connection."""
         return self._driver(instance).migration_info(instance, live=live)
 
-    def begin(self, instance: NodeInstance, target: str, *, live: bool) -> None:
+    def instance_migrate(
+        self, cluster_name: str, instance: NodeInstance, target: str, live: bool
+    ) -> None:
         """Begin to send."""
         with self._context.instance(instance.name, "begin of a migration"):
             self._rights.demand(instance, RightState.LEAVING)
             self._driver(instance).migrate(instance, target, live=live)
         log.info("instance %s is being moved to %s", instance.name, target)
 
-    def status(self, instance: NodeInstance) -> MigrationStatus:
+    def instance_get_migration_status(self, instance: NodeInstance) -> MigrationStatus:
         """How far it is; waits up to 2 s for the end, and blocks nobody else meanwhile."""
         return self._driver(instance).migration_status(instance)
 
-    def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
+    def instance_finalize_migration_src(
+        self, instance: NodeInstance, success: bool, live: bool
+    ) -> None:
         """Forget the instance, or run it again."""
         with self._context.instance(instance.name, "end of a migration"):
             self._driver(instance).finish_source(instance, success=success, live=live)
@@ -53,7 +57,7 @@ class Migration:
 
     # the target
 
-    def accept(self, instance: NodeInstance, info: Json, address: str) -> str:
+    def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
         """Wait for the instance at an address of this node; its disks must be assembled."""
         with self._context.instance(instance.name, "reception"):
             source = self._rights.demand(instance, RightState.ARRIVING).peer
@@ -65,15 +69,17 @@ class Migration:
                 ) from err
             # Who sends is what the master said, not what the sender says of itself.
             known = {**info, "source": source}
-            where = self._driver(instance).accept(instance, disks, known, address)
+            where = self._driver(instance).accept(instance, disks, known, target)
         log.info("instance %s is awaited at %s", instance.name, where)
         return where
 
-    def check_arrived(self, instance: NodeInstance) -> None:
+    def instance_arrived(self, instance: NodeInstance) -> None:
         """Wait until all of an instance that stands still is here; blocks nobody else meanwhile."""
         self._driver(instance).check_arrived(instance)
 
-    def finish_target(self, instance: NodeInstance, info: Json, *, success: bool) -> None:
+    def instance_finalize_migration_dst(
+        self, instance: NodeInstance, info: Json, success: bool
+    ) -> None:
         """See that the instance runs here, or end what waits for it."""
         with self._context.instance(instance.name, "end of a reception"):
             if success:

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from ganeti import errors
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
+from ganeti.rpc.calls.mirrors import MirrorCalls
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import host
 from ganeti.storage.interface import Device, Mirrored
@@ -26,14 +27,14 @@ PROGRESS_WAIT = 10
 _PARALLEL = 8
 
 
-class Mirrors:
+class Mirrors(MirrorCalls):
     """Drives the mirrored disks of this node; disks of other templates are refused."""
 
     def __init__(self, context: NodeContext, disks: Disks) -> None:
         self._context = context
         self._disks = disks
 
-    def attach_net(self, disks: Sequence[NodeDisk], *, two_primaries: bool) -> None:
+    def drbd_attach_net(self, disks: list[NodeDisk], two_primaries: bool) -> None:
         """Connect disks to their other side and wait until all are; blocks up to two minutes.
 
         Raises:
@@ -44,11 +45,11 @@ class Mirrors:
             lambda side: side.connect_and_wait(two_primaries=two_primaries, seconds=CONNECT_WAIT),
         )
 
-    def disconnect_net(self, disks: Sequence[NodeDisk]) -> None:
+    def drbd_disconnect_net(self, disks: list[NodeDisk]) -> None:
         """Let disks work alone; BlockDeviceError with all that refuse."""
         self._all(disks, lambda side: side.disconnect())
 
-    def wait_sync(self, disks: Sequence[NodeDisk]) -> tuple[bool, float]:
+    def drbd_wait_sync(self, disks: list[NodeDisk]) -> tuple[bool, float]:
         """Whether all are synchronised, and the percent of the one that is furthest behind.
 
         Waits some seconds for an other side that is away, not for the synchronisation.
@@ -59,7 +60,7 @@ class Mirrors:
         found = self._all(disks, lambda side: side.progress(PROGRESS_WAIT))
         return all(done for done, _ in found), min((percent for _, percent in found), default=100.0)
 
-    def needs_activation(self, disks: Sequence[NodeDisk]) -> list[str]:
+    def drbd_needs_activation(self, disks: list[NodeDisk]) -> list[str]:
         """Uuids of disks that are not active, have lost their data, or do not look for the peer."""
         found: list[str] = []
         for disk in disks:
@@ -71,15 +72,15 @@ class Mirrors:
                 found.append(disk.uuid)
         return found
 
-    def attach_children(self, disk: NodeDisk, children: Sequence[NodeDisk]) -> None:
+    def blockdev_addchildren(self, disk: NodeDisk, children: list[NodeDisk]) -> None:
         """Give a disk new volumes; BlockDeviceError."""
         self._mirrored(self._disks.existing(disk)).attach_children(children)
 
-    def detach_children(self, disk: NodeDisk, children: Sequence[NodeDisk]) -> None:
+    def blockdev_removechildren(self, disk: NodeDisk, children: list[NodeDisk]) -> None:
         """Take a disk's volumes away from it; BlockDeviceError."""
         self._mirrored(self._disks.existing(disk)).detach_children(children)
 
-    def helper(self) -> str:
+    def drbd_helper(self) -> str:
         """The program that the kernel calls; BlockDeviceError without DRBD."""
         return host.helper(self._context.paths)
 

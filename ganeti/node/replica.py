@@ -15,7 +15,6 @@ import re
 import signal
 import threading
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -24,13 +23,13 @@ from ganeti import constants, errors
 from ganeti.base import daemon, files, journal, process, sealed_file, typed
 from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.base.file_parts import Contents
-from ganeti.node import term
+from ganeti.node import membership, term
 from ganeti.node.context import NodeContext
-from ganeti.node.term import Term
+from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
 from ganeti.rpc.wire import decode_content
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _QUEUE_FILE = re.compile(r"job-[1-9][0-9]{0,17}|serial|keys/[0-9a-f]{64}")
 _JOB_FILE = re.compile(r"job-([1-9][0-9]{0,17})")
 #: Seconds that a master daemon on this node gets to notice that another node is the master.
@@ -43,12 +42,13 @@ class _Head(msgspec.Struct):
     serial_no: int
 
 
-class Replica:
+class Replica(ReplicaCalls):
     """Writes what the master sends. Thread-safe: one call at a time."""
 
-    def __init__(self, context: NodeContext, terms: Term) -> None:
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
         self._paths = context.paths
-        self._term = terms
+        self._term = context.term
         self._name = context.name
         self._lock = threading.Lock()
         #: serial of the last change in the copy; None: look into the files
@@ -66,31 +66,31 @@ class Replica:
             self._settler.stop()
             self._settler = None
         with self._lock:
-            self._let_go()
+            self._close()
 
     # what there is -------------------------------------------------------------------------
 
-    def view(self, master: str) -> MasterView:
-        """What this node knows of the master role; ``master`` is what it was told in ssconf."""
+    def master_view(self) -> MasterView:
+        """What this node knows of the master role."""
         number, claimed = self._term.seen()
         return MasterView(
-            master=claimed or master,
+            master=claimed or self._context.told_master(),
             epoch=number,
             position=term.read_position(self._paths),
             config_serial=self._read_serial(),
             last_job=self._last_job(),
         )
 
-    def claim(self, number: int, claimant: str, master: str) -> MasterView:
+    def master_claim(self, epoch: int, master: str) -> MasterView:
         """Follow a new master; the answer holds what its predecessor wrote here at most.
 
         Raises:
             DeposedError: another node was quicker.
         """
         with self._lock:  # no update of the old master may be half done meanwhile
-            self._term.claim(number, claimant)
+            self._term.claim(epoch, master)
             self._let_go()  # the new master may be on this node
-            return self.view(master)
+            return self.master_view()
 
     def _read_serial(self) -> int | None:
         try:
@@ -121,19 +121,38 @@ class Replica:
             return []
         return [entry.name for entry in entries if _JOB_FILE.fullmatch(entry.name)]
 
-    def forget(self, remove: Callable[[], None]) -> None:
-        """Have the files of the copy removed while no update is being written."""
-        with self._lock:
-            self._serial = None
-            if self._journal is not None:
-                self._journal.close()
-                self._journal = None
-            self._let_go()
-            remove()
+    def node_demote_from_mc(self) -> None:
+        """Remove what only master candidates have: configuration, authority's key, job files.
+
+        Raises:
+            GenericError: this node is the master, its master daemon runs, or a file stays.
+        """
+        with self._lock:  # no update is being written meanwhile
+            self._check_demotion()
+            self._close()
+            log.warning("this node is not a master candidate any more")
+            membership.remove(membership.candidate_files(self._paths))
+
+    def _close(self) -> None:
+        """Have no file of the copy open or locked."""
+        self._serial = None
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        self._let_go()
+
+    def _check_demotion(self) -> None:
+        if self._context.told_master() == self._context.name:
+            raise errors.GenericError("this node is the master and stays a master candidate")
+        pid = daemon.running_pid(self._paths.pid_file(constants.MASTERD))
+        if pid is not None:
+            raise errors.GenericError(
+                f"the master daemon runs here (pid {pid}), so the configuration is not removed"
+            )
 
     # what comes ----------------------------------------------------------------------------
 
-    def update(self, update: ReplicaUpdate) -> bool:
+    def replica_update(self, update: ReplicaUpdate) -> bool:
         """Write a part of the master's state; False when the records do not follow ours.
 
         Raises:
@@ -187,7 +206,7 @@ class Replica:
             return
         pid = daemon.running_pid(self._paths.pid_file(constants.MASTERD))
         if pid is not None and not process.wait_exit(pid, STEP_DOWN):
-            _LOG.warning("killing the master daemon (pid %d): another node is the master", pid)
+            log.warning("killing the master daemon (pid %d): another node is the master", pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             if not process.wait_exit(pid, STEP_DOWN):
@@ -227,7 +246,7 @@ class Replica:
         try:
             self._queue.settle()
         except OSError as err:  # nothing is lost: it is in the journal
-            _LOG.error("job files do not follow their journal: %s", err)
+            log.error("job files do not follow their journal: %s", err)
         self._queue.close()
         self._queue_lock.release()
 
@@ -311,7 +330,7 @@ class Replica:
         if not version.exists():
             files.write_atomic(version, f"{constants.JOB_QUEUE_VERSION}\n")
 
-    def differing(self, manifest: dict[str, int]) -> list[str]:
+    def replica_differing(self, manifest: dict[str, int]) -> list[str]:
         """Names of queue files whose content (CRC-32) is not as in the manifest."""
         wrong = []
         with self._lock:

@@ -17,6 +17,9 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio, typed
+from ganeti.model.names import RunState
+from ganeti.node.context import NodeContext
+from ganeti.rpc.calls.run_rights import RunRightCalls
 from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight
 
 _UUID = re.compile(r"[0-9a-zA-Z][0-9a-zA-Z-]{0,63}")
@@ -69,11 +72,12 @@ def _text(epoch: RunEpoch) -> str:
     return f"{epoch[0]}.{epoch[1]}"
 
 
-class RunRights:
+class RunRights(RunRightCalls):
     """The records of one node. A new one is on disk before it counts. Thread-safe."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._directory = context.paths.run_rights
         self._lock = threading.Lock()
 
     def take(self, instance: NodeInstance) -> None:
@@ -117,27 +121,41 @@ class RunRights:
             )
         return known
 
-    def put(self, right: RunRight) -> None:
-        """Follow the master's decision about an instance. Idempotent.
+    def run_right_set(self, right: RunRight, hypervisor: str) -> None:
+        """Record a right to run; refused while the guest runs here although it must not.
 
         Raises:
-            RunRightError: it is out of date.
+            RunRightError: it is no newer than what is known, or the guest runs.
         """
+        with self._context.instance(right.name, "change of the right to run"):
+            if right.state in (RightState.GONE, RightState.ARRIVING):
+                info = self._context.hypervisor(hypervisor).info(right.name)
+                if info is not None and info.state == RunState.RUNNING:
+                    raise errors.RunRightError(
+                        f"instance {right.name} runs on this node; it has to be stopped before"
+                        " another node may run it"
+                    )
+            self._put(right)
+
+    def _put(self, right: RunRight) -> None:
+        """Follow the master's decision about an instance. Idempotent."""
         with self._lock:
             known = self._read(right.uuid)
             if known != right:
                 self._follow(known, right)
 
-    def forget(self, uuid: str) -> None:
+    def run_right_forget(self, uuid: str) -> None:
         with self._lock:
             files.remove(self._path(uuid))
 
-    def known(self, uuids: Iterable[str]) -> list[RunRight]:
-        """What is known of some instances."""
+    def run_rights(self, uuids: list[str]) -> list[RunRight]:
+        return self._known(uuids) if uuids else self._unsettled()
+
+    def _known(self, uuids: Iterable[str]) -> list[RunRight]:
         found = (self._read(uuid) for uuid in uuids)
         return [right for right in found if right is not None]
 
-    def unsettled(self) -> list[RunRight]:
+    def _unsettled(self) -> list[RunRight]:
         """Instances that were on their way when something ended."""
         try:
             names = sorted(path.name for path in self._directory.iterdir())
@@ -146,7 +164,7 @@ class RunRights:
         ways = (RightState.LEAVING, RightState.ARRIVING)
         return [
             right
-            for right in self.known(name for name in names if _UUID.fullmatch(name))
+            for right in self._known(name for name in names if _UUID.fullmatch(name))
             if right.state in ways
         ]
 

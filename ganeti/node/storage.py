@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
+from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
-from ganeti.rpc.calls import Json
-from ganeti.rpc.objects import ExtStorageInfo
-from ganeti.storage import external_provider, space, units
+from ganeti.rpc.calls.storage import StorageCalls
+from ganeti.rpc.objects import ExtStorageInfo, Json
+from ganeti.storage import external_provider, file_paths, space, units
 from ganeti.storage.lvm import report
 
 log = logging.getLogger(__name__)
@@ -20,17 +21,18 @@ log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 
 
-class Storage:
+class Storage(StorageCalls):
     """What this node can keep disks on."""
 
-    def __init__(self, disks: Disks) -> None:
+    def __init__(self, context: NodeContext, disks: Disks) -> None:
+        self._context = context
         self._disks = disks
 
-    def groups(self) -> dict[str, int]:
+    def vg_list(self) -> dict[str, int]:
         """Volume groups with their sizes in MiB. BlockDeviceError."""
         return {group.vg_name: group.vg_size // MIB for group in report.groups()}
 
-    def volumes(self, groups: Sequence[str]) -> dict[str, tuple[str, bool, bool]]:
+    def lv_list(self, groups: list[str]) -> dict[str, tuple[str, bool, bool]]:
         """``group/volume`` of some groups (none given: all): size as text, inactive, in use.
 
         Volumes without data (an error segment in place of a lost disk) are left out. Size is in
@@ -46,7 +48,7 @@ class Storage:
             if not volume.is_virtual
         }
 
-    def volumes_on_disks(self) -> list[Json]:
+    def node_volumes(self) -> list[Json]:
         """Every volume once for each physical volume that it lies on. BlockDeviceError."""
         return [
             {
@@ -85,29 +87,48 @@ class Storage:
             if use.group in groups and len(use.volumes) > 1
         ]
 
-    def providers(self) -> list[ExtStorageInfo]:
+    def extstorage_diagnose(self) -> list[ExtStorageInfo]:
         """Providers of external storage on this node, in the order of the search path."""
-        return external_provider.diagnose(self._disks.environment().paths.extstorage_search_path)
+        return external_provider.diagnose(self._context.paths.extstorage_search_path)
 
-    def device_sizes(self, devices: Sequence[str]) -> dict[str, int]:
+    def bdev_sizes(self, devices: list[str]) -> dict[str, int]:
         """MiB of those that are block devices below ``/dev``; others are left out."""
         return {name: size // MIB for name in devices if (size := _size(name)) is not None}
 
-    def listed(
-        self, kind: str, args: Sequence[Any], name: str | None, fields: Sequence[str]
+    def storage_list(
+        self, su_name: str, su_args: list[Any], name: str | None, fields: list[str]
     ) -> list[list[Any]]:
         """Fields of the storage units of one type; StorageError, BlockDeviceError."""
-        return units.listed(kind, args, name, fields, self._disks.environment())
+        return units.listed(su_name, su_args, name, fields, self._disks.environment())
 
-    def modify(self, kind: str, name: str, changes: Json) -> None:
+    def storage_modify(self, su_name: str, su_args: list[Any], name: str, changes: Json) -> None:
         """Change a storage unit; StorageError, BlockDeviceError."""
-        units.modify(kind, name, changes)
-        log.info("changed storage unit %s %s: %s", kind, name, changes)
+        units.modify(su_name, name, changes)
+        log.info("changed storage unit %s %s: %s", su_name, name, changes)
 
-    def execute(self, kind: str, name: str, operation: str) -> None:
+    def storage_execute(self, su_name: str, su_args: list[Any], name: str, op: str) -> None:
         """Run an operation on a storage unit; StorageError, BlockDeviceError."""
-        log.info("operation %s on storage unit %s %s", operation, kind, name)
-        units.execute(kind, name, operation)
+        log.info("operation %s on storage unit %s %s", op, su_name, name)
+        units.execute(su_name, name, op)
+
+    def file_storage_dir_create(self, file_storage_dir: str) -> None:
+        """Make a directory for file disks; FileStoragePathError, BlockDeviceError."""
+        file_paths.create_directory(self._local(file_storage_dir), self._disks.environment())
+
+    def file_storage_dir_remove(self, file_storage_dir: str) -> None:
+        """Remove an empty directory; FileStoragePathError, BlockDeviceError."""
+        file_paths.remove_directory(self._local(file_storage_dir), self._disks.environment())
+
+    def file_storage_dir_rename(self, old_file_storage_dir: str, new_file_storage_dir: str) -> None:
+        """Rename a directory; FileStoragePathError, BlockDeviceError."""
+        file_paths.rename_directory(
+            self._local(old_file_storage_dir),
+            self._local(new_file_storage_dir),
+            self._disks.environment(),
+        )
+
+    def _local(self, path: str) -> str:
+        return self._context.paths.local(path)
 
 
 def _size(device: str) -> int | None:

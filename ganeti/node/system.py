@@ -7,20 +7,19 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, process, sealed_file
+from ganeti.base import daemon, files, process
 from ganeti.hypervisor.interface import PowerCycling
-from ganeti.model import ssconf_keys
 from ganeti.net import certs
-from ganeti.node import network
+from ganeti.node import membership, network
 from ganeti.node.context import NodeContext
-from ganeti.paths import Paths
-from ganeti.rpc.calls import Json
+from ganeti.rpc.calls.system import SystemCalls
+from ganeti.rpc.objects import Json
 from ganeti.storage import space
 
 log = logging.getLogger(__name__)
@@ -35,15 +34,18 @@ REBOOT_DELAY = 2.0
 MASTER_STOP_WAIT = 60.0
 
 
-class System:
+class System(SystemCalls):
     """The host that this node daemon runs on."""
 
     def __init__(self, context: NodeContext, *, master_stop_wait: float = MASTER_STOP_WAIT) -> None:
         self._context = context
         self._master_stop_wait = master_stop_wait
 
-    def info(
-        self, units: Sequence[tuple[str, str, list[Any]]], hypervisors: Sequence[tuple[str, Json]]
+    def version(self) -> int:
+        return constants.PROTOCOL_VERSION
+
+    def node_info(
+        self, storage_units: list[tuple[str, str, list[Any]]], hv_specs: list[tuple[str, Json]]
     ) -> tuple[str, list[Json], list[Json]]:
         """Boot id, room of each storage unit, resources as each hypervisor sees them.
 
@@ -52,8 +54,8 @@ class System:
         """
         return (
             files.read_text(BOOT_ID).strip(),
-            [self._room(kind, name, params) for kind, name, params in units],
-            [self.hypervisor_info(name, params) for name, params in hypervisors],
+            [self._room(kind, name, params) for kind, name, params in storage_units],
+            [self.hypervisor_info(name, params) for name, params in hv_specs],
         )
 
     def _room(self, kind: str, name: str, params: Sequence[Any]) -> Json:
@@ -73,33 +75,32 @@ class System:
         info = asdict(self._context.hypervisor(name).node_info(params))
         return {key: value for key, value in info.items() if value is not None}
 
-    def master_name(self) -> str:
+    def node_has_ip_address(self, address: str) -> bool:
+        return network.has_address(address)
+
+    def master_node_name(self) -> str:
         """The node that this node takes for the master; ConfigurationError without one."""
-        name = self._context.term.seen()[1] or self.told_master()
+        name = self._context.term.seen()[1] or self._context.told_master()
         if not name:
             raise errors.ConfigurationError("this node has not been told which node is the master")
         return name
 
-    def told_master(self) -> str:
-        """The master according to ssconf; empty without one."""
-        return self._context.ssconf(ssconf_keys.MASTER_NODE) or ""
-
-    def tokens(self, wanted: Sequence[tuple[str, str, Json]]) -> list[list[str]]:
+    def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
         """``["ssl", digest of this node's client certificate]`` for each ``("ssl", "get", {})``.
 
         Raises:
             ParameterError: another kind of token, or something else than to get it.
             X509CertError: the certificate cannot be read.
         """
-        for kind, action, _options in wanted:
+        for kind, action, _options in token_request:
             if (kind, action) != ("ssl", "get"):
                 raise errors.ParameterError(
                     f"a node gives tokens for (ssl, get) only, not for ({kind}, {action})"
                 )
-        digest = certs.digest_of_file(self._context.paths.client_cert) if wanted else ""
-        return [["ssl", digest] for _ in wanted]
+        digest = certs.digest_of_file(self._context.paths.client_cert) if token_request else ""
+        return [["ssl", digest] for _ in token_request]
 
-    def stop_master(self) -> None:
+    def node_stop_master(self) -> None:
         """Stop the master's daemons on this node; no error when they do not run.
 
         Blocks until they have ended, at most a minute each.
@@ -124,37 +125,20 @@ class System:
                 f"{name} (pid {pid}) did not stop within {self._master_stop_wait:g} s"
             )
 
-    def demote(self) -> None:
-        """Remove what only master candidates have: configuration, authority's key, job files.
-
-        Raises:
-            GenericError: this node is the master, its master daemon runs, or a file stays.
-        """
-        paths = self._context.paths
-        if self._context.ssconf(ssconf_keys.MASTER_NODE) == self._context.name:
-            raise errors.GenericError("this node is the master and stays a master candidate")
-        pid = daemon.running_pid(paths.pid_file(constants.MASTERD))
-        if pid is not None:
-            raise errors.GenericError(
-                f"the master daemon runs here (pid {pid}), so the configuration is not removed"
-            )
-        log.warning("this node is not a master candidate any more")
-        _remove(_candidate_files(paths))
-
-    def delay(self, seconds: float) -> None:
+    def test_delay(self, duration: float) -> None:
         """Wait; the stop of the daemon ends it with an error."""
-        if not math.isfinite(seconds) or seconds < 0:
-            raise errors.ParameterError(f"cannot wait {seconds} s")
-        if self._context.stopping.wait(seconds):
-            raise errors.GenericError(f"the wait of {seconds:g} s ended early: the daemon stops")
+        if not math.isfinite(duration) or duration < 0:
+            raise errors.ParameterError(f"cannot wait {duration} s")
+        if self._context.stopping.wait(duration):
+            raise errors.GenericError(f"the wait of {duration:g} s ended early: the daemon stops")
 
-    def check_bridges(self, names: Sequence[str]) -> None:
+    def bridges_exist(self, bridges: list[str]) -> None:
         """Refuse when one of the bridges is missing; GenericError names all of them."""
-        missing = network.missing_bridges(names)
+        missing = network.missing_bridges(bridges)
         if missing:
             raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
 
-    def powercycle(self, hypervisor: str) -> str:
+    def node_powercycle(self, hypervisor: str, hvparams: Json) -> str:
         """Restart this host in ``REBOOT_DELAY`` seconds; nothing is stopped before.
 
         Raises:
@@ -173,7 +157,7 @@ class System:
         log.warning("this host restarts in %g s, as the master was asked to", REBOOT_DELAY)
         return f"Reboot scheduled in {REBOOT_DELAY:g} seconds"
 
-    def leave(self) -> None:
+    def node_leave_cluster(self, modify_ssh_setup: bool) -> None:
         """Forget the cluster and have the daemon stopped; disks of instances stay.
 
         Can be repeated: the files that the daemon needs to start go last.
@@ -182,48 +166,10 @@ class System:
             GenericError: a file cannot be removed.
         """
         log.warning("this node leaves the cluster")
-        _remove(_cluster_files(self._context.paths))
+        membership.remove(membership.cluster_files(self._context.paths))
         self._context.on_leave()
 
 
 def _reboot() -> None:
     """Restart at once by the kernel: no disk is synchronised, no process ended."""
     SYSRQ.write_text("b")
-
-
-def _remove(paths: Iterable[Path]) -> None:
-    try:
-        for path in paths:
-            if files.remove(path):
-                log.info("removed %s", path)
-    except OSError as err:
-        raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
-
-
-def _candidate_files(paths: Paths) -> Iterator[Path]:
-    """What a node needs to become master."""
-    yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
-    yield from sealed_file.companions(paths.config_file)
-    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens)
-    yield from paths.history.glob("*")
-    for pattern in ("job-*", "archive/*/job-*", "keys/*"):
-        yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
-    yield from (paths.queue / name for name in ("serial", "version", "drain", "journal"))
-
-
-def _cluster_files(paths: Paths) -> Iterator[Path]:
-    """What makes this host a member of a cluster; nothing of any instance."""
-    data = paths.data
-    yield from _candidate_files(paths)
-    yield from (paths.epoch_file, paths.domain_secret, paths.hmac_key, paths.watcher_pause)
-    yield from data.glob("watcher.*.data")
-    yield from data.glob("watcher.*.instance-status")
-    for name in (
-        "known_hosts",
-        "ganeti_pub_keys",
-        "spice.pem",
-        "spice-ca.pem",
-    ):
-        yield data / name
-    yield from data.glob("ssconf_*")
-    yield from (paths.client_cert, paths.ca_cert, paths.server_cert)

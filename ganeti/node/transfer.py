@@ -29,6 +29,7 @@ from ganeti.net.tls import Identity, TLSSocket
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
+from ganeti.rpc.calls.transfer import TransferCalls
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage import space
 
@@ -74,7 +75,7 @@ class _Digest:
         return self._digest.digest()
 
 
-class Transfer:
+class Transfer(TransferCalls):
     """Both ends of a copy."""
 
     def __init__(self, context: NodeContext, disks: Disks, copies: Copies) -> None:
@@ -82,7 +83,7 @@ class Transfer:
         self._disks = disks
         self._copies = copies
 
-    def receive(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
+    def disk_expect(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
         """Wait for the content of an assembled disk at an address; gives port and token.
 
         One sender is let in, within ``COMING`` seconds; then the port is closed.
@@ -157,7 +158,7 @@ class Transfer:
         log.info("%d bytes arrived at %s", size, path)
         return ""
 
-    def begin_send(
+    def disk_transfer(
         self, disk: NodeDisk, node: str, place: tuple[str, int], token: str, compress: str
     ) -> str:
         """Begin to send the content of an assembled disk to another node, which waits at a place.

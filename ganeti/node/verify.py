@@ -25,7 +25,8 @@ from ganeti.node.guest_os import GuestOs
 from ganeti.node.instances import Instances
 from ganeti.node.storage import Storage
 from ganeti.node.system import System
-from ganeti.rpc.calls import Json
+from ganeti.rpc.calls.verify import VerifyCalls
+from ganeti.rpc.objects import Json
 from ganeti.rpc.wire import encode
 from ganeti.storage import file, file_paths
 from ganeti.storage.drbd import host
@@ -42,7 +43,7 @@ LOG_IN_TIMEOUT: Final = 20.0
 Check = Callable[[Any, dict[str, Json]], Any]
 
 
-class Verifier:
+class Verifier(VerifyCalls):
     """Answers the checks of one node."""
 
     def __init__(
@@ -78,31 +79,33 @@ class Verifier:
             "hvinfo": self._hypervisor_info,
             "hvparms": self._hypervisor_params,
             "hypervisor": self._hypervisors,
-            "instancelist": lambda names, _hv: instances.names(_texts(names)),
-            "lvlist": lambda names, _hv: storage.volumes(_texts(names)),
+            "instancelist": lambda names, _hv: instances.instance_list(_texts(names), {}),
+            "lvlist": lambda names, _hv: storage.lv_list(_texts(names)),
             "master-ip": self._master_ip,
             "node-net-test": self._reach_nodes,
             "nodelist": lambda ports, _hv: _log_in(_shaped(ports, dict[str, int])),
             "nodesetup": lambda _arg, _hv: self._node_setup(),
             "oob-paths": lambda paths, _hv: [programs.flaw(path) for path in _texts(paths)],
-            "oslist": lambda _arg, _hv: guest_os.diagnose(),
+            "oslist": lambda _arg, _hv: guest_os.os_diagnose(),
             "pvlist": lambda names, _hv: storage.physicals(_texts(names)),
             "shared-file-storage-path": self._shared_path,
             "time": lambda _arg, _hv: clock.split(context.clock.now()),
             "user-scripts": self._user_scripts,
-            "vglist": lambda _arg, _hv: storage.groups(),
+            "vglist": lambda _arg, _hv: storage.vg_list(),
             "version": lambda _arg, _hv: [
                 constants.PROTOCOL_VERSION,
                 constants.RELEASE_VERSION,
             ],
         }
 
-    def run(self, wanted: Json, hvparams: dict[str, Json]) -> Json:
+    def node_verify(
+        self, checkdict: Json, cluster_name: str, all_hvparams: dict[str, Json]
+    ) -> Json:
         """Answers by check; see the functions below for their shapes.
 
         Blocks for the tools it asks, and up to 5 s for nodes that cannot be reached.
         """
-        return {name: self._run_one(name, wanted[name], hvparams) for name in wanted}
+        return {name: self._run_one(name, checkdict[name], all_hvparams) for name in checkdict}
 
     def _run_one(self, name: str, argument: Any, hvparams: dict[str, Json]) -> Any:
         check = self._checks.get(name)
@@ -131,7 +134,7 @@ class Verifier:
         problems: list[list[str]] = []
         for source, name, params in _shaped(sets, list[tuple[str, str, Json]]):
             try:
-                self._instances.check_params(name, params)
+                self._instances.hypervisor_validate_params(name, params)
             except errors.GanetiError as err:
                 problems.append([source, name, errors.text(err)])
         return problems

@@ -14,6 +14,8 @@ import msgspec
 from ganeti import errors
 from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, MigrationState
 
+Json = dict[str, Any]
+
 #: How new an order to run an instance is: the master's term, and a number that grows within it.
 RunEpoch = tuple[int, int]
 

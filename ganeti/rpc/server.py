@@ -1,4 +1,4 @@
-"""The serving end of node calls: a WSGI application over any implementation of NodeCalls.
+"""The serving end of node calls: a WSGI application over the families of NodeCalls.
 
 Wire form: ``POST /<procedure>`` with a JSON list of arguments; the answer is ``[true, result]``
 or ``[false, error]`` with HTTP status 200 whenever the procedure was reached. Other statuses:
@@ -20,7 +20,6 @@ from ganeti import errors
 from ganeti.base import files, jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.log import CONTEXT
-from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.wire import CallSpec, decode_args, encode, specs
 
 log = logging.getLogger(__name__)
@@ -51,16 +50,22 @@ class RpcApp:
 
     def __init__(
         self,
-        calls: NodeCalls,
+        families: Iterable[object],
         authorise: Authorise,
         *,
         check_term: Callable[[int, str], None] = lambda _number, _master: None,
         clock: Clock = SYSTEM,
     ) -> None:
-        """``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
+        """``families`` are the objects that implement the families of calls, each one once.
+
+        ``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
         caller's certificate) and returns why the call is refused, or None. ``check_term`` gets
-        number and owner of the caller's master term and raises DeposedError for an old one."""
-        self._calls = calls
+        number and owner of the caller's master term and raises DeposedError for an old one.
+
+        Raises:
+            ProgrammerError: nobody, or more than one object, implements a call.
+        """
+        self._methods = answering(families)
         self._authorise = authorise
         self._check = check_term
         self._specs = specs()
@@ -133,7 +138,7 @@ class RpcApp:
             CONTEXT.reset(token)
 
     def _call(self, spec: CallSpec, arguments: list[Any]) -> Any:
-        return encode(getattr(self._calls, spec.name)(*decode_args(spec, arguments)))
+        return encode(self._methods[spec.name](*decode_args(spec, arguments)))
 
     @contextmanager
     def _noted(self, name: str) -> Iterator[None]:
@@ -145,6 +150,22 @@ class RpcApp:
         finally:
             with self._lock:
                 del self._running[key]
+
+
+def answering(families: Iterable[object]) -> dict[str, Callable[..., Any]]:
+    """The method for each node call, by its name.
+
+    Raises:
+        ProgrammerError: nobody, or more than one object, implements a call.
+    """
+    objects = list(families)
+    methods: dict[str, Callable[..., Any]] = {}
+    for spec in specs().values():
+        able = [each for each in objects if isinstance(each, spec.family)]
+        if len(able) != 1:
+            raise errors.ProgrammerError(f"{len(able)} objects answer the node call {spec.name}")
+        methods[spec.name] = getattr(able[0], spec.name)
+    return methods
 
 
 def _read_arguments(environ: Environ) -> list[Any]:

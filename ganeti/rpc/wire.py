@@ -1,6 +1,6 @@
 """Node calls on the wire: how arguments, results and contents of files travel as JSON.
 
-Everything is derived from the signatures in ``rpc/calls.py``; all functions are pure.
+Everything is derived from the signatures in ``rpc/calls/``; all functions are pure.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class CallSpec:
     """A node call as data."""
 
     name: str
+    #: the abstract class that declares it
+    family: type
     timeout: float
     #: type of the argument list as a whole
     args: Any
@@ -59,21 +61,21 @@ class CallSpec:
 def specs() -> dict[str, CallSpec]:
     """All node calls by name."""
     return {
-        name: _spec(name, function)
-        for part in reversed(NodeCalls.__mro__)
-        for name, function in vars(part).items()
+        name: _spec(name, family, function)
+        for family in reversed(NodeCalls.__mro__)
+        for name, function in vars(family).items()
         if hasattr(function, "__rpc_timeout__")
     }
 
 
-def _spec(name: str, function: Any) -> CallSpec:
+def _spec(name: str, family: type, function: Any) -> CallSpec:
     hints = get_type_hints(function)
     result = hints.pop("return")
     order = [key for key in inspect.signature(function).parameters if key != "self"]
     types = tuple(hints[key] for key in order)
     args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
     return CallSpec(
-        name, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
+        name, family, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
     )
 
 

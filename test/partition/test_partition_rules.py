@@ -51,7 +51,7 @@ def context(where: Paths) -> NodeContext:
 
 @pytest.fixture
 def replica(context: NodeContext) -> Replica:
-    return Replica(context, context.term)
+    return Replica(context)
 
 
 # copies ------------------------------------------------------------------------------------
@@ -92,55 +92,61 @@ def test_a_deposed_master_is_ended_before_its_files_are_written(
     reaper = threading.Thread(target=masterd.wait)
     reaper.start()
     update = ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20)))
-    assert replica.update(update)
+    assert replica.replica_update(update)
     reaper.join(10)
     assert masterd.returncode == -signal.SIGKILL
-    assert replica.view("").config_serial == 20
+    assert replica.master_view().config_serial == 20
     assert where.config_file.read_text() == checkpoint(20)
 
 
 def test_no_update_while_a_master_daemon_has_the_queue(where: Paths, replica: Replica) -> None:
     with files.FileLock(where.queue / "lock").hold(), pytest.raises(errors.LockError):
-        replica.update(ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20))))
+        replica.replica_update(
+            ReplicaUpdate(epoch=2, base=20, checkpoint=encode_content(checkpoint(20)))
+        )
     assert where.config_file.read_text() == checkpoint(10)
 
 
 def test_an_update_of_an_old_term_touches_nothing(where: Paths, replica: Replica) -> None:
-    replica.claim(3, "node3.example.com", "")
+    replica.master_claim(3, "node3.example.com")
     with pytest.raises(errors.DeposedError, match="node3"):
-        replica.update(ReplicaUpdate(epoch=2, base=10, serial=11, records=[line(11, "late")]))
+        replica.replica_update(
+            ReplicaUpdate(epoch=2, base=10, serial=11, records=[line(11, "late")])
+        )
     assert not where.journal_file.exists()
-    assert replica.view("").config_serial == 10
+    assert replica.master_view().config_serial == 10
 
 
 def test_one_term_has_one_master(replica: Replica) -> None:
-    replica.claim(3, "node3.example.com", "")
-    replica.claim(3, "node3.example.com", "")
+    replica.master_claim(3, "node3.example.com")
+    replica.master_claim(3, "node3.example.com")
     with pytest.raises(errors.DeposedError):
-        replica.claim(3, "node4.example.com", "")
+        replica.master_claim(3, "node4.example.com")
     with pytest.raises(errors.DeposedError):
-        replica.claim(2, "node4.example.com", "")
-    assert replica.view("").master == "node3.example.com"
+        replica.master_claim(2, "node4.example.com")
+    assert replica.master_view().master == "node3.example.com"
 
 
 def test_a_copy_knows_how_new_it_is(replica: Replica) -> None:
-    assert replica.view("").position == (0, 0)
-    replica.claim(4, "node3.example.com", "")
-    replica.update(ReplicaUpdate(epoch=4, base=20, checkpoint=encode_content(checkpoint(20))))
-    assert replica.view("").position == (0, 0)  # job files may be missing still
-    replica.update(ReplicaUpdate(epoch=4, sequence=7))
-    assert replica.view("").position == (4, 7)
-    replica.update(ReplicaUpdate(epoch=4, sequence=3))
-    assert replica.view("").position == (4, 7)
+    assert replica.master_view().position == (0, 0)
+    replica.master_claim(4, "node3.example.com")
+    replica.replica_update(
+        ReplicaUpdate(epoch=4, base=20, checkpoint=encode_content(checkpoint(20)))
+    )
+    assert replica.master_view().position == (0, 0)  # job files may be missing still
+    replica.replica_update(ReplicaUpdate(epoch=4, sequence=7))
+    assert replica.master_view().position == (4, 7)
+    replica.replica_update(ReplicaUpdate(epoch=4, sequence=3))
+    assert replica.master_view().position == (4, 7)
 
 
 def test_what_a_new_master_has_is_newer_than_all_before(
     replica: Replica, masterd: subprocess.Popen[str]
 ) -> None:
-    replica.claim(5, "node2.example.com", "")
-    assert replica.view("").position == (0, 0)  # it may still lose
-    replica.update(ReplicaUpdate(epoch=5))
-    assert replica.view("").position == (5, 0)  # the daemon counts on from here
+    replica.master_claim(5, "node2.example.com")
+    assert replica.master_view().position == (0, 0)  # it may still lose
+    replica.replica_update(ReplicaUpdate(epoch=5))
+    assert replica.master_view().position == (5, 0)  # the daemon counts on from here
     assert masterd.poll() is None
 
 
@@ -159,7 +165,7 @@ class Wire:
     def one(self, node: Node, method: Any, *args: Any) -> Any:
         if not self.whole.is_set():
             raise errors.RpcError(f"node {node.name}: cut off")
-        return getattr(self._replica, method.__name__.removeprefix("replica_"))(*args)
+        return getattr(self._replica, method.__name__)(*args)
 
 
 def node(number: int, **more: Any) -> Node:
@@ -202,10 +208,10 @@ def test_what_was_taken_back_is_not_sent_later(
     channel.take_back()
     wire.whole.set()
     wait_for(lambda: not channel.trouble and channel.flushed(0), "the channel is well again")
-    assert replica.view("").config_serial == 10
+    assert replica.master_view().config_serial == 10
     channel.put(lambda pending: pending.add_lines(10, [line(11, "made")]), 3)
     assert channel.flushed(5)
-    assert replica.view("").config_serial == 11
+    assert replica.master_view().config_serial == 11
 
 
 def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
@@ -238,7 +244,7 @@ def test_an_idle_channel_notices_a_new_master(
 ) -> None:
     monkeypatch.setattr("ganeti.master.replication.HEARTBEAT", 0.1)
     channel.renew_config()  # so that it looks at the new time
-    replica.claim(2, "node3.example.com", "")
+    replica.master_claim(2, "node3.example.com")
     wait_for(lambda: channel.trouble, "the channel has trouble")
     assert "node3.example.com has become the master" in channel.trouble
 

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from local_node import LocalNode
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM
@@ -31,7 +32,6 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, HypervisorName, NodeUuid
 from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node as Handlers
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
@@ -59,12 +59,12 @@ class World:
     def __init__(self, root: Path) -> None:
         self.names = {"s": "node2.example.com", "t": "node3.example.com"}
         self.paths = {key: Paths(root / key) for key in self.names}
-        self.handlers: dict[str, Handlers] = {}
+        self.handlers: dict[str, LocalNode] = {}
         for key, name in self.names.items():
             where = self.paths[key]
             for directory in (where.data, where.run, where.log, where.conf):
                 directory.mkdir(parents=True)
-            self.handlers[key] = Handlers(NodeContext(where, name))
+            self.handlers[key] = LocalNode(NodeContext(where, name))
         self.config = _config(self.names)
         self.calls = 0
         self.made: list[str] = []

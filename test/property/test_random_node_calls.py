@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_node import LocalNode
 from random_json import odd, spoiled
 
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.server import BUG_TEXT, RpcApp
 from ganeti.rpc.wire import specs
@@ -144,8 +144,8 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RpcApp]:
         directory.mkdir(parents=True, mode=0o750)
     paths.ssconf("file_storage_dir").write_text(f"{paths.file_storage}\n")
     context = NodeContext(paths, "node1.example.com")
-    node = Node(context)
-    yield RpcApp(node, lambda _environ: None)
+    node = LocalNode(context)
+    yield RpcApp(node.families, lambda _environ: None)
     context.stopping.set()
     node.stop()
 

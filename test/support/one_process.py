@@ -18,6 +18,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from local_node import LocalNode
+
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
@@ -36,7 +38,6 @@ from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node as Handlers
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.ops import locks
@@ -183,8 +184,8 @@ class OneProcess:
         self.epoch += 1
         self._open()
 
-    def _handlers(self, node: Node) -> Handlers:
-        return Handlers(NodeContext(self._at(node), node.name))
+    def _handlers(self, node: Node) -> LocalNode:
+        return LocalNode(NodeContext(self._at(node), node.name))
 
     def restart_daemons(self) -> None:
         """Daemons that died begin again from what is on their nodes."""

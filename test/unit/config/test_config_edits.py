@@ -175,13 +175,13 @@ def test_copies_of_candidates_can_take_over(written: Paths, tmp_path: Path) -> N
     there = Paths(tmp_path / "candidate")
     for directory in (there.data, there.queue, there.run):
         directory.mkdir(parents=True)
-    replica = Replica(context := NodeContext(there, "node2.example.com"), context.term)
+    replica = Replica(NodeContext(there, "node2.example.com"))
     text = written.config_file.read_text()
     for _ in range(2):
-        replica.update(ReplicaUpdate(epoch=1, base=6, checkpoint=encode_content(text)))
+        replica.replica_update(ReplicaUpdate(epoch=1, base=6, checkpoint=encode_content(text)))
         assert read_config(there).data.serial_no == 6
         text = text.replace('"maxmem":128', '"maxmem":130')
-    replica.forget(lambda: None)
+    replica.stop()
     edit(there, '"maxmem":130', '"maxmem":131')
     with pytest.raises(errors.ConfigurationError, match="130 -> 131"):
         read_config(there)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 
 
@@ -31,8 +31,8 @@ def context(paths: Paths) -> Iterator[NodeContext]:
 
 
 @pytest.fixture
-def node(context: NodeContext) -> Node:
-    return Node(context)
+def node(context: NodeContext) -> LocalNode:
+    return LocalNode(context)
 
 
 @pytest.fixture(autouse=True)

@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 from node_samples import DISK_UUID, INSTANCE, disk, instance
 
 from ganeti import errors
 from ganeti.net import certs
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 
 MIB = 1024 * 1024
 
 
-def make(node: Node, item: NodeDisk, size: int = 4) -> Path:
+def make(node: LocalNode, item: NodeDisk, size: int = 4) -> Path:
     node.blockdev_create(item, size, INSTANCE, True, "", False)
     return Path(item.logical_id[1])
 
@@ -29,7 +29,7 @@ def links(paths: Paths) -> dict[str, str]:
     return {name: os.readlink(directory / name) for name in os.listdir(directory)}
 
 
-def test_a_disk_is_made_with_its_size(node: Node, paths: Paths) -> None:
+def test_a_disk_is_made_with_its_size(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     assert node.blockdev_find(item) is None
     assert node.blockdev_create(item, 8, INSTANCE, True, "", False) == list(item.logical_id)
@@ -39,7 +39,7 @@ def test_a_disk_is_made_with_its_size(node: Node, paths: Paths) -> None:
     assert (status.dev_path, status.is_degraded) == (item.logical_id[1], False)
 
 
-def test_an_existing_disk_is_not_overwritten(node: Node, paths: Paths) -> None:
+def test_an_existing_disk_is_not_overwritten(node: LocalNode, paths: Paths) -> None:
     file = make(node, disk(paths))
     file.write_text("precious")
     with pytest.raises(errors.BlockDeviceError, match="exists already"):
@@ -48,19 +48,21 @@ def test_an_existing_disk_is_not_overwritten(node: Node, paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("size", [0, -4])
-def test_a_disk_needs_a_size(node: Node, paths: Paths, size: int) -> None:
+def test_a_disk_needs_a_size(node: LocalNode, paths: Paths, size: int) -> None:
     with pytest.raises(errors.ParameterError, match="MiB"):
         make(node, disk(paths), size)
 
 
-def test_a_disk_can_be_removed_twice(node: Node, paths: Paths) -> None:
+def test_a_disk_can_be_removed_twice(node: LocalNode, paths: Paths) -> None:
     file = make(node, disk(paths))
     node.blockdev_remove(disk(paths))
     node.blockdev_remove(disk(paths))
     assert not file.exists()
 
 
-def test_disks_outside_the_allowed_directories_are_not_touched(node: Node, paths: Paths) -> None:
+def test_disks_outside_the_allowed_directories_are_not_touched(
+    node: LocalNode, paths: Paths
+) -> None:
     victim = paths.root / "victim"
     victim.write_text("precious")
     bad = disk(paths, logical_id=("loop", str(victim)))
@@ -89,7 +91,7 @@ def test_without_a_list_the_cluster_says_what_is_allowed(
 
 @pytest.mark.parametrize("text", ["# only this\n/mnt/fast\n", "# nothing\n"])
 def test_what_the_master_wants_does_not_widen_the_list_of_the_node(
-    node: Node, context: NodeContext, paths: Paths, text: str
+    node: LocalNode, context: NodeContext, paths: Paths, text: str
 ) -> None:
     paths.file_storage_paths.write_text(text)
     node.write_ssconf_files({"file_storage_dir": "/srv/other"})
@@ -108,7 +110,9 @@ def test_a_master_candidate_knows_its_uuid(context: NodeContext, paths: Paths) -
     assert Disks(context).environment().node_uuid == "u-2"
 
 
-def test_sizes_of_disks_are_told_and_one_bad_disk_hides_no_other(node: Node, paths: Paths) -> None:
+def test_sizes_of_disks_are_told_and_one_bad_disk_hides_no_other(
+    node: LocalNode, paths: Paths
+) -> None:
     first, missing = disk(paths, 0), disk(paths, 1)
     make(node, first, 8)
     outside = disk(paths, logical_id=("loop", "/etc/passwd"))
@@ -119,7 +123,7 @@ def test_sizes_of_disks_are_told_and_one_bad_disk_hides_no_other(node: Node, pat
 # use
 
 
-def test_an_assembled_disk_has_a_link_until_it_is_shut_down(node: Node, paths: Paths) -> None:
+def test_an_assembled_disk_has_a_link_until_it_is_shut_down(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     file = make(node, item)
     path, link, uri = node.blockdev_assemble(item, instance(item), True, 0)
@@ -133,7 +137,7 @@ def test_an_assembled_disk_has_a_link_until_it_is_shut_down(node: Node, paths: P
     assert file.exists()
 
 
-def test_links_of_other_disks_stay(node: Node, paths: Paths) -> None:
+def test_links_of_other_disks_stay(node: LocalNode, paths: Paths) -> None:
     first, second = disk(paths, 0), disk(paths, 1)
     for index, item in enumerate((first, second)):
         make(node, item)
@@ -142,14 +146,14 @@ def test_links_of_other_disks_stay(node: Node, paths: Paths) -> None:
     assert links(paths) == {f"{INSTANCE}:1": second.logical_id[1]}
 
 
-def test_only_the_primary_node_has_a_link(node: Node, paths: Paths) -> None:
+def test_only_the_primary_node_has_a_link(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     make(node, item)
     assert node.blockdev_assemble(item, instance(item), False, 0)[1] == ""
     assert not paths.instance_disks.exists()
 
 
-def test_a_stale_link_is_replaced(node: Node, paths: Paths) -> None:
+def test_a_stale_link_is_replaced(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     file = make(node, item)
     paths.instance_disks.mkdir()
@@ -158,12 +162,12 @@ def test_a_stale_link_is_replaced(node: Node, paths: Paths) -> None:
     assert links(paths) == {f"{INSTANCE}:0": str(file)}
 
 
-def test_a_missing_disk_cannot_be_assembled(node: Node, paths: Paths) -> None:
+def test_a_missing_disk_cannot_be_assembled(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.BlockDeviceError, match="not on this node"):
         node.blockdev_assemble(disk(paths), instance(), True, 0)
 
 
-def test_an_instance_name_cannot_move_the_link(node: Node, paths: Paths) -> None:
+def test_an_instance_name_cannot_move_the_link(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     make(node, item)
     with pytest.raises(errors.ParameterError, match="is not an instance name"):
@@ -173,7 +177,7 @@ def test_an_instance_name_cannot_move_the_link(node: Node, paths: Paths) -> None
 # changes
 
 
-def test_a_grow_in_two_calls_happens_once(node: Node, paths: Paths) -> None:
+def test_a_grow_in_two_calls_happens_once(node: LocalNode, paths: Paths) -> None:
     file = make(node, disk(paths))
     node.blockdev_grow(disk(paths), 4, True, True, False)
     assert file.stat().st_size == 4 * MIB
@@ -182,7 +186,7 @@ def test_a_grow_in_two_calls_happens_once(node: Node, paths: Paths) -> None:
     assert file.stat().st_size == 8 * MIB
 
 
-def test_what_is_missing_or_would_shrink_does_not_grow(node: Node, paths: Paths) -> None:
+def test_what_is_missing_or_would_shrink_does_not_grow(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.BlockDeviceError, match="not on this node"):
         node.blockdev_grow(disk(paths), 4, False, True, False)
     make(node, disk(paths))
@@ -190,7 +194,7 @@ def test_what_is_missing_or_would_shrink_does_not_grow(node: Node, paths: Paths)
         node.blockdev_grow(disk(paths), -4, False, True, False)
 
 
-def test_a_renamed_disk_keeps_its_content_and_loses_its_link(node: Node, paths: Paths) -> None:
+def test_a_renamed_disk_keeps_its_content_and_loses_its_link(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     make(node, item).write_text("data")
     node.blockdev_assemble(item, instance(item), True, 0)
@@ -200,7 +204,7 @@ def test_a_renamed_disk_keeps_its_content_and_loses_its_link(node: Node, paths: 
     assert links(paths) == {}
 
 
-def test_all_renames_are_tried_and_all_problems_told(node: Node, paths: Paths) -> None:
+def test_all_renames_are_tried_and_all_problems_told(node: LocalNode, paths: Paths) -> None:
     first, second, third = (disk(paths, index, uuid=f"{DISK_UUID}-{index}") for index in range(3))
     make(node, second)
     wanted = [
@@ -215,7 +219,7 @@ def test_all_renames_are_tried_and_all_problems_told(node: Node, paths: Paths) -
     assert (paths.file_storage / "new" / "1").exists()
 
 
-def test_directories_for_disks(node: Node, paths: Paths) -> None:
+def test_directories_for_disks(node: LocalNode, paths: Paths) -> None:
     first, second = paths.file_storage / "a" / "b", paths.file_storage / "a" / "c"
     node.file_storage_dir_create(str(first))
     assert first.is_dir()
@@ -226,7 +230,7 @@ def test_directories_for_disks(node: Node, paths: Paths) -> None:
     assert not second.exists()
 
 
-def test_directories_elsewhere_are_refused(node: Node, paths: Paths) -> None:
+def test_directories_elsewhere_are_refused(node: LocalNode, paths: Paths) -> None:
     inside, outside = str(paths.file_storage / "x"), str(paths.root / "x")
     node.file_storage_dir_create(inside)
     for attempt in (
@@ -240,6 +244,6 @@ def test_directories_elsewhere_are_refused(node: Node, paths: Paths) -> None:
     assert not Path(outside).exists()
 
 
-def test_a_template_without_driver_is_named(node: Node, paths: Paths) -> None:
+def test_a_template_without_driver_is_named(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="diskless"):
         node.blockdev_find(disk(paths, dev_type="diskless"))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 
 from ganeti import errors
 from ganeti.base.files import FileLock
@@ -18,7 +19,6 @@ from ganeti.model import ssconf_keys
 from ganeti.node import distributed
 from ganeti.node import files as node_files
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.wire import encode_content
 
@@ -27,7 +27,7 @@ MY_GROUP = grp.getgrgid(os.getegid()).gr_name
 KNOWN_HOSTS = "/var/lib/ganeti/known_hosts"
 
 
-def upload(node: Node, name: str, text: str = "new\n", mode: int = 0o644) -> None:
+def upload(node: LocalNode, name: str, text: str = "new\n", mode: int = 0o644) -> None:
     node.upload_file_single(name, encode_content(text), mode, ME, MY_GROUP, 1000.0, 2000.0)
 
 
@@ -51,7 +51,7 @@ def everything(root: Path) -> dict[str, bytes]:
         "/etc/ganeti/vnc-cluster-password",
     ],
 )
-def test_a_distributed_file_is_replaced(node: Node, paths: Paths, name: str) -> None:
+def test_a_distributed_file_is_replaced(node: LocalNode, paths: Paths, name: str) -> None:
     upload(node, name, "first\n")
     upload(node, name, "second " * 200)
     file = paths.under(name)
@@ -75,7 +75,7 @@ def test_a_distributed_file_is_replaced(node: Node, paths: Paths, name: str) -> 
     ],
 )
 def test_files_that_bound_the_master_are_not_its_to_replace(
-    node: Node, paths: Paths, name: str
+    node: LocalNode, paths: Paths, name: str
 ) -> None:
     file = paths.under(name)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def test_files_that_bound_the_master_are_not_its_to_replace(
 
 @pytest.mark.parametrize("place", ["/srv/ganeti/os", "/srv/ganeti/extstorage", "/srv/ganeti"])
 def test_no_disk_can_be_made_where_programs_are_looked_for(
-    node: Node, paths: Paths, place: str
+    node: LocalNode, paths: Paths, place: str
 ) -> None:
     node.write_ssconf_files({"file_storage_dir": place})
     paths.under("/srv/ganeti/os").mkdir(parents=True)
@@ -97,20 +97,20 @@ def test_no_disk_can_be_made_where_programs_are_looked_for(
     assert not paths.under("/srv/ganeti/os/mine").exists()
 
 
-def test_owner_and_mode_are_set(node: Node, paths: Paths) -> None:
+def test_owner_and_mode_are_set(node: LocalNode, paths: Paths) -> None:
     upload(node, KNOWN_HOSTS, mode=0o640)
     status = paths.under(KNOWN_HOSTS).stat()
     assert status.st_mode & 0o7777 == 0o640
     assert (status.st_uid, status.st_gid) == (os.geteuid(), os.getegid())
 
 
-def test_secrets_are_never_readable_by_everybody(node: Node, paths: Paths) -> None:
+def test_secrets_are_never_readable_by_everybody(node: LocalNode, paths: Paths) -> None:
     upload(node, "/var/lib/ganeti/hmac.key", mode=0o644)
     assert paths.hmac_key.stat().st_mode & 0o7777 == 0o640
 
 
 @pytest.mark.parametrize("mode", [0o4644, 0o2644, 0o1644, 0o646, 0o666])
-def test_dangerous_modes_are_refused(node: Node, paths: Paths, mode: int) -> None:
+def test_dangerous_modes_are_refused(node: LocalNode, paths: Paths, mode: int) -> None:
     with pytest.raises(errors.ParameterError, match="mode"):
         upload(node, KNOWN_HOSTS, mode=mode)
     assert not paths.under(KNOWN_HOSTS).exists()
@@ -136,21 +136,21 @@ def test_dangerous_modes_are_refused(node: Node, paths: Paths, mode: int) -> Non
         "/etc/ganeti/hooks/instance-start-pre.d/x",
     ],
 )
-def test_all_other_names_are_refused(node: Node, paths: Paths, name: str) -> None:
+def test_all_other_names_are_refused(node: LocalNode, paths: Paths, name: str) -> None:
     before = everything(paths.root)
     with pytest.raises(errors.FileStoragePathError, match="not one of the files"):
         upload(node, name)
     assert everything(paths.root) == before
 
 
-def test_names_with_a_root_are_refused(node: Node, paths: Paths, tmp_path: Path) -> None:
+def test_names_with_a_root_are_refused(node: LocalNode, paths: Paths, tmp_path: Path) -> None:
     for root in (paths.root, tmp_path / "other"):
         with pytest.raises(errors.FileStoragePathError):
             upload(node, f"{root}{KNOWN_HOSTS}")
 
 
 def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(
-    node: Node, paths: Paths, tmp_path: Path
+    node: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -163,7 +163,7 @@ def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(
 
 
 def test_a_directory_that_leads_elsewhere_is_refused(
-    node: Node, paths: Paths, tmp_path: Path
+    node: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -173,7 +173,7 @@ def test_a_directory_that_leads_elsewhere_is_refused(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_content_that_cannot_be_decoded_changes_nothing(node: Node, paths: Paths) -> None:
+def test_content_that_cannot_be_decoded_changes_nothing(node: LocalNode, paths: Paths) -> None:
     upload(node, KNOWN_HOSTS)
     for content in ([1, "no base64 of zlib"], [7, "x"], ["x"], []):
         with pytest.raises(errors.ParseError):
@@ -183,18 +183,18 @@ def test_content_that_cannot_be_decoded_changes_nothing(node: Node, paths: Paths
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 @pytest.mark.parametrize(("owner", "group"), [("nobody-here", MY_GROUP), (ME, "nobody-here")])
-def test_unknown_owners_are_named(node: Node, owner: str, group: str) -> None:
+def test_unknown_owners_are_named(node: LocalNode, owner: str, group: str) -> None:
     with pytest.raises(errors.ParameterError, match="nobody-here"):
         node.upload_file_single(KNOWN_HOSTS, [0, "x"], 0o644, owner, group, 1.0, 1.0)
 
 
 @pytest.mark.parametrize("moment", [float("nan"), float("inf"), -1.0])
-def test_impossible_times_are_refused(node: Node, moment: float) -> None:
+def test_impossible_times_are_refused(node: LocalNode, moment: float) -> None:
     with pytest.raises(errors.ParameterError, match="times"):
         node.upload_file_single(KNOWN_HOSTS, [0, "x"], 0o644, ME, MY_GROUP, 1.0, moment)
 
 
-def test_checksums_are_those_of_the_content(node: Node, paths: Paths) -> None:
+def test_checksums_are_those_of_the_content(node: LocalNode, paths: Paths) -> None:
     upload(node, KNOWN_HOSTS, "abc")
     found = distributed.checksums([KNOWN_HOSTS, "/var/lib/ganeti/ca.pem"], paths)
     assert found == {KNOWN_HOSTS: hashlib.sha1(b"abc").hexdigest()}
@@ -208,7 +208,7 @@ def test_checksums_of_other_files_are_refused(paths: Paths) -> None:
 # ssconf
 
 
-def test_ssconf_values_become_files_for_everybody(node: Node, paths: Paths) -> None:
+def test_ssconf_values_become_files_for_everybody(node: LocalNode, paths: Paths) -> None:
     node.write_ssconf_files(
         {"master_node": "node1", "cluster_tags": "", "node_list": "node1\nnode2\n"}
     )
@@ -218,7 +218,7 @@ def test_ssconf_values_become_files_for_everybody(node: Node, paths: Paths) -> N
     assert paths.ssconf("master_node").stat().st_mode & 0o777 == 0o444
 
 
-def test_unchanged_ssconf_files_are_not_written_again(node: Node, paths: Paths) -> None:
+def test_unchanged_ssconf_files_are_not_written_again(node: LocalNode, paths: Paths) -> None:
     node.write_ssconf_files({"master_node": "node1", "node_list": "node1"})
     before = {key: paths.ssconf(key).stat().st_ino for key in ("master_node", "node_list")}
     node.write_ssconf_files({"master_node": "node2", "node_list": "node1"})
@@ -227,20 +227,22 @@ def test_unchanged_ssconf_files_are_not_written_again(node: Node, paths: Paths) 
 
 
 @pytest.mark.parametrize("key", ["nosuch", "", "../config.data", "master_node/x"])
-def test_one_unknown_key_keeps_all_from_being_written(node: Node, paths: Paths, key: str) -> None:
+def test_one_unknown_key_keeps_all_from_being_written(
+    node: LocalNode, paths: Paths, key: str
+) -> None:
     before = everything(paths.root)
     with pytest.raises(errors.ConfigurationError, match="no ssconf file"):
         node.write_ssconf_files({"master_node": "node1", key: "x"})
     assert everything(paths.root) == before
 
 
-def test_too_large_a_value_is_refused(node: Node, paths: Paths) -> None:
+def test_too_large_a_value_is_refused(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ConfigurationError, match="131072"):
         node.write_ssconf_files({"master_node": "x" * ssconf_keys.MAX_SIZE})
     assert not paths.ssconf("master_node").exists()
 
 
-def test_somebody_is_told_when_ssconf_was_written(context: NodeContext, node: Node) -> None:
+def test_somebody_is_told_when_ssconf_was_written(context: NodeContext, node: LocalNode) -> None:
     told: list[bool] = []
     context.on_ssconf = lambda: told.append(True)
     node.write_ssconf_files({"master_node": "node1"})
@@ -254,7 +256,7 @@ def hold_lock(paths: Paths) -> FileLock:
     return lock
 
 
-def test_ssconf_waits_for_others_that_write(node: Node, paths: Paths) -> None:
+def test_ssconf_waits_for_others_that_write(node: LocalNode, paths: Paths) -> None:
     lock = hold_lock(paths)
     writer = threading.Thread(target=node.write_ssconf_files, args=({"master_node": "node1"},))
     writer.start()
@@ -267,7 +269,11 @@ def test_ssconf_waits_for_others_that_write(node: Node, paths: Paths) -> None:
 
 @pytest.mark.parametrize("stopping", [False, True])
 def test_ssconf_gives_up_when_others_never_end(
-    context: NodeContext, node: Node, paths: Paths, monkeypatch: pytest.MonkeyPatch, stopping: bool
+    context: NodeContext,
+    node: LocalNode,
+    paths: Paths,
+    monkeypatch: pytest.MonkeyPatch,
+    stopping: bool,
 ) -> None:
     monkeypatch.setattr(node_files, "LOCK_WAIT", 30 if stopping else 0.05)
     if stopping:
@@ -281,7 +287,7 @@ def test_ssconf_gives_up_when_others_never_end(
 # the watcher's pause
 
 
-def test_the_watcher_is_paused_and_released(node: Node, paths: Paths) -> None:
+def test_the_watcher_is_paused_and_released(node: LocalNode, paths: Paths) -> None:
     node.set_watcher_pause(1234567890.7)
     assert paths.watcher_pause.read_text() == "1234567890\n"
     assert paths.watcher_pause.stat().st_mode & 0o777 == 0o644
@@ -291,7 +297,7 @@ def test_the_watcher_is_paused_and_released(node: Node, paths: Paths) -> None:
 
 
 @pytest.mark.parametrize("moment", [float("nan"), float("inf"), -5.0])
-def test_an_impossible_pause_is_refused(node: Node, moment: float) -> None:
+def test_an_impossible_pause_is_refused(node: LocalNode, moment: float) -> None:
     with pytest.raises(errors.ParameterError, match="paused"):
         node.set_watcher_pause(moment)
 
@@ -299,7 +305,7 @@ def test_an_impossible_pause_is_refused(node: Node, moment: float) -> None:
 # exports
 
 
-def test_finished_exports_are_listed(node: Node, paths: Paths) -> None:
+def test_finished_exports_are_listed(node: LocalNode, paths: Paths) -> None:
     assert node.export_list() == []
     for name in ("web2", "web1", "web3.new", ".hidden"):
         (paths.exports / name).mkdir(parents=True)
@@ -319,7 +325,7 @@ def test_finished_exports_are_listed(node: Node, paths: Paths) -> None:
     ],
 )
 def test_what_cannot_be_written_is_a_named_error(
-    node: Node, paths: Paths, attempt: Callable[[Node], None]
+    node: LocalNode, paths: Paths, attempt: Callable[[LocalNode], None]
 ) -> None:
     paths.data.rename(paths.data.with_name("moved"))
     paths.data.write_text("in the way")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, disk, instance
 
 from ganeti import errors
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance
 
@@ -30,7 +30,7 @@ def script(directory: Path, name: str, body: str) -> None:
     (directory / name).chmod(0o755)
 
 
-def ready(node: Node, paths: Paths) -> NodeInstance:
+def ready(node: LocalNode, paths: Paths) -> NodeInstance:
     item = disk(paths)
     made = instance(item, os="tiny", osparams={"flavour": "sour"})
     node.blockdev_create(item, 4, INSTANCE, True, "", False)
@@ -38,21 +38,21 @@ def ready(node: Node, paths: Paths) -> NodeInstance:
     return made
 
 
-def test_an_instance_is_installed_on_its_disk(node: Node, paths: Paths, os_dir: Path) -> None:
+def test_an_instance_is_installed_on_its_disk(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "create", 'echo "$INSTANCE_NAME $OSP_FLAVOUR" > "$DISK_0_PATH"')
     item = ready(node, paths)
     node.instance_os_add(item, False, 0)
     assert Path(item.disks_info[0].logical_id[1]).read_text() == f"{INSTANCE} sour\n"
 
 
-def test_a_rename_script_gets_the_old_name(node: Node, paths: Paths, os_dir: Path) -> None:
+def test_a_rename_script_gets_the_old_name(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "rename", 'echo "$OLD_INSTANCE_NAME" > "$DISK_0_PATH"')
     item = ready(node, paths)
     node.instance_run_rename(item, "old.example.com", 0)
     assert Path(item.disks_info[0].logical_id[1]).read_text() == "old.example.com\n"
 
 
-def test_a_failed_script_names_its_log(node: Node, paths: Paths, os_dir: Path) -> None:
+def test_a_failed_script_names_its_log(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     script(os_dir, "create", "echo no mirror; exit 4")
     with pytest.raises(errors.OpExecError) as caught:
         node.instance_os_add(ready(node, paths), False, 0)
@@ -61,14 +61,14 @@ def test_a_failed_script_names_its_log(node: Node, paths: Paths, os_dir: Path) -
     assert "no mirror" in str(caught.value)
 
 
-def test_disks_must_be_activated(node: Node, paths: Paths, os_dir: Path) -> None:
+def test_disks_must_be_activated(node: LocalNode, paths: Paths, os_dir: Path) -> None:
     item = disk(paths)
     node.blockdev_create(item, 4, INSTANCE, True, "", False)
     with pytest.raises(errors.BlockDeviceError, match="not activated"):
         node.instance_os_add(instance(item, os="tiny"), False, 0)
 
 
-def test_definitions_are_listed_and_judged(node: Node, os_dir: Path) -> None:
+def test_definitions_are_listed_and_judged(node: LocalNode, os_dir: Path) -> None:
     [found] = node.os_diagnose()
     assert (found.name, found.valid, found.api_versions) == ("tiny", True, [20])
     assert node.os_validate(True, "tiny", ["parameters"], {"flavour": "sweet"}, False, "")

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, again, disk, instance, misbehave
 
 from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.node import context as node_context
 from ganeti.node.context import NamedLocks, NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance
 
 REASON = [["gnt:user", "because", 1234567890]]
 
 
-def ready(node: Node, paths: Paths) -> NodeInstance:
+def ready(node: LocalNode, paths: Paths) -> NodeInstance:
     """An instance with one assembled disk."""
     item = disk(paths)
     made = instance(item)
@@ -29,11 +29,11 @@ def ready(node: Node, paths: Paths) -> NodeInstance:
     return made
 
 
-def start(node: Node, item: NodeInstance) -> None:
+def start(node: LocalNode, item: NodeInstance) -> None:
     node.instance_start(item, False, REASON)
 
 
-def test_a_started_instance_is_listed_with_its_state(node: Node, paths: Paths) -> None:
+def test_a_started_instance_is_listed_with_its_state(node: LocalNode, paths: Paths) -> None:
     start(node, ready(node, paths))
     assert node.instance_list(["fake"], {}) == [INSTANCE]
     info = node.instance_info(INSTANCE, "fake", {})
@@ -41,26 +41,26 @@ def test_a_started_instance_is_listed_with_its_state(node: Node, paths: Paths) -
     assert node.all_instances_info(["fake"], {})[INSTANCE].memory == 256
 
 
-def test_what_does_not_run_is_not_listed(node: Node) -> None:
+def test_what_does_not_run_is_not_listed(node: LocalNode) -> None:
     assert node.instance_list(["fake"], {}) == []
     assert node.instance_info(INSTANCE, "fake", {}) == {}
     assert node.all_instances_info(["fake"], {}) == {}
 
 
-def test_starting_twice_is_fine(node: Node, paths: Paths) -> None:
+def test_starting_twice_is_fine(node: LocalNode, paths: Paths) -> None:
     item = ready(node, paths)
     start(node, item)
     start(node, item)
     assert node.instance_list(["fake"], {}) == [INSTANCE]
 
 
-def test_a_missing_disk_prevents_the_start(node: Node, paths: Paths) -> None:
+def test_a_missing_disk_prevents_the_start(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.HypervisorError, match="disk 0 is not on this node"):
         start(node, instance(disk(paths)))
     assert node.instance_list(["fake"], {}) == []
 
 
-def test_a_disk_that_is_not_activated_prevents_the_start(node: Node, paths: Paths) -> None:
+def test_a_disk_that_is_not_activated_prevents_the_start(node: LocalNode, paths: Paths) -> None:
     item = disk(paths)
     node.blockdev_create(item, 4, INSTANCE, True, "", False)
     with pytest.raises(errors.HypervisorError, match="not activated"):
@@ -68,21 +68,21 @@ def test_a_disk_that_is_not_activated_prevents_the_start(node: Node, paths: Path
 
 
 def test_a_disk_outside_the_allowed_directories_prevents_the_start(
-    node: Node, paths: Paths
+    node: LocalNode, paths: Paths
 ) -> None:
     bad = disk(paths, logical_id=("loop", "/etc/passwd"))
     with pytest.raises(errors.HypervisorError, match="cannot be started"):
         start(node, instance(bad))
 
 
-def test_the_reason_of_the_last_change_is_kept(node: Node, paths: Paths) -> None:
+def test_the_reason_of_the_last_change_is_kept(node: LocalNode, paths: Paths) -> None:
     start(node, ready(node, paths))
     file = paths.instance_reason / INSTANCE
     assert jsonio.loads(file.read_text()) == REASON
     assert file.stat().st_mode & 0o777 == 0o644
 
 
-def test_shutdown_stops_and_may_be_repeated(node: Node, paths: Paths) -> None:
+def test_shutdown_stops_and_may_be_repeated(node: LocalNode, paths: Paths) -> None:
     item = ready(node, paths)
     start(node, item)
     node.instance_shutdown(item, 5, [])
@@ -90,7 +90,7 @@ def test_shutdown_stops_and_may_be_repeated(node: Node, paths: Paths) -> None:
     node.instance_shutdown(item, 5, [])
 
 
-def test_an_instance_that_cannot_be_ended_is_an_error(node: Node, paths: Paths) -> None:
+def test_an_instance_that_cannot_be_ended_is_an_error(node: LocalNode, paths: Paths) -> None:
     item = ready(node, paths)
     start(node, item)
     misbehave(paths, stop={"*": {"lie": True}})
@@ -99,7 +99,7 @@ def test_an_instance_that_cannot_be_ended_is_an_error(node: Node, paths: Paths) 
 
 
 def test_an_instance_that_cannot_be_asked_is_ended(
-    context: NodeContext, node: Node, monkeypatch: pytest.MonkeyPatch
+    context: NodeContext, node: LocalNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     item = instance()
     start(node, item)
@@ -116,7 +116,7 @@ def test_an_instance_that_cannot_be_asked_is_ended(
     assert node.instance_list(["fake"], {}) == []
 
 
-def test_a_guest_that_ended_by_itself_is_started_anew(node: Node, paths: Paths) -> None:
+def test_a_guest_that_ended_by_itself_is_started_anew(node: LocalNode, paths: Paths) -> None:
     item = ready(node, paths)
     start(node, item)
     misbehave(paths, info={INSTANCE: {"lie": {"state": 1}}})
@@ -125,7 +125,9 @@ def test_a_guest_that_ended_by_itself_is_started_anew(node: Node, paths: Paths) 
     assert node.instance_info(INSTANCE, "fake", {})["state"] == 0
 
 
-def test_soft_reboot_keeps_and_hard_reboot_replaces_the_guest(node: Node, paths: Paths) -> None:
+def test_soft_reboot_keeps_and_hard_reboot_replaces_the_guest(
+    node: LocalNode, paths: Paths
+) -> None:
     item = ready(node, paths)
     start(node, item)
     file = paths.fake_hypervisor / INSTANCE
@@ -139,28 +141,28 @@ def test_soft_reboot_keeps_and_hard_reboot_replaces_the_guest(node: Node, paths:
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard"])
-def test_what_does_not_run_cannot_be_rebooted(node: Node, paths: Paths, kind: str) -> None:
+def test_what_does_not_run_cannot_be_rebooted(node: LocalNode, paths: Paths, kind: str) -> None:
     with pytest.raises(errors.HypervisorError, match="does not run"):
         node.instance_reboot(ready(node, paths), kind, 5, [])
 
 
-def test_a_full_reboot_is_not_for_a_node(node: Node, paths: Paths) -> None:
+def test_a_full_reboot_is_not_for_a_node(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="soft and hard"):
         node.instance_reboot(ready(node, paths), "full", 5, [])
 
 
-def test_consoles_are_told_by_instance(node: Node, paths: Paths) -> None:
+def test_consoles_are_told_by_instance(node: LocalNode, paths: Paths) -> None:
     item = instance()
     found = node.instance_console_info({INSTANCE: (item, "node1.example.com")})
     assert found[INSTANCE].kind == "msg"
 
 
-def test_an_unknown_hypervisor_is_named(node: Node) -> None:
+def test_an_unknown_hypervisor_is_named(node: LocalNode) -> None:
     with pytest.raises(errors.ParameterError, match="nosuch"):
         node.instance_list(["nosuch"], {})
 
 
-def test_bad_hypervisor_parameters_are_refused(node: Node) -> None:
+def test_bad_hypervisor_parameters_are_refused(node: LocalNode) -> None:
     node.hypervisor_validate_params("fake", {"migration_mode": "live"})
     with pytest.raises(errors.HypervisorError):
         node.hypervisor_validate_params("fake", {"migration_mode": "sideways"})
@@ -168,7 +170,7 @@ def test_bad_hypervisor_parameters_are_refused(node: Node) -> None:
 
 @pytest.mark.parametrize("name", ["../../etc/x", "", ".hidden", "a/b", "a\0b", "x" * 300])
 def test_names_that_would_leave_their_directory_are_refused(
-    node: Node, paths: Paths, name: str
+    node: LocalNode, paths: Paths, name: str
 ) -> None:
     bad = instance(name=name)
     for attempt in (
@@ -199,7 +201,7 @@ def in_thread(action: Callable[..., Any], *args: Any) -> tuple[threading.Thread,
     return thread, outcome
 
 
-def test_two_starts_at_the_same_time_both_succeed(node: Node, paths: Paths) -> None:
+def test_two_starts_at_the_same_time_both_succeed(node: LocalNode, paths: Paths) -> None:
     # Without mutual exclusion the second would be told that the guest runs already.
     item = ready(node, paths)
     misbehave(paths, start={"*": {"delay": 0.2}})
@@ -210,7 +212,7 @@ def test_two_starts_at_the_same_time_both_succeed(node: Node, paths: Paths) -> N
     assert node.instance_list(["fake"], {}) == [INSTANCE]
 
 
-def test_other_instances_do_not_wait(node: Node, paths: Paths) -> None:
+def test_other_instances_do_not_wait(node: LocalNode, paths: Paths) -> None:
     misbehave(paths, start={"slow": {"delay": 0.5}})
     thread, outcome = in_thread(node.instance_start, instance(name="slow", uuid="slow"), False, [])
     node.instance_start(instance(name="quick", uuid="quick"), False, [])

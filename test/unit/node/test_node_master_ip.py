@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 
 from ganeti import errors
 from ganeti.base import files
 from ganeti.node import master_ip
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import MasterNetwork
 
@@ -29,7 +29,7 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def test_below_a_root_the_state_is_only_recorded(node: Node, paths: Paths) -> None:
+def test_below_a_root_the_state_is_only_recorded(node: LocalNode, paths: Paths) -> None:
     for _ in range(2):
         node.node_activate_master_ip(ADDRESS, False)
     assert paths.master_ip_state.read_text() == "127.9.8.7 32 lo\n"
@@ -42,7 +42,7 @@ def test_below_a_root_the_state_is_only_recorded(node: Node, paths: Paths) -> No
     assert not paths.master_ip_state.exists()
 
 
-def test_a_script_of_ones_own_gets_word_and_environment(node: Node, paths: Paths) -> None:
+def test_a_script_of_ones_own_gets_word_and_environment(node: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.GenericError, match="missing or not executable"):
         node.node_activate_master_ip(ADDRESS, True)
     script(paths.master_ip_script, f'echo "$1 $MASTER_IP" >>{paths.run}/said; env >{paths.run}/env')
@@ -55,13 +55,13 @@ def test_a_script_of_ones_own_gets_word_and_environment(node: Node, paths: Paths
     assert seen["CLUSTER_IP_VERSION"] == "4"
 
 
-def test_a_script_that_fails_is_quoted(node: Node, paths: Paths) -> None:
+def test_a_script_that_fails_is_quoted(node: LocalNode, paths: Paths) -> None:
     script(paths.master_ip_script, "echo no such device >&2; exit 3")
     with pytest.raises(errors.CommandError, match="no such device"):
         node.node_activate_master_ip(ADDRESS, True)
 
 
-def test_hooks_run_around_it_and_a_pre_hook_can_refuse(node: Node, paths: Paths) -> None:
+def test_hooks_run_around_it_and_a_pre_hook_can_refuse(node: LocalNode, paths: Paths) -> None:
     said = paths.run / "said"
     for word in ("turnup", "turndown"):
         for phase in ("pre", "post"):
@@ -86,7 +86,7 @@ def test_hooks_run_around_it_and_a_pre_hook_can_refuse(node: Node, paths: Paths)
 @pytest.mark.parametrize(
     "wrong", [{"ip": "host"}, {"netmask": 33}, {"netmask": 0}, {"netdev": ""}, {"netdev": "a b"}]
 )
-def test_nonsense_never_reaches_a_script(node: Node, wrong: dict[str, object]) -> None:
+def test_nonsense_never_reaches_a_script(node: LocalNode, wrong: dict[str, object]) -> None:
     facts = {"uuid": "u", "ip": "127.9.8.7", "netmask": 32, "netdev": "lo", **wrong}
     with pytest.raises(errors.ParameterError):
         node.node_activate_master_ip(MasterNetwork(**facts), False)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_the_shipped_script_refuses_other_words(words: list[str]) -> None:
 
 
 class TestDemotion:
-    def test_it_forgets_what_only_candidates_have(self, node: Node, paths: Paths) -> None:
+    def test_it_forgets_what_only_candidates_have(self, node: LocalNode, paths: Paths) -> None:
         paths.queue.mkdir()
         kept = (paths.hmac_key, paths.ca_cert, paths.ssconf("master_node"))
         gone = (paths.config_file, paths.journal_file, paths.ca_key, paths.queue / "job-7")
@@ -117,7 +117,7 @@ class TestDemotion:
         assert [path.exists() for path in gone] == [False] * len(gone)
         assert all(path.exists() for path in kept)
 
-    def test_the_master_refuses(self, node: Node, paths: Paths) -> None:
+    def test_the_master_refuses(self, node: LocalNode, paths: Paths) -> None:
         paths.ssconf("master_node").write_text("node1.example.com\n")
         paths.config_file.write_text("{}")
         with pytest.raises(errors.GenericError, match="is the master"):

@@ -1,4 +1,4 @@
-"""Node calls about mirrored disks, on two nodes below temporary roots with stand-in tools."""
+"""LocalNode calls about mirrored disks, on two nodes below temporary roots with stand-in tools."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_node import LocalNode
 from storage_nodes import StorageNodes
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
 from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import params
@@ -60,7 +60,7 @@ class Two:
         self._root = root
 
     @contextmanager
-    def on(self, name: str) -> Iterator[Node]:
+    def on(self, name: str) -> Iterator[LocalNode]:
         with self._patch.context() as patch:
             patch.setenv("GANETI_ROOTDIR", str(self._root / name))
             paths = Paths(self._root / name)
@@ -68,7 +68,7 @@ class Two:
                 directory.mkdir(parents=True, exist_ok=True)
             context = NodeContext(paths, f"{name}.example.com")
             try:
-                yield Node(context)
+                yield LocalNode(context)
             finally:
                 context.stopping.set()
 

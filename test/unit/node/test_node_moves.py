@@ -1,4 +1,4 @@
-"""Node calls that change devices of running instances, and that move them."""
+"""LocalNode calls that change devices of running instances, and that move them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, again, disk, instance, misbehave, say
 
 from ganeti import errors
 from ganeti.model.names import HotplugAction, HotplugTarget, MigrationState
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance, RightState
 
 NIC = {"uuid": "n-1", "mac": "aa:00:00:00:00:01"}
 
 
-def ready(node: Node, paths: Paths) -> NodeInstance:
+def ready(node: LocalNode, paths: Paths) -> NodeInstance:
     """An instance with one assembled disk."""
     item = disk(paths)
     made = instance(item)
@@ -31,7 +31,7 @@ def changes(paths: Paths) -> list[str]:
     return (paths.fake_hypervisor / f".changes-{INSTANCE}").read_text().splitlines()
 
 
-def test_devices_of_a_running_instance(node: Node, paths: Paths) -> None:
+def test_devices_of_a_running_instance(node: LocalNode, paths: Paths) -> None:
     made = ready(node, paths)
     node.instance_start(made, False, [])
     node.hotplug_supported(made)
@@ -56,7 +56,7 @@ def test_devices_of_a_running_instance(node: Node, paths: Paths) -> None:
     assert node.instance_info(INSTANCE, "fake", {})["memory"] == 128
 
 
-def test_devices_that_cannot_be_changed(node: Node, paths: Paths) -> None:
+def test_devices_that_cannot_be_changed(node: LocalNode, paths: Paths) -> None:
     made = ready(node, paths)
     with pytest.raises(errors.HotplugError, match="does not run"):
         node.hotplug_supported(made)
@@ -74,16 +74,16 @@ def test_devices_that_cannot_be_changed(node: Node, paths: Paths) -> None:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Node:
+def other(tmp_path: Path) -> LocalNode:
     """A second node, with a root of its own."""
     where = Paths(tmp_path / "other")
     for directory in (where.data, where.run, where.log, where.conf, where.file_storage):
         directory.mkdir(parents=True, mode=0o750)
     where.ssconf("file_storage_dir").write_text(f"{where.file_storage}\n")
-    return Node(NodeContext(where, "node2.example.com"))
+    return LocalNode(NodeContext(where, "node2.example.com"))
 
 
-def test_an_instance_is_moved(node: Node, paths: Paths, other: Node) -> None:
+def test_an_instance_is_moved(node: LocalNode, paths: Paths, other: LocalNode) -> None:
     made = instance()
     node.instance_start(made, False, [])
     node.instance_migratable(made, True)
@@ -100,7 +100,9 @@ def test_an_instance_is_moved(node: Node, paths: Paths, other: Node) -> None:
     assert node.instance_list(["fake"], {}) == []
 
 
-def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(node: Node, other: Node) -> None:
+def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(
+    node: LocalNode, other: LocalNode
+) -> None:
     made = instance()
     node.instance_start(made, False, [])
     say(node, made, RightState.LEAVING)
@@ -114,14 +116,14 @@ def test_what_a_move_that_broke_off_left_is_removed_by_a_shutdown(node: Node, ot
         end.instance_start(again(made), False, [])
 
 
-def test_disks_must_be_there_before_an_instance_arrives(node: Node, paths: Paths) -> None:
+def test_disks_must_be_there_before_an_instance_arrives(node: LocalNode, paths: Paths) -> None:
     made = instance(disk(paths))
     say(node, made, RightState.ARRIVING)
     with pytest.raises(errors.HypervisorError, match="cannot be received: its disk 0"):
         node.accept_instance(made, {"memory": 1, "vcpus": 1}, "192.0.2.2")
 
 
-def test_words_of_the_hypervisor_arrive(node: Node, paths: Paths) -> None:
+def test_words_of_the_hypervisor_arrive(node: LocalNode, paths: Paths) -> None:
     made = instance()
     node.instance_start(made, False, [])
     say(node, made, RightState.LEAVING)
@@ -131,7 +133,7 @@ def test_words_of_the_hypervisor_arrive(node: Node, paths: Paths) -> None:
     assert node.instance_list(["fake"], {}) == [INSTANCE]
 
 
-def test_orders_of_a_move_out_of_turn_are_refused(node: Node, other: Node) -> None:
+def test_orders_of_a_move_out_of_turn_are_refused(node: LocalNode, other: LocalNode) -> None:
     made = instance()
     node.instance_start(made, False, [])
     info = node.migration_info(made, True)

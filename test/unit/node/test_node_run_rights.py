@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from local_node import LocalNode
 from node_samples import EPOCHS, INSTANCE, again, instance, misbehave
 
 from ganeti import errors
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.node.run_rights import blocked, refusal
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance, RightState, RunRight
@@ -19,17 +19,17 @@ def right(item: NodeInstance, state: RightState, peer: str = "node2.example.com"
     return RunRight(uuid=item.uuid, name=item.name, epoch=(1, next(EPOCHS)), state=state, peer=peer)
 
 
-def runs(node: Node) -> bool:
+def runs(node: LocalNode) -> bool:
     return node.instance_list(["fake"], {}) == [INSTANCE]
 
 
-def test_an_order_without_number_is_refused(node: Node) -> None:
+def test_an_order_without_number_is_refused(node: LocalNode) -> None:
     with pytest.raises(errors.RunRightError, match="carries no number"):
         node.instance_start(instance(run_epoch=(0, 0)), False, [])
     assert not runs(node)
 
 
-def test_a_late_order_is_refused_after_a_newer_one(node: Node) -> None:
+def test_a_late_order_is_refused_after_a_newer_one(node: LocalNode) -> None:
     late, newer = instance(), instance()
     node.instance_start(newer, False, [])
     node.instance_shutdown(newer, 0, [])
@@ -41,14 +41,14 @@ def test_a_late_order_is_refused_after_a_newer_one(node: Node) -> None:
     assert runs(node)
 
 
-def test_the_order_of_an_older_master_is_older_whatever_its_number(node: Node) -> None:
+def test_the_order_of_an_older_master_is_older_whatever_its_number(node: LocalNode) -> None:
     node.instance_start(instance(run_epoch=(7, 1)), False, [])
     node.instance_shutdown(instance(), 0, [])
     with pytest.raises(errors.RunRightError, match="out of date"):
         node.instance_start(instance(run_epoch=(6, 999)), False, [])
 
 
-def test_a_late_start_after_the_instance_went_elsewhere(node: Node) -> None:
+def test_a_late_start_after_the_instance_went_elsewhere(node: LocalNode) -> None:
     late = instance()
     node.run_right_set(right(late, RightState.GONE), "fake")
     with pytest.raises(errors.RunRightError, match="out of date"):
@@ -57,7 +57,9 @@ def test_a_late_start_after_the_instance_went_elsewhere(node: Node) -> None:
 
 
 @pytest.mark.parametrize("state", [RightState.LEAVING, RightState.ARRIVING])
-def test_nothing_is_started_while_the_other_node_may_run_it(node: Node, state: RightState) -> None:
+def test_nothing_is_started_while_the_other_node_may_run_it(
+    node: LocalNode, state: RightState
+) -> None:
     item = instance()
     node.run_right_set(right(item, state), "fake")
     with pytest.raises(errors.RunRightError, match=r"node2\.example\.com .*migrate --cleanup"):
@@ -67,7 +69,7 @@ def test_nothing_is_started_while_the_other_node_may_run_it(node: Node, state: R
     assert runs(node)
 
 
-def test_a_hard_reboot_needs_the_right_too(node: Node) -> None:
+def test_a_hard_reboot_needs_the_right_too(node: LocalNode) -> None:
     item = instance()
     node.instance_start(item, False, [])
     node.run_right_set(right(item, RightState.LEAVING), "fake")
@@ -77,7 +79,7 @@ def test_a_hard_reboot_needs_the_right_too(node: Node) -> None:
 
 
 @pytest.mark.parametrize("state", [RightState.GONE, RightState.ARRIVING])
-def test_what_runs_here_is_not_given_away(node: Node, state: RightState) -> None:
+def test_what_runs_here_is_not_given_away(node: LocalNode, state: RightState) -> None:
     item = instance()
     node.instance_start(item, False, [])
     with pytest.raises(errors.RunRightError, match="has to be stopped"):
@@ -86,18 +88,18 @@ def test_what_runs_here_is_not_given_away(node: Node, state: RightState) -> None
     node.run_right_set(right(item, state), "fake")
 
 
-def test_rights_survive_a_restart_of_the_daemon(context: NodeContext, node: Node) -> None:
+def test_rights_survive_a_restart_of_the_daemon(context: NodeContext, node: LocalNode) -> None:
     item = instance()
     kept = right(item, RightState.LEAVING)
     node.run_right_set(kept, "fake")
-    later = Node(context)
+    later = LocalNode(context)
     assert later.run_rights([]) == [kept]
     assert later.run_rights([item.uuid, "unknown"]) == [kept]
     with pytest.raises(errors.RunRightError):
         later.instance_start(again(item), False, [])
 
 
-def test_the_right_is_on_disk_before_the_guest_begins(node: Node, paths: Paths) -> None:
+def test_the_right_is_on_disk_before_the_guest_begins(node: LocalNode, paths: Paths) -> None:
     misbehave(paths, start={"*": {"fail": "no more memory"}})
     item = instance()
     with pytest.raises(errors.HypervisorError, match="no more memory"):
@@ -106,14 +108,14 @@ def test_the_right_is_on_disk_before_the_guest_begins(node: Node, paths: Paths) 
     assert (known.epoch, known.state) == (item.run_epoch, RightState.HERE)
 
 
-def test_the_same_right_may_be_said_twice(node: Node) -> None:
+def test_the_same_right_may_be_said_twice(node: LocalNode) -> None:
     gone = right(instance(), RightState.GONE)
     node.run_right_set(gone, "fake")
     node.run_right_set(gone, "fake")
     assert node.run_rights([gone.uuid]) == [gone]
 
 
-def test_a_damaged_record_refuses_and_says_what_to_do(node: Node, paths: Paths) -> None:
+def test_a_damaged_record_refuses_and_says_what_to_do(node: LocalNode, paths: Paths) -> None:
     item = instance()
     paths.run_rights.mkdir()
     (paths.run_rights / item.uuid).write_text("{")
@@ -122,7 +124,7 @@ def test_a_damaged_record_refuses_and_says_what_to_do(node: Node, paths: Paths) 
 
 
 @pytest.mark.parametrize("uuid", ["../epoch", "", ".x", "a/b", "a\0b"])
-def test_names_that_leave_the_directory_are_refused(node: Node, uuid: str) -> None:
+def test_names_that_leave_the_directory_are_refused(node: LocalNode, uuid: str) -> None:
     with pytest.raises(errors.ParameterError, match="not a uuid"):
         node.instance_start(instance(uuid=uuid), False, [])
 

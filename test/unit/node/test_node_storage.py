@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import loop_lvm
 import msgspec
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, disk, instance
 
 from ganeti import errors
 from ganeti.node.context import NodeContext
 from ganeti.node.disk_states import combined
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, CopyStatus, LocalDisk, NodeDisk
 
@@ -35,7 +35,7 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[loop_lvm.
         yield made
 
 
-def test_groups_and_volumes(node: Node, disks: loop_lvm.LoopDisks) -> None:
+def test_groups_and_volumes(node: LocalNode, disks: loop_lvm.LoopDisks) -> None:
     assert node.vg_list() == {"xenvg": 248}
     disks.lvm("lvcreate", "-n", "small", "-L", "8m", "--yes", "xenvg", disks.devices[0])
     disks.lvm("lvcreate", "-n", "wide", "-L", "200m", "--yes", "xenvg")
@@ -51,7 +51,7 @@ def test_groups_and_volumes(node: Node, disks: loop_lvm.LoopDisks) -> None:
         node.lv_list(["nonevg"])
 
 
-def test_room_of_groups(node: Node, disks: loop_lvm.LoopDisks) -> None:
+def test_room_of_groups(node: LocalNode, disks: loop_lvm.LoopDisks) -> None:
     disks.lvm("lvcreate", "-n", "v", "-L", "8m", "--yes", "xenvg", disks.devices[0])
 
     def room(kind: str, *params: bool, name: str = "xenvg") -> tuple[object, object]:
@@ -66,7 +66,7 @@ def test_room_of_groups(node: Node, disks: loop_lvm.LoopDisks) -> None:
     assert room("lvm-vg", False, name="nonevg") == (None, None)
 
 
-def test_units_and_their_settings(node: Node, disks: loop_lvm.LoopDisks, paths: Paths) -> None:
+def test_units_and_their_settings(node: LocalNode, disks: loop_lvm.LoopDisks, paths: Paths) -> None:
     fields = ["name", "size", "free", "used", "allocatable"]
     assert node.storage_list("lvm-vg", [], None, fields) == [["xenvg", 248, 248, 0, True]]
     first, second = disks.devices
@@ -80,7 +80,7 @@ def test_units_and_their_settings(node: Node, disks: loop_lvm.LoopDisks, paths: 
     assert used == 1
 
 
-def test_what_units_cannot_do(node: Node, disks: loop_lvm.LoopDisks) -> None:
+def test_what_units_cannot_do(node: LocalNode, disks: loop_lvm.LoopDisks) -> None:
     for call in (
         lambda: node.storage_list("ext", [], None, ["name"]),
         lambda: node.storage_list("lvm-vg", [], None, ["colour"]),
@@ -96,7 +96,7 @@ def test_what_units_cannot_do(node: Node, disks: loop_lvm.LoopDisks) -> None:
 
 
 def test_a_lost_disk_is_seen_by_verification_and_repaired(
-    node: Node, disks: loop_lvm.LoopDisks
+    node: LocalNode, disks: loop_lvm.LoopDisks
 ) -> None:
     disks.lose(1)
     answer = node.node_verify({"pvlist": ["xenvg"], "vglist": None}, "c", {})
@@ -105,7 +105,7 @@ def test_a_lost_disk_is_seen_by_verification_and_repaired(
     assert len(node.node_verify({"pvlist": ["xenvg"]}, "c", {})["pvlist"]) == 1
 
 
-def test_sizes_of_block_devices_only(node: Node, disks: loop_lvm.LoopDisks) -> None:
+def test_sizes_of_block_devices_only(node: LocalNode, disks: loop_lvm.LoopDisks) -> None:
     asked = [disks.devices[0], "/dev/null", "/etc/passwd", "/dev/../etc/passwd", "/dev/gone"]
     assert node.bdev_sizes(asked) == {disks.devices[0]: 128}
 
@@ -113,20 +113,20 @@ def test_sizes_of_block_devices_only(node: Node, disks: loop_lvm.LoopDisks) -> N
 # content
 
 
-def made(node: Node, paths: Paths, index: int = 0, size: int = 8) -> tuple[NodeDisk, Path]:
+def made(node: LocalNode, paths: Paths, index: int = 0, size: int = 8) -> tuple[NodeDisk, Path]:
     item = msgspec.structs.replace(disk(paths, index), size=size)
     node.blockdev_create(item, size, INSTANCE, True, "", False)
     return item, Path(item.logical_id[1])
 
 
-def copied(node: Node, source: NodeDisk, target: NodeDisk) -> CopyStatus:
+def copied(node: LocalNode, source: NodeDisk, target: NodeDisk) -> CopyStatus:
     copy = node.disk_convert(source, target)
     while not (found := node.copy_status(copy)).ended:
         pass
     return found
 
 
-def test_a_part_of_a_disk_is_wiped(node: Node, paths: Paths) -> None:
+def test_a_part_of_a_disk_is_wiped(node: LocalNode, paths: Paths) -> None:
     item, file = made(node, paths)
     file.write_bytes(b"\xff" * (8 * MIB))
     node.blockdev_wipe(item, 1, 5)
@@ -141,7 +141,7 @@ def test_a_part_of_a_disk_is_wiped(node: Node, paths: Paths) -> None:
     assert file.stat().st_size == 8 * MIB
 
 
-def test_a_disk_is_copied_into_a_larger_one(node: Node, paths: Paths) -> None:
+def test_a_disk_is_copied_into_a_larger_one(node: LocalNode, paths: Paths) -> None:
     source, old = made(node, paths, 0, 8)
     target, new = made(node, paths, 1, 12)
     small, _file = made(node, paths, 2, 4)
@@ -153,7 +153,7 @@ def test_a_disk_is_copied_into_a_larger_one(node: Node, paths: Paths) -> None:
         copied(node, source, small)
 
 
-def test_a_disk_is_copied_over_an_old_one(node: Node, paths: Paths) -> None:
+def test_a_disk_is_copied_over_an_old_one(node: LocalNode, paths: Paths) -> None:
     source, old = made(node, paths, 0, 8)
     target, new = made(node, paths, 1, 8)
     new.write_bytes(b"\xff" * (8 * MIB))
@@ -168,7 +168,7 @@ def test_a_disk_is_copied_over_an_old_one(node: Node, paths: Paths) -> None:
 
 def test_a_copy_ends_when_its_master_is_gone(paths: Paths) -> None:
     clock = SimpleNamespace(now=time.time, monotonic=itertools.count(0, 301).__next__)
-    node = Node(NodeContext(paths, "node1.example.com", clock=clock))
+    node = LocalNode(NodeContext(paths, "node1.example.com", clock=clock))
     source, _old = made(node, paths, 0, 8)
     target, _new = made(node, paths, 1, 8)
     with pytest.raises(errors.BlockDeviceError, match="the master has not asked for 300 s"):
@@ -176,7 +176,7 @@ def test_a_copy_ends_when_its_master_is_gone(paths: Paths) -> None:
 
 
 def test_the_stop_of_the_daemon_ends_long_writes(
-    node: Node, context: NodeContext, paths: Paths
+    node: LocalNode, context: NodeContext, paths: Paths
 ) -> None:
     item, _file = made(node, paths)
     context.stopping.set()
@@ -198,7 +198,7 @@ def test_a_disk_is_no_better_than_what_it_is_built_on() -> None:
     assert combined(own, [slower]).estimated_time == 50
 
 
-def test_states_of_many_disks_do_not_hide_each_other(node: Node, paths: Paths) -> None:
+def test_states_of_many_disks_do_not_hide_each_other(node: LocalNode, paths: Paths) -> None:
     item, _file = made(node, paths)
     gone = disk(paths, 1)
     [good, bad] = node.blockdev_getmirrorstatus_multi([item, gone])
@@ -209,7 +209,7 @@ def test_states_of_many_disks_do_not_hide_each_other(node: Node, paths: Paths) -
     assert node.blockdev_pause_resume_sync([item, gone], True)[0] == (True, None)
 
 
-def test_closing_a_disk_takes_its_link_away(node: Node, paths: Paths) -> None:
+def test_closing_a_disk_takes_its_link_away(node: LocalNode, paths: Paths) -> None:
     item, file = made(node, paths)
     node.blockdev_assemble(item, instance(paths), True, 0)
     link = paths.instance_disks / f"{INSTANCE}:0"

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, disk
 
 from ganeti import errors
@@ -18,18 +19,17 @@ from ganeti.base.daemon import running_pid
 from ganeti.net import certs
 from ganeti.node import network
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.node.system import System
 from ganeti.paths import Paths
 
 REPOSITORY = Path(__file__).parents[3]
 
 
-def test_the_version_is_the_protocol_version(node: Node) -> None:
+def test_the_version_is_the_protocol_version(node: LocalNode) -> None:
     assert node.version() == 3020000
 
 
-def test_node_info_tells_boot_room_and_resources(node: Node, paths: Paths) -> None:
+def test_node_info_tells_boot_room_and_resources(node: LocalNode, paths: Paths) -> None:
     boot_id, units, hypervisors = node.node_info(
         [("file", str(paths.file_storage), [])], [("fake", {})]
     )
@@ -53,38 +53,38 @@ def test_node_info_tells_boot_room_and_resources(node: Node, paths: Paths) -> No
     assert info["memory_total"] > 0
 
 
-def test_a_storage_type_that_tells_no_room_is_an_error(node: Node) -> None:
+def test_a_storage_type_that_tells_no_room_is_an_error(node: LocalNode) -> None:
     with pytest.raises(errors.StorageError):
         node.node_info([("ext", "provider", [])], [])
 
 
-def test_own_and_foreign_addresses(node: Node) -> None:
+def test_own_and_foreign_addresses(node: LocalNode) -> None:
     assert node.node_has_ip_address("127.0.0.1")
     assert not node.node_has_ip_address("192.0.2.1")
     assert not node.node_has_ip_address("2001:db8::1")
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "1.2.3", "::1::", "127.0.0.1; true"])
-def test_what_is_no_address_is_refused(node: Node, text: str) -> None:
+def test_what_is_no_address_is_refused(node: LocalNode, text: str) -> None:
     with pytest.raises(errors.ParameterError, match="not an IP address"):
         node.node_has_ip_address(text)
 
 
 @pytest.mark.parametrize("name", ["lo", "nosuch-br0", "../../class", "", ".."])
-def test_missing_bridges_are_named(node: Node, name: str) -> None:
+def test_missing_bridges_are_named(node: LocalNode, name: str) -> None:
     node.bridges_exist([])
     with pytest.raises(errors.GenericError, match="missing bridges"):
         node.bridges_exist([name])
 
 
-def test_the_master_is_the_one_that_was_told(node: Node) -> None:
+def test_the_master_is_the_one_that_was_told(node: LocalNode) -> None:
     with pytest.raises(errors.ConfigurationError, match="which node is the master"):
         node.master_node_name()
     node.write_ssconf_files({"master_node": "node7.example.com"})
     assert node.master_node_name() == "node7.example.com"
 
 
-def test_the_digest_of_the_own_certificate_is_told(node: Node, paths: Paths) -> None:
+def test_the_digest_of_the_own_certificate_is_told(node: LocalNode, paths: Paths) -> None:
     certs.write(paths.client_cert, certs.issue_client(certs.create_ca("test"), "node1"))
     digest = certs.digest_of_file(paths.client_cert)
     assert node.node_crypto_tokens([("ssl", "get", {})]) == [["ssl", digest]]
@@ -97,13 +97,13 @@ def test_the_digest_of_the_own_certificate_is_told(node: Node, paths: Paths) -> 
 # waiting
 
 
-def test_a_delay_waits(node: Node) -> None:
+def test_a_delay_waits(node: LocalNode) -> None:
     begin = time.monotonic()
     node.test_delay(0.1)
     assert time.monotonic() - begin >= 0.1
 
 
-def test_the_stop_of_the_daemon_ends_a_delay(context: NodeContext, node: Node) -> None:
+def test_the_stop_of_the_daemon_ends_a_delay(context: NodeContext, node: LocalNode) -> None:
     caught: list[Exception] = []
 
     def wait() -> None:
@@ -121,7 +121,7 @@ def test_the_stop_of_the_daemon_ends_a_delay(context: NodeContext, node: Node) -
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_impossible_delays_are_refused(node: Node, seconds: float) -> None:
+def test_impossible_delays_are_refused(node: LocalNode, seconds: float) -> None:
     with pytest.raises(errors.ParameterError, match="cannot wait"):
         node.test_delay(seconds)
 
@@ -158,7 +158,7 @@ def master(paths: Paths, request: pytest.FixtureRequest) -> Iterator[subprocess.
 
 @pytest.mark.parametrize("master", ["willing"], indirect=True)
 def test_the_master_daemon_is_stopped(
-    node: Node, paths: Paths, master: subprocess.Popen[bytes]
+    node: LocalNode, paths: Paths, master: subprocess.Popen[bytes]
 ) -> None:
     assert running_pid(paths.pid_file("ganeti-masterd")) == master.pid
     node.node_stop_master()
@@ -171,10 +171,10 @@ def test_a_master_daemon_that_does_not_stop_is_an_error(
     context: NodeContext, master: subprocess.Popen[bytes]
 ) -> None:
     with pytest.raises(errors.GenericError, match=f"pid {master.pid}"):
-        System(context, master_stop_wait=0.1).stop_master()
+        System(context, master_stop_wait=0.1).node_stop_master()
 
 
-def test_a_stale_pid_file_stops_nobody(node: Node, paths: Paths) -> None:
+def test_a_stale_pid_file_stops_nobody(node: LocalNode, paths: Paths) -> None:
     innocent = subprocess.Popen(["/bin/sleep", "30"])
     try:
         paths.pid_file("ganeti-masterd").write_text(f"{innocent.pid}\n")
@@ -189,7 +189,7 @@ def test_a_stale_pid_file_stops_nobody(node: Node, paths: Paths) -> None:
 
 
 def test_leaving_removes_the_cluster_and_keeps_the_disks(
-    context: NodeContext, node: Node, paths: Paths
+    context: NodeContext, node: LocalNode, paths: Paths
 ) -> None:
     item = disk(paths)
     node.blockdev_create(item, 4, INSTANCE, True, "", False)
@@ -227,7 +227,7 @@ def test_leaving_removes_the_cluster_and_keeps_the_disks(
 
 
 def test_a_failed_leave_keeps_the_daemon_and_its_certificate(
-    context: NodeContext, node: Node, paths: Paths
+    context: NodeContext, node: LocalNode, paths: Paths
 ) -> None:
     paths.server_cert.write_text("x")
     paths.config_file.mkdir()
@@ -275,7 +275,7 @@ def test_silent_hosts_cost_one_timeout_together() -> None:
 
 
 def test_an_out_of_band_program_that_others_can_write_is_not_run(
-    node: Node, tmp_path: Path
+    node: LocalNode, tmp_path: Path
 ) -> None:
     program, ran = tmp_path / "oob", tmp_path / "ran"
     program.write_text(f"#!/bin/sh\ntouch {ran}\necho '[]'\n")

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, disk
 
 from ganeti import errors
 from ganeti.net import certs
 from ganeti.net.tls import Identity, TLSSocket
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 from ganeti.rpc.objects import CopyStatus
 
@@ -23,7 +23,7 @@ HERE, ADDRESS = "node1.example.com", "127.0.0.1"
 
 
 @pytest.fixture
-def ready(node: Node, paths: Paths) -> Node:
+def ready(node: LocalNode, paths: Paths) -> LocalNode:
     """A node with certificates and a disk of 4 MiB."""
     authority = certs.create_ca("test cluster")
     certs.write_authority(authority, paths.ca_key, paths.ca_cert)
@@ -34,7 +34,7 @@ def ready(node: Node, paths: Paths) -> Node:
 
 
 @pytest.fixture
-def source(tmp_path: Path, ready: Node, paths: Paths) -> Node:
+def source(tmp_path: Path, ready: LocalNode, paths: Paths) -> LocalNode:
     """Another node with certificates of the same cluster and a disk that holds something."""
     where = Paths(tmp_path / "other")
     for directory in (where.data, where.run, where.log, where.conf, where.file_storage):
@@ -42,7 +42,7 @@ def source(tmp_path: Path, ready: Node, paths: Paths) -> Node:
     where.ssconf("file_storage_dir").write_text(f"{where.file_storage}\n")
     for name in ("ca_cert", "client_cert"):
         getattr(where, name).write_bytes(getattr(paths, name).read_bytes())
-    made = Node(NodeContext(where, "node2.example.com"))
+    made = LocalNode(NodeContext(where, "node2.example.com"))
     item = disk(where)
     made.blockdev_create(item, 4, INSTANCE, True, "", False)
     with open(item.logical_id[1], "r+b") as stream:
@@ -55,7 +55,7 @@ def there(tmp_path: Path) -> Paths:
     return Paths(tmp_path / "other")
 
 
-def copied(source: Node, *arguments: Any) -> CopyStatus:
+def copied(source: LocalNode, *arguments: Any) -> CopyStatus:
     """Send a disk, to the end."""
     copy = source.disk_transfer(*arguments)
     while not (found := source.copy_status(copy)).ended:
@@ -69,7 +69,7 @@ def content(paths: Paths) -> bytes:
 
 @pytest.mark.parametrize("compress", ["none", "gzip"])
 def test_a_disk_arrives(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path, compress: str
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
 ) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
     sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, compress)
@@ -80,7 +80,7 @@ def test_a_disk_arrives(
 
 @pytest.mark.parametrize("compress", ["none", "gzip"])
 def test_the_target_keeps_nothing_of_what_it_held(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path, compress: str
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
 ) -> None:
     Path(disk(paths).logical_id[1]).write_bytes(b"\xff" * (4 << 20))
     port, token = ready.disk_expect(disk(paths), ADDRESS, compress)
@@ -88,7 +88,9 @@ def test_the_target_keeps_nothing_of_what_it_held(
     assert content(paths) == content(there(tmp_path))
 
 
-def test_long_holes_are_not_sent(ready: Node, source: Node, paths: Paths, tmp_path: Path) -> None:
+def test_long_holes_are_not_sent(
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+) -> None:
     for where in (paths, there(tmp_path)):
         os.truncate(disk(where).logical_id[1], 600 << 20)
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
@@ -99,7 +101,7 @@ def test_long_holes_are_not_sent(ready: Node, source: Node, paths: Paths, tmp_pa
 
 
 def test_what_the_target_says_reaches_the_sender(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     os.truncate(disk(paths).logical_id[1], 1 << 20)
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
@@ -107,13 +109,13 @@ def test_what_the_target_says_reaches_the_sender(
         copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
 
 
-def test_a_copy_that_nobody_knows(ready: Node) -> None:
+def test_a_copy_that_nobody_knows(ready: LocalNode) -> None:
     with pytest.raises(errors.BlockDeviceError, match="the node daemon was restarted"):
         ready.copy_status("0123456789abcdef")
 
 
 def test_a_wrong_token_writes_nothing(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError):
@@ -121,7 +123,9 @@ def test_a_wrong_token_writes_nothing(
     assert not any(content(paths))
 
 
-def test_only_one_sender_is_let_in(ready: Node, source: Node, paths: Paths, tmp_path: Path) -> None:
+def test_only_one_sender_is_let_in(
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
+) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     with pytest.raises(errors.BlockDeviceError, match="was not copied"):
@@ -129,7 +133,7 @@ def test_only_one_sender_is_let_in(ready: Node, source: Node, paths: Paths, tmp_
 
 
 def test_a_receiver_of_another_name_gets_nothing(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     with pytest.raises(errors.BlockDeviceError, match=r"there, not node9\.example\.com"):
@@ -137,7 +141,7 @@ def test_a_receiver_of_another_name_gets_nothing(
     assert not any(content(paths))
 
 
-def test_a_sender_that_hangs_up_is_no_success(ready: Node, paths: Paths) -> None:
+def test_a_sender_that_hangs_up_is_no_success(ready: LocalNode, paths: Paths) -> None:
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     context = Identity(paths.client_cert, paths.ca_cert).client_context()
     with socket.create_connection((ADDRESS, port), timeout=5) as raw:
@@ -151,7 +155,7 @@ def test_a_sender_that_hangs_up_is_no_success(ready: Node, paths: Paths) -> None
     assert content(paths)[3:].count(0) == (4 << 20) - 3
 
 
-def test_a_stranger_is_not_let_in(ready: Node, paths: Paths, tmp_path: Path) -> None:
+def test_a_stranger_is_not_let_in(ready: LocalNode, paths: Paths, tmp_path: Path) -> None:
     port, _token = ready.disk_expect(disk(paths), ADDRESS, "none")
     stranger = certs.create_ca("another cluster")
     own = tmp_path / "own.pem"
@@ -171,7 +175,7 @@ def test_a_stranger_is_not_let_in(ready: Node, paths: Paths, tmp_path: Path) -> 
     assert not any(content(paths))
 
 
-def test_what_cannot_be_sent(ready: Node, paths: Paths) -> None:
+def test_what_cannot_be_sent(ready: LocalNode, paths: Paths) -> None:
     with pytest.raises(errors.ParameterError, match="known are none, gzip"):
         ready.disk_expect(disk(paths), ADDRESS, "lzop")
     with pytest.raises(errors.BlockDeviceError):
@@ -179,7 +183,7 @@ def test_what_cannot_be_sent(ready: Node, paths: Paths) -> None:
 
 
 def test_a_target_that_is_gone_is_named(
-    ready: Node, source: Node, paths: Paths, tmp_path: Path
+    ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path
 ) -> None:
     """Somebody removes the disk after the target began to wait for its content."""
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")

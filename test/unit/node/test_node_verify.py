@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from local_node import LocalNode
 from node_samples import INSTANCE, instance, misbehave
 
 from ganeti.base import jsonio
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.net import certs
 from ganeti.node.context import NodeContext
-from ganeti.node.handlers import Node
 from ganeti.paths import Paths
 
 ALL = {
@@ -67,13 +67,13 @@ class SetClock(Clock):
         return SYSTEM.monotonic()
 
 
-def check(node: Node, name: str, argument: Any, **hvparams: Any) -> Any:
+def check(node: LocalNode, name: str, argument: Any, **hvparams: Any) -> Any:
     answer = node.node_verify({name: argument}, "cluster", hvparams)
     assert list(answer) == [name]
     return answer[name]
 
 
-def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: Node) -> None:
+def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: LocalNode) -> None:
     for argument in (None, 5, "x", ["x"], [["x", "y", {}]], {"a": 1}):
         answer = node.node_verify(dict.fromkeys(ALL, argument), "cluster", {})
         assert set(answer) == ALL
@@ -81,17 +81,17 @@ def test_every_check_has_an_answer_that_is_json_whatever_is_asked(node: Node) ->
 
 
 @pytest.mark.parametrize("name", ["nosuch", "", "ssh-setup"])
-def test_what_is_not_checked_is_answered_with_a_text(node: Node, name: str) -> None:
+def test_what_is_not_checked_is_answered_with_a_text(node: LocalNode, name: str) -> None:
     assert str(check(node, name, None)).startswith("not checked:")
 
 
-def test_version_and_time(node: Node) -> None:
+def test_version_and_time(node: LocalNode) -> None:
     assert check(node, "version", None) == [3020000, "3.2.0"]
     seconds, micros = check(node, "time", None)
     assert abs(seconds + micros / 1e6 - time.time()) < 60
 
 
-def test_checksums_of_distributed_files_only(node: Node, paths: Paths) -> None:
+def test_checksums_of_distributed_files_only(node: LocalNode, paths: Paths) -> None:
     (paths.data / "known_hosts").write_text("abc")
     names = ["/var/lib/ganeti/known_hosts", "/var/lib/ganeti/ca.pem"]
     assert check(node, "filelist", names) == {names[0]: hashlib.sha1(b"abc").hexdigest()}
@@ -102,7 +102,7 @@ def test_checksums_of_distributed_files_only(node: Node, paths: Paths) -> None:
 # hypervisors
 
 
-def test_hypervisors_tell_what_is_missing(node: Node, paths: Paths) -> None:
+def test_hypervisors_tell_what_is_missing(node: LocalNode, paths: Paths) -> None:
     assert check(node, "hypervisor", ["fake"]) == {"fake": None}
     misbehave(paths, verify={"*": {"lie": "no fake device"}})
     answer = check(node, "hypervisor", ["fake", "nosuch"])
@@ -110,7 +110,7 @@ def test_hypervisors_tell_what_is_missing(node: Node, paths: Paths) -> None:
     assert "nosuch" in answer["nosuch"]
 
 
-def test_only_bad_parameter_sets_are_told(node: Node) -> None:
+def test_only_bad_parameter_sets_are_told(node: LocalNode) -> None:
     sets = [
         ["cluster", "fake", {"migration_mode": "live"}],
         ["instance web1", "fake", {"migration_mode": "sideways"}],
@@ -120,7 +120,7 @@ def test_only_bad_parameter_sets_are_told(node: Node) -> None:
     assert "sideways" in text
 
 
-def test_what_runs_is_listed(node: Node) -> None:
+def test_what_runs_is_listed(node: LocalNode) -> None:
     assert check(node, "instancelist", ["fake"]) == []
     node.instance_start(instance(), False, [])
     assert check(node, "instancelist", ["fake"]) == [INSTANCE]
@@ -130,7 +130,7 @@ def test_what_runs_is_listed(node: Node) -> None:
 # storage
 
 
-def test_a_storage_directory_is_good_or_the_reason_is_told(node: Node, paths: Paths) -> None:
+def test_a_storage_directory_is_good_or_the_reason_is_told(node: LocalNode, paths: Paths) -> None:
     good = str(paths.file_storage)
     assert check(node, "file-storage-path", good) is None
     assert check(node, "shared-file-storage-path", good) is None
@@ -143,7 +143,7 @@ def test_a_storage_directory_is_good_or_the_reason_is_told(node: Node, paths: Pa
     assert "no directory" in check(node, "file-storage-path", f"{good}/file")
 
 
-def test_forbidden_directories_in_the_list_are_found(node: Node, paths: Paths) -> None:
+def test_forbidden_directories_in_the_list_are_found(node: LocalNode, paths: Paths) -> None:
     assert check(node, "allowed-file-storage-paths", None) == []
     paths.file_storage_paths.write_text(f"{paths.file_storage}\n/usr/lib\n")
     assert check(node, "allowed-file-storage-paths", None) == ["/usr/lib"]
@@ -152,7 +152,7 @@ def test_forbidden_directories_in_the_list_are_found(node: Node, paths: Paths) -
 # programs and OS definitions
 
 
-def test_programs_that_cannot_be_run_are_found(node: Node, paths: Paths) -> None:
+def test_programs_that_cannot_be_run_are_found(node: LocalNode, paths: Paths) -> None:
     good, bad = paths.root / "good", paths.root / "bad"
     for file, mode in ((good, 0o755), (bad, 0o644)):
         file.write_text("#!/bin/sh\n")
@@ -165,7 +165,7 @@ def test_programs_that_cannot_be_run_are_found(node: Node, paths: Paths) -> None
     assert check(node, "user-scripts", ["/good", "/bad"]) == ["/bad"], "below the root of the node"
 
 
-def test_os_definitions_are_listed(node: Node, paths: Paths) -> None:
+def test_os_definitions_are_listed(node: LocalNode, paths: Paths) -> None:
     (paths.os_search_path[0] / "broken").mkdir(parents=True)
     [found] = check(node, "oslist", None)
     assert (found["name"], found["valid"]) == ("broken", False)
@@ -185,7 +185,7 @@ def port(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> int:
     return number
 
 
-def test_unreachable_nodes_are_named(node: Node, port: int) -> None:
+def test_unreachable_nodes_are_named(node: LocalNode, port: int) -> None:
     nodes = [
         ["node1.example.com", "127.0.0.1", "127.0.0.1"],
         ["node2.example.com", "127.0.0.2", "127.0.0.3"],
@@ -199,7 +199,7 @@ def test_unreachable_nodes_are_named(node: Node, port: int) -> None:
     assert answer["node2.example.com"].startswith(f"secondary address 127.0.0.3:{port}")
 
 
-def test_only_the_wanted_nodes_are_tried(node: Node, port: int) -> None:
+def test_only_the_wanted_nodes_are_tried(node: LocalNode, port: int) -> None:
     nodes = [
         ["node1.example.com", "127.0.0.1", "127.0.0.1"],
         ["node2.example.com", "127.0.0.2", "127.0.0.2"],
@@ -211,22 +211,22 @@ def test_only_the_wanted_nodes_are_tried(node: Node, port: int) -> None:
     assert "node9" in check(node, "node-net-test", [nodes, ["node9"]])
 
 
-def test_a_node_must_find_itself_in_the_list(node: Node, port: int) -> None:
+def test_a_node_must_find_itself_in_the_list(node: LocalNode, port: int) -> None:
     answer = check(node, "node-net-test", [["node2.example.com", "127.0.0.1", "127.0.0.1"]])
     assert list(answer) == ["node1.example.com"]
 
 
-def test_the_master_address_answers_even_without_a_daemon(node: Node, port: int) -> None:
+def test_the_master_address_answers_even_without_a_daemon(node: LocalNode, port: int) -> None:
     assert check(node, "master-ip", ["node1.example.com", "127.0.0.1"]) is True
     with socket.create_server(("127.0.0.1", port)):
         assert check(node, "master-ip", ["node1.example.com", "127.0.0.1"]) is True
 
 
-def test_missing_bridges_are_listed(node: Node) -> None:
+def test_missing_bridges_are_listed(node: LocalNode) -> None:
     assert check(node, "bridges", ["nosuch-br0"]) == ["nosuch-br0"]
 
 
-def test_the_bounds_of_a_node(node: Node, paths: Paths) -> None:
+def test_the_bounds_of_a_node(node: LocalNode, paths: Paths) -> None:
     assert check(node, "file-storage-bounds", None) is None
     paths.file_storage_paths.write_text("/mnt/new\n/usr/lib\n")
     assert check(node, "file-storage-bounds", None) == ["/mnt/new", "/usr/lib"]
@@ -266,7 +266,7 @@ def both(credential: certs.Credential) -> bytes:
 
 
 def test_good_certificates(
-    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None
+    node: LocalNode, authority: certs.Credential, paths: Paths, own_certificates: None
 ) -> None:
     assert check(node, "certificates", authority.cert.decode()) == []
     assert check(node, "client-cert", None) is None
@@ -292,7 +292,7 @@ def test_good_certificates(
     ],
 )
 def test_each_fault_of_a_certificate_is_told_with_its_remedy(
-    node: Node,
+    node: LocalNode,
     authority: certs.Credential,
     paths: Paths,
     own_certificates: None,
@@ -339,7 +339,7 @@ def test_each_fault_of_a_certificate_is_told_with_its_remedy(
     ],
 )
 def test_a_certificate_that_ends_is_told(
-    node: Node,
+    node: LocalNode,
     context: NodeContext,
     authority: certs.Credential,
     paths: Paths,
@@ -368,7 +368,7 @@ def test_a_certificate_that_ends_is_told(
 
 
 def test_the_master_is_not_told_to_add_itself_again(
-    node: Node, authority: certs.Credential, paths: Paths, own_certificates: None
+    node: LocalNode, authority: certs.Credential, paths: Paths, own_certificates: None
 ) -> None:
     paths.ssconf("master_node").write_text(f"{NAME}\n")
     replace(paths.server_cert, None)

@@ -5,21 +5,25 @@ from __future__ import annotations
 import io
 import logging
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.node.context import NodeContext
+from ganeti.node.families import Families
+from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BlockDevStatus
-from ganeti.rpc.server import RpcApp
+from ganeti.rpc.server import RpcApp, answering
 from ganeti.rpc.wire import specs
 
 SECRET = "correct horse battery staple"
 
 
-def stub(**methods: Any) -> NodeCalls:
+def stub(**methods: Any) -> list[NodeCalls]:
     """A node that answers the given calls only."""
 
     def missing(*_args: Any) -> Any:
@@ -27,7 +31,7 @@ def stub(**methods: Any) -> NodeCalls:
 
     body = dict.fromkeys(specs(), missing)
     body.update(methods)
-    return type("Stub", (NodeCalls,), body)()
+    return [type("Stub", (NodeCalls,), body)()]
 
 
 class TickingClock:
@@ -211,3 +215,21 @@ def test_running_calls_can_be_named() -> None:
     leave.set()
     thread.join(5)
     assert app.running() == []
+
+
+def test_every_call_is_answered_by_the_family_of_its_file(tmp_path: Path) -> None:
+    families = Families(NodeContext(Paths(tmp_path), "node1.example.com"))
+    for name, method in answering(families.all).items():
+        contract, answer = specs()[name].family.__module__, type(method.__self__).__module__
+        assert contract.removeprefix("ganeti.rpc.calls.") == answer.removeprefix("ganeti.node.")
+    families.stop()
+
+
+def test_a_call_that_no_object_implements_keeps_the_daemon_from_starting(tmp_path: Path) -> None:
+    families = Families(NodeContext(Paths(tmp_path), "node1.example.com"))
+    for left_out in families.all:
+        rest = [each for each in families.all if each is not left_out]
+        with pytest.raises(errors.ProgrammerError, match="0 objects answer the node call"):
+            RpcApp(rest, everybody)
+    with pytest.raises(errors.ProgrammerError, match="2 objects answer the node call"):
+        RpcApp([*families.all, families.all[0]], everybody)

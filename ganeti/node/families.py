@@ -1,0 +1,62 @@
+"""All families of node calls of one node daemon, each with what it needs of the others."""
+
+from __future__ import annotations
+
+from ganeti.node.context import NodeContext
+from ganeti.node.copying import Copies
+from ganeti.node.disk_content import DiskContent
+from ganeti.node.disk_states import DiskStates
+from ganeti.node.disks import Disks
+from ganeti.node.external import External
+from ganeti.node.files import Files
+from ganeti.node.guest_os import GuestOs
+from ganeti.node.hooks import Hooks
+from ganeti.node.hotplug import Hotplug
+from ganeti.node.instances import Instances
+from ganeti.node.master_ip import MasterIp
+from ganeti.node.migration import Migration
+from ganeti.node.mirrors import Mirrors
+from ganeti.node.replica import Replica
+from ganeti.node.run_rights import RunRights
+from ganeti.node.storage import Storage
+from ganeti.node.system import System
+from ganeti.node.transfer import Transfer
+from ganeti.node.verify import Verifier
+
+
+class Families:
+    """The objects that answer the calls of one node; :class:`RpcApp` finds the one for a call."""
+
+    def __init__(self, context: NodeContext) -> None:
+        system = System(context)
+        replica = Replica(context)
+        hooks = Hooks(context)
+        disks = Disks(context)
+        copies = Copies(context)
+        storage = Storage(context, disks)
+        rights = RunRights(context)
+        instances = Instances(context, disks, rights)
+        guest_os = GuestOs(context, disks)
+        self.all: tuple[object, ...] = (
+            system,
+            Verifier(context, system, instances, disks, storage, guest_os),
+            replica,
+            MasterIp(context, hooks),
+            External(context),
+            Files(context),
+            hooks,
+            storage,
+            disks,
+            DiskContent(context, disks, copies),
+            copies,
+            Transfer(context, disks, copies),
+            DiskStates(disks),
+            Mirrors(context, disks),
+            instances,
+            rights,
+            Hotplug(context, disks),
+            Migration(context, disks, rights),
+            guest_os,
+        )
+        #: To be called when no call comes any more.
+        self.stop = replica.stop

@@ -1,0 +1,52 @@
+"""The files that make this host a member of a cluster, or a master candidate."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files, sealed_file
+from ganeti.paths import Paths
+
+log = logging.getLogger(__name__)
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Remove files, those that exist; GenericError when one cannot be removed."""
+    try:
+        for path in paths:
+            if files.remove(path):
+                log.info("removed %s", path)
+    except OSError as err:
+        raise errors.GenericError(f"cannot remove {err.filename}: {err.strerror}") from err
+
+
+def candidate_files(paths: Paths) -> Iterator[Path]:
+    """What a node needs to become master."""
+    yield from (paths.position_file, paths.config_file, paths.journal_file, paths.ca_key)
+    yield from sealed_file.companions(paths.config_file)
+    yield from (paths.rapi_cert, paths.rapi_users, paths.rapi_tokens)
+    yield from paths.history.glob("*")
+    for pattern in ("job-*", "archive/*/job-*", "keys/*"):
+        yield from (path for path in paths.queue.glob(pattern) if not path.is_dir())
+    yield from (paths.queue / name for name in ("serial", "version", "drain", "journal"))
+
+
+def cluster_files(paths: Paths) -> Iterator[Path]:
+    """What makes this host a member of a cluster; nothing of any instance."""
+    data = paths.data
+    yield from candidate_files(paths)
+    yield from (paths.epoch_file, paths.domain_secret, paths.hmac_key, paths.watcher_pause)
+    yield from data.glob("watcher.*.data")
+    yield from data.glob("watcher.*.instance-status")
+    for name in (
+        "known_hosts",
+        "ganeti_pub_keys",
+        "spice.pem",
+        "spice-ca.pem",
+    ):
+        yield data / name
+    yield from data.glob("ssconf_*")
+    yield from (paths.client_cert, paths.ca_cert, paths.server_cert)

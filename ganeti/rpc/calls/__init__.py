@@ -1,0 +1,54 @@
+"""Every call that a node daemon answers: one abstract method each, by family.
+
+The signature is the wire format: a JSON list of the arguments in order, and the result as JSON.
+Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
+the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
+Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
+``disk_*`` and ``copy_status``; sizes are MiB, times seconds.
+"""
+
+from __future__ import annotations
+
+from ganeti.rpc.calls.copying import CopyCalls
+from ganeti.rpc.calls.disk_content import DiskContentCalls
+from ganeti.rpc.calls.disk_states import DiskStateCalls
+from ganeti.rpc.calls.disks import DiskCalls
+from ganeti.rpc.calls.external import ExternalCalls
+from ganeti.rpc.calls.files import FileCalls
+from ganeti.rpc.calls.guest_os import GuestOsCalls
+from ganeti.rpc.calls.hooks import HookCalls
+from ganeti.rpc.calls.hotplug import HotplugCalls
+from ganeti.rpc.calls.instances import InstanceCalls
+from ganeti.rpc.calls.master_ip import MasterIpCalls
+from ganeti.rpc.calls.migration import MigrationCalls
+from ganeti.rpc.calls.mirrors import MirrorCalls
+from ganeti.rpc.calls.replica import ReplicaCalls
+from ganeti.rpc.calls.run_rights import RunRightCalls
+from ganeti.rpc.calls.storage import StorageCalls
+from ganeti.rpc.calls.system import SystemCalls
+from ganeti.rpc.calls.transfer import TransferCalls
+from ganeti.rpc.calls.verify import VerifyCalls
+
+
+class NodeCalls(
+    SystemCalls,
+    VerifyCalls,
+    ReplicaCalls,
+    MasterIpCalls,
+    ExternalCalls,
+    FileCalls,
+    HookCalls,
+    StorageCalls,
+    DiskCalls,
+    DiskContentCalls,
+    CopyCalls,
+    TransferCalls,
+    DiskStateCalls,
+    MirrorCalls,
+    InstanceCalls,
+    RunRightCalls,
+    HotplugCalls,
+    MigrationCalls,
+    GuestOsCalls,
+):
+    """What the master may ask of a node. Implementations raise GanetiError to refuse."""

@@ -1,0 +1,22 @@
+"""Node calls that run allocators and out-of-band programs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ganeti.rpc.objects import Json
+from ganeti.rpc.timing import NORMAL, call
+
+
+class ExternalCalls(ABC):
+    """Answered by :class:`ganeti.node.external.External`."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
+        """Run an allocator with the text of a request; gives what it wrote."""
+
+    @abstractmethod
+    @call(timeout=NORMAL)
+    def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
+        """Run the out-of-band program for another node; gives what it wrote."""
