@@ -1,4 +1,4 @@
-"""Whether this machine may run a program whose path somebody else named.
+"""Programs that others provide: where they are, and whether this machine may run them.
 
 Only root, or the user of the daemon, may be able to change what is run: the file, each directory
 and each symbolic link on the way to it.
@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 
 #: The kernel follows as many symbolic links.
 _MOST_LINKS = 40
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def find(name: str, directories: Iterable[Path]) -> Path | None:
+    """The executable file of a name in the first of some directories that has one, or None."""
+    candidates = (directory / name for directory in directories)
+    return next((each for each in candidates if each.is_file() and os.access(each, os.X_OK)), None)
 
 
 def flaw(path: str) -> str | None:

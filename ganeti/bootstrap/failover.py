@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import constants, errors, paths
-from ganeti.base import daemon
+from ganeti.base import daemon, position
 from ganeti.bootstrap import daemons
 from ganeti.config import vote
 from ganeti.config.changes import Author, Draft
@@ -23,7 +23,6 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net.tls import Identity
-from ganeti.node.term import made_here, read_position
 from ganeti.ops.hooks import FAILED, global_env
 from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths
@@ -140,8 +139,8 @@ class Failover:
             self.node,
             self.config.data.serial_no,
             jobs.last_id(),
-            read_position(self.where),
-            made_here(self.where),
+            position.read(self.where),
+            position.made_here(self.where),
         )
 
     def _renewed(self) -> vote.Own:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, sealed_file
+from ganeti.base import files, programs, sealed_file
 from ganeti.base.clock import SYSTEM
 from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons, defaults
@@ -20,7 +20,6 @@ from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
-from ganeti.node.external import find_allocator
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.drbd import host as host_drbd
@@ -76,8 +75,8 @@ def init_cluster(settings: InitSettings) -> list[str]:
 
 def installed_allocator(where: Paths) -> str:
     """The allocator that a new cluster asks by default; empty when none is installed."""
-    installed = (name for name in constants.DEFAULT_ALLOCATORS if find_allocator(where, name))
-    return next(installed, "")
+    path = where.iallocator_search_path
+    return next((name for name in constants.DEFAULT_ALLOCATORS if programs.find(name, path)), "")
 
 
 def _mirrors(where: Paths, cluster: Cluster) -> None:

@@ -15,6 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
+from ganeti.base import position
 from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons
 from ganeti.config import vote
@@ -26,7 +27,6 @@ from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.tls import Identity
-from ganeti.node.term import made_here, read_position
 from ganeti.ops.steps.nodes import candidates
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer, NodeRpc
@@ -139,8 +139,8 @@ class Recovery:
             self.config.master,
             self.config.data.serial_no,
             JobFiles(self.where.queue).last_id(),
-            read_position(self.where),
-            made_here(self.where),
+            position.read(self.where),
+            position.made_here(self.where),
         )
 
     def _without_dead(self) -> Config:

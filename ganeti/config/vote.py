@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base.position import Position
 from ganeti.model.config import Config
 from ganeti.model.node import Node
-from ganeti.node.term import Position
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
 from ganeti.rpc.objects import MasterView, ReplicaUpdate

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ganeti import errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, position
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.config import vote
 from ganeti.config.reservations import Reservations
@@ -28,7 +28,6 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
 from ganeti.net.tls import Identity
-from ganeti.node.term import made_here, read_position
 from ganeti.ops import locks
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
@@ -144,8 +143,8 @@ class Core:
             config.master,
             config.data.serial_no,
             self.job_files.last_id(),
-            read_position(self.paths),
-            made_here(self.paths),
+            position.read(self.paths),
+            position.made_here(self.paths),
         )
         if alone:
             self.replication.alone = True

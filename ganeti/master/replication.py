@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.base import position
 from ganeti.base.copies import Round
 from ganeti.base.file_parts import Contents
 from ganeti.model.config import Config
 from ganeti.model.node import Node
-from ganeti.node.term import position_text
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 from ganeti.rpc.objects import ReplicaUpdate
@@ -411,7 +411,7 @@ class Replication:
         is noted here does not count any more.
         """
         if self._position is not None:
-            text = position_text((self._rpc.epoch, self._sequence), own=True)
+            text = position.text_of((self._rpc.epoch, self._sequence), own=True)
             os.pwrite(self._position, text.encode("ascii"), 0)
 
     def follow(self, config: Config) -> None:

@@ -100,6 +100,11 @@ def is_address(text: str) -> bool:
     return _packed(text) is not None
 
 
+def family(ip: str) -> socket.AddressFamily:
+    """The address family of an IP address."""
+    return socket.AF_INET6 if ":" in ip else socket.AF_INET
+
+
 def address(name: str) -> str:
     """The address of a host, IPv4 if it has one; an address is its own.
 

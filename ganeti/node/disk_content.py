@@ -15,7 +15,7 @@ from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.disk_content import DiskContentCalls
 from ganeti.rpc.objects import NodeDisk
-from ganeti.storage import space
+from ganeti.storage import measure
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def wipe(path: str, offset: int, size: int, stopping: threading.Event) -> None:
     """
     if offset < 0 or size < 0:
         raise errors.BlockDeviceError(f"cannot wipe {size} MiB at {offset} MiB of {path}")
-    whole = space.device_size(path)
+    whole = measure.device_size(path)
     if (offset + size) * MIB > whole:
         raise errors.BlockDeviceError(
             f"cannot wipe up to {offset + size} MiB of {path}: it has {whole // MIB} MiB"
@@ -76,8 +76,8 @@ def copy(source: str, target: str, size: int, progress: Progress) -> None:
     Raises:
         BlockDeviceError: the disk is smaller than what is to be copied, or copying failed.
     """
-    amount = min(size * MIB, space.device_size(source))
-    room = space.device_size(target)
+    amount = min(size * MIB, measure.device_size(source))
+    room = measure.device_size(target)
     if amount > room:
         raise errors.BlockDeviceError(
             f"cannot copy {amount // MIB} MiB of {source} to {target}: it has {room // MIB} MiB"

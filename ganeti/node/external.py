@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import process, programs
 from ganeti.node.context import NodeContext
-from ganeti.paths import Paths
 from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.objects import Json
 
@@ -22,15 +20,6 @@ OOB_LONGEST = 840
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _OPTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _OOB_COMMANDS = ("health", "power-cycle", "power-off", "power-on", "power-status")
-
-
-def find_allocator(where: Paths, name: str) -> Path | None:
-    """The program of an allocator; None when it is not installed on this node."""
-    for directory in where.iallocator_search_path:
-        program = directory / name
-        if program.is_file() and os.access(program, os.X_OK):
-            return program
-    return None
 
 
 class External(ExternalCalls):
@@ -61,7 +50,7 @@ class External(ExternalCalls):
     def _find(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise errors.ParameterError(f"{name[:80]!r} cannot be the name of an allocator")
-        program = find_allocator(self._context.paths, name)
+        program = programs.find(name, self._context.paths.iallocator_search_path)
         if program is not None:
             return program
         where = " or ".join(map(str, self._context.paths.iallocator_search_path))

@@ -1,42 +1,23 @@
-"""What this host's network looks like: own addresses, bridges, whom it can reach."""
+"""What this host's network looks like: own addresses and bridges."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import os
-import select
 import socket
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
 from ganeti.net import resolve
 
-#: Seconds in which a TCP connection must be established.
-PROBE_TIMEOUT = 5.0
-#: Connections that are tried at the same time.
-_BATCH = 128
-_SIOCGIFADDR = 0x8915
 _INTERFACES = Path("/sys/class/net")
-
-
-@dataclass(frozen=True)
-class Target:
-    """A TCP port to try, optionally from one of this node's addresses."""
-
-    host: str
-    port: int
-    source: str | None = None
 
 
 def has_address(address: str) -> bool:
     """Whether an IP address belongs to this host; ParameterError for something else."""
     if not resolve.is_address(address):
         raise errors.ParameterError(f"{address[:80]!r} is not an IP address")
-    with socket.socket(_family(address), socket.SOCK_DGRAM) as sock:
+    with socket.socket(resolve.family(address), socket.SOCK_DGRAM) as sock:
         try:
             sock.bind((address, 0))
         except OSError as err:
@@ -53,61 +34,3 @@ def missing_bridges(names: Sequence[str]) -> list[str]:
         for name in names
         if "/" in name or name in ("", ".", "..") or not (_INTERFACES / name / "bridge").is_dir()
     ]
-
-
-def unreachable(targets: Sequence[Target], timeout: float = PROBE_TIMEOUT) -> dict[Target, OSError]:
-    """Which TCP ports cannot be connected to, and why.
-
-    All are tried at the same time (in batches of 128), so it blocks ``timeout`` seconds per
-    batch at most.
-    """
-    failed: dict[Target, OSError] = {}
-    for start in range(0, len(targets), _BATCH):
-        failed.update(_try_batch(targets[start : start + _BATCH], timeout))
-    return failed
-
-
-def _try_batch(targets: Sequence[Target], timeout: float) -> dict[Target, OSError]:
-    failed: dict[Target, OSError] = {}
-    with contextlib.ExitStack() as stack:
-        waiting: dict[int, tuple[Target, socket.socket]] = {}
-        poller = select.poll()
-        for target in targets:
-            try:
-                sock = stack.enter_context(_begin(target))
-            except OSError as err:
-                failed[target] = err
-                continue
-            waiting[sock.fileno()] = (target, sock)
-            poller.register(sock.fileno(), select.POLLOUT)
-        end = time.monotonic() + timeout
-        while waiting and (left := end - time.monotonic()) > 0:
-            for fd, _event in poller.poll(left * 1000):
-                target, sock = waiting.pop(fd)
-                poller.unregister(fd)
-                if code := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                    failed[target] = OSError(code, os.strerror(code))
-        for target, _sock in waiting.values():
-            failed[target] = TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout:g} s")
-    return failed
-
-
-def _begin(target: Target) -> socket.socket:
-    if not resolve.is_address(target.host):
-        # A name would have to be looked up, which may block.
-        raise OSError(errno.EINVAL, "is not an IP address")
-    sock = socket.socket(_family(target.host), socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-    try:
-        if target.source is not None:
-            sock.bind((target.source, 0))
-        code = sock.connect_ex((target.host, target.port))
-        if code not in (0, errno.EINPROGRESS):
-            raise OSError(code, os.strerror(code))
-    except BaseException:  # an interrupt too: the socket is closed, then it goes on
-        sock.close()
-        raise
-    return sock
-
-
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET

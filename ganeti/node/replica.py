@@ -20,10 +20,10 @@ from pathlib import Path
 import msgspec
 
 from ganeti import constants, errors
-from ganeti.base import daemon, files, journal, process, sealed_file, typed
+from ganeti.base import daemon, files, journal, position, process, sealed_file, typed
 from ganeti.base.file_journal import FileJournal, Settler
 from ganeti.base.file_parts import Contents
-from ganeti.node import membership, term
+from ganeti.node import membership
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.objects import MasterView, ReplicaUpdate
@@ -76,7 +76,7 @@ class Replica(ReplicaCalls):
         return MasterView(
             master=claimed or self._context.told_master(),
             epoch=number,
-            position=term.read_position(self._paths),
+            position=position.read(self._paths),
             config_serial=self._read_serial(),
             last_job=self._last_job(),
         )
@@ -169,7 +169,7 @@ class Replica(ReplicaCalls):
             try:
                 if self._term.seen() == (update.epoch, self._name):
                     # The master is on this node and has its files itself; it has just won a vote.
-                    term.write_position(self._paths, (update.epoch, 0), own=True)
+                    position.write(self._paths, (update.epoch, 0), own=True)
                     return True
                 self._take()
                 try:
@@ -187,7 +187,7 @@ class Replica(ReplicaCalls):
         if not self._write_config(update):
             return False
         if update.sequence:
-            term.write_position(self._paths, (update.epoch, update.sequence))
+            position.write(self._paths, (update.epoch, update.sequence))
         return True
 
     # having the queue for itself -----------------------------------------------------------

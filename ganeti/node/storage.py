@@ -13,7 +13,7 @@ from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.storage import StorageCalls
 from ganeti.rpc.objects import ExtStorageInfo, Json
-from ganeti.storage import external_provider, file_paths, space, units
+from ganeti.storage import external_provider, file_paths, measure, units
 from ganeti.storage.lvm import report
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _size(device: str) -> int | None:
     try:
         if not stat.S_ISBLK(os.stat(real).st_mode):
             return None
-        return space.device_size(real)
+        return measure.device_size(real)
     except (OSError, errors.BlockDeviceError) as err:
         log.info("device %s: %s", device, err)
         return None

@@ -31,7 +31,7 @@ from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks
 from ganeti.rpc.calls.transfer import TransferCalls
 from ganeti.rpc.objects import NodeDisk
-from ganeti.storage import space
+from ganeti.storage import measure
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class Transfer(TransferCalls):
             if not hmac.compare_digest(_exactly(stream, _TOKEN), token.encode()):
                 return "the token is wrong"
             [size] = _SIZE.unpack(_exactly(stream, _SIZE.size))
-            if size > space.device_size(path):
+            if size > measure.device_size(path):
                 return f"the disk here has less than {size} bytes"
             with open(path, "r+b", buffering=0) as target:
                 writer = _Writer(sock, target.fileno(), size, compress)
@@ -217,7 +217,7 @@ class _RefusedError(Exception):
 
 def _give(sock: TLSSocket, path: str, token: str, compress: str, progress: Progress) -> None:
     level = _level(compress)
-    progress.size = space.device_size(path)
+    progress.size = measure.device_size(path)
     digest = _Digest()
     sock.sendall(token.encode() + _SIZE.pack(progress.size))
     with open(path, "rb", buffering=0) as source:

@@ -16,7 +16,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
-from ganeti.net import resolve
+from ganeti.net import probe, resolve
 from ganeti.node import distributed, network
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
@@ -208,8 +208,8 @@ class Verifier(VerifyCalls):
         A refused connection is an answer: the address is up.
         """
         _node, address = _shaped(what, tuple[str, str])
-        target = network.Target(address, resolve.port(constants.NODED))
-        failure = network.unreachable([target]).get(target)
+        target = probe.Target(address, resolve.port(constants.NODED))
+        failure = probe.unreachable([target]).get(target)
         return failure is None or isinstance(failure, ConnectionRefusedError)
 
     def _reach_nodes(self, nodes: Any, _hv: dict[str, Json]) -> dict[str, str]:
@@ -224,14 +224,14 @@ class Verifier(VerifyCalls):
         if own is None:
             return {self._context.name: "this node is not in the list of nodes to reach"}
         port = resolve.port(constants.NODED)
-        targets: dict[network.Target, tuple[str, str]] = {}
+        targets: dict[probe.Target, tuple[str, str]] = {}
         for name in wanted:
             primary, secondary = known[name]
-            targets[network.Target(primary, port, own[0])] = (name, "primary")
+            targets[probe.Target(primary, port, own[0])] = (name, "primary")
             if secondary != primary:
-                targets[network.Target(secondary, port, own[1])] = (name, "secondary")
+                targets[probe.Target(secondary, port, own[1])] = (name, "secondary")
         problems: dict[str, list[str]] = {}
-        for target, failure in network.unreachable(list(targets)).items():
+        for target, failure in probe.unreachable(list(targets)).items():
             name, which = targets[target]
             problems.setdefault(name, []).append(
                 f"{which} address {target.host}:{target.port}: {failure.strerror}"

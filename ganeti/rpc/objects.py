@@ -263,7 +263,7 @@ class MasterView(msgspec.Struct, kw_only=True):
     master: str
     #: highest term it has seen
     epoch: int
-    #: how new its copy of the state is (see ``node/term.py``); (0, 0): not known
+    #: how new its copy of the state is (see ``base/position.py``); (0, 0): not known
     position: tuple[int, int] = (0, 0)
     #: last change in its copy of the configuration; None: it has no copy
     config_serial: int | None = None

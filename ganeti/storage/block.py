@@ -14,7 +14,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
-from ganeti.storage import space
+from ganeti.storage import measure
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 
 MIB = 1024 * 1024
@@ -49,7 +49,7 @@ class BlockDevice(Device):
             BlockDeviceError: it is not there, no block device, or smaller.
         """
         self._need()
-        found = space.device_size(self.path) // MIB
+        found = measure.device_size(self.path) // MIB
         if size <= 0 or found < size:
             raise errors.BlockDeviceError(f"{self.path} has {found} MiB, not {size} MiB")
 

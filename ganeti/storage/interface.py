@@ -17,7 +17,7 @@ import msgspec
 from ganeti.model.params import Params
 from ganeti.paths import Paths
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
-from ganeti.storage import space
+from ganeti.storage import measure
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Device(ABC):
 
     def size(self) -> int:
         """Bytes that a guest sees; BlockDeviceError when that cannot be told."""
-        return space.device_size(self.path)
+        return measure.device_size(self.path)
 
     @abstractmethod
     def assemble(self) -> None:

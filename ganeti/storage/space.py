@@ -1,4 +1,4 @@
-"""How much room a storage unit has, and how large a disk really is."""
+"""How much room a storage unit has."""
 
 from __future__ import annotations
 
@@ -72,19 +72,3 @@ def _directory_room(kind: str, name: str) -> tuple[int, int]:
         found.f_blocks * found.f_frsize // MIB,
         found.f_bavail * found.f_frsize // MIB,
     )
-
-
-def device_size(path: str) -> int:
-    """Length in bytes of a disk's file or block device, as it is now.
-
-    Raises:
-        BlockDeviceError: it cannot be opened.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return os.lseek(fd, 0, os.SEEK_END)
-        finally:
-            os.close(fd)
-    except OSError as err:
-        raise errors.BlockDeviceError(f"cannot measure {path}: {err.strerror}") from err

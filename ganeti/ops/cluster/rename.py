@@ -6,7 +6,7 @@ from ganeti import constants, errors
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.net import resolve
-from ganeti.node.network import Target, unreachable
+from ganeti.net.probe import Target, unreachable
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.ops.operation import Hooks, Operation
 from ganeti.ops.planning import checks

@@ -20,8 +20,8 @@ from ganeti.ops.allocator import ask
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import checks, disk_bearer, disk_layout, disk_names
+from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps.storage import disks, space, sync
-from ganeti.ops.targets import tags as tag_rules
 from ganeti.storage.registry import TEMPLATES
 
 

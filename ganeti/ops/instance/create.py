@@ -26,12 +26,12 @@ from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.planning import checks, communication_nic, disk_layout, nics
+from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps import host_names, node_checks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import adoption, space, sync
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.targets import network as networks
-from ganeti.ops.targets import tags as tag_rules
 from ganeti.rpc.calls import NodeCalls
 
 

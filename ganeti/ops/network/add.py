@@ -11,7 +11,7 @@ from ganeti.opcodes.network import OpNetworkAdd
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.planning import network_settings
-from ganeti.ops.targets import tags as tag_rules
+from ganeti.ops.planning import tags as tag_rules
 
 
 class NetworkAdd(Operation[OpNetworkAdd, None]):

@@ -23,7 +23,7 @@ from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, disk_layout, nics, policy
-from ganeti.ops.targets import tags as tag_rules
+from ganeti.ops.planning import tags as tag_rules
 
 #: Keys of a disk that wait in its parameters until it has a place.
 _LATER = ("vg", "metavg", "provider", "access")

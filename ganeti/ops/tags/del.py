@@ -7,6 +7,7 @@ from ganeti.config.changes import Draft
 from ganeti.model.cluster import Cluster
 from ganeti.opcodes.tags import OpTagsDel
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.targets import tags
 
 
@@ -15,7 +16,7 @@ class TagsDel(Operation[OpTagsDel, None]):
         yield from tags.lock(self.ctx, self.op.kind, self.op.name)
 
     def check(self) -> None:
-        tags.check(self.op.tags)
+        tag_rules.check(self.op.tags)
         self.target = tags.find(self.ctx.config, self.op.kind, self.op.name)
         missing = sorted(set(self.op.tags) - set(self.target.tags))
         if missing:

@@ -1,11 +1,10 @@
-"""The object that a tag operation means, its lock, and what a tag may look like."""
+"""The object that a tag operation means, and its lock."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from ganeti import constants, errors
+from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.base import Tagged
 from ganeti.model.config import Config
@@ -13,8 +12,6 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, TagKind
 from ganeti.ops import locks
 from ganeti.ops.operation import Context, Needs
-
-_TAG = re.compile(r"[\w.+*/:@-]+")
 
 
 def find(config: Config, kind: str, name: str | None) -> Tagged:
@@ -50,13 +47,3 @@ def lock(ctx: Context, kind: str, name: str | None) -> Needs:
         return
     target = find(ctx.config, kind, name)
     yield Need(level, [target.handle if isinstance(target, Instance) else target.uuid])
-
-
-def check(tags: Iterable[str]) -> None:
-    """Refuse a tag that is too long or has other characters; TagError."""
-    for tag in tags:
-        if not tag or len(tag) > constants.MAX_TAG_LEN or not _TAG.fullmatch(tag):
-            raise errors.TagError(
-                f"'{tag[:140]}' is not a tag: up to {constants.MAX_TAG_LEN} letters, digits and"
-                " any of _ . + * / : @ -"
-            )

@@ -19,7 +19,7 @@ from ganeti import errors
 from ganeti.base import typed
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
-from ganeti.storage import registry, space
+from ganeti.storage import measure, registry
 from ganeti.storage.drbd import params, tool
 from ganeti.storage.drbd.kernel_log import KernelLog
 from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, trouble
@@ -130,7 +130,7 @@ class DrbdDevice(Device):
     @staticmethod
     def _create_metadata(side: Side) -> None:
         meta = side.wish.meta
-        if space.device_size(meta) < META_SIZE * MIB:
+        if measure.device_size(meta) < META_SIZE * MIB:
             raise errors.BlockDeviceError(
                 f"{meta} is too small for the metadata of DRBD: it needs {META_SIZE} MiB"
             )

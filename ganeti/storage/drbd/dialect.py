@@ -82,15 +82,3 @@ def read_proc(paths: Paths) -> str:
         ) from err
     except OSError as err:
         raise errors.BlockDeviceError(f"cannot read /proc/drbd: {err.strerror}") from err
-
-
-def current(paths: Paths) -> Dialect:
-    """The dialect of the loaded module.
-
-    Raises:
-        BlockDeviceError: no module, or a version that is not handled.
-    """
-    proc.check_version(version(paths))
-    from ganeti.storage.drbd.v84 import Version84
-
-    return Version84(paths)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.paths import Paths
-from ganeti.storage.drbd import dialect
+from ganeti.storage.drbd import dialect, proc
+from ganeti.storage.drbd.dialect import Dialect
+from ganeti.storage.drbd.v84 import Version84
 
 #: Where the module shows the program that it calls on events.
 _HELPER = "/sys/module/drbd/parameters/usermode_helper"
@@ -39,4 +41,14 @@ def version_text(paths: Paths) -> str:
 
 def minors(paths: Paths) -> list[int]:
     """Minors that are set up; BlockDeviceError when the module is not loaded."""
-    return dialect.current(paths).minors()
+    return current(paths).minors()
+
+
+def current(paths: Paths) -> Dialect:
+    """The dialect of the loaded module.
+
+    Raises:
+        BlockDeviceError: no module, or a version that is not handled.
+    """
+    proc.check_version(dialect.version(paths))
+    return Version84(paths)

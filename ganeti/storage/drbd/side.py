@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ganeti import errors
 from ganeti.paths import Paths
-from ganeti.storage.drbd import dialect, tool
+from ganeti.storage.drbd import host, tool
 from ganeti.storage.drbd.machine import (
     FOREIGN,
     OURS,
@@ -37,7 +37,7 @@ class Side:
         self.uuid = uuid
         self.wish = wish
         self.minor = wish.minor
-        self.dialect = dialect.current(paths)
+        self.dialect = host.current(paths)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -22,7 +22,7 @@ from ganeti import errors
 from ganeti.model.names import DiskTemplate
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
-from ganeti.storage import registry, space
+from ganeti.storage import measure, registry
 from ganeti.storage.interface import Device, Environment, PlanRequest, Renamable, Snapshotting
 
 MIB = 1024 * 1024
@@ -184,7 +184,7 @@ def test_the_life_of_a_disk(bench: Bench) -> None:
     with open(device.path, "r+b") as stream:
         stream.seek(MIB)
         stream.write(b"content of the guest")
-    assert space.device_size(device.path) == 8 * MIB
+    assert measure.device_size(device.path) == 8 * MIB
     status = device.status()
     assert status.dev_path == device.path
     assert (status.is_degraded, status.sync_percent, status.ldisk_status) == (False, None, 0)
@@ -222,7 +222,7 @@ def test_a_disk_is_never_made_over_another(bench: Bench) -> None:
         device.create(4)
     with open(device.path, "rb") as stream:
         assert stream.read(8) == b"precious"
-    assert space.device_size(device.path) == 8 * MIB
+    assert measure.device_size(device.path) == 8 * MIB
 
 
 def test_a_missing_disk_is_told(bench: Bench) -> None:
@@ -255,9 +255,9 @@ def test_growing_keeps_the_content(bench: Bench) -> None:
     with open(device.path, "r+b") as stream:
         stream.write(b"kept")
     device.grow(4, dry_run=True)
-    assert space.device_size(device.path) == 4 * MIB
+    assert measure.device_size(device.path) == 4 * MIB
     device.grow(4)
-    assert space.device_size(device.path) == 8 * MIB
+    assert measure.device_size(device.path) == 8 * MIB
     with open(device.path, "rb") as stream:
         assert stream.read(4) == b"kept"
     for amount in (1024**4, -4):
@@ -266,7 +266,7 @@ def test_growing_keeps_the_content(bench: Bench) -> None:
                 device.grow(amount, dry_run=True)
         with pytest.raises(errors.BlockDeviceError):
             device.grow(amount)
-    assert space.device_size(device.path) == 8 * MIB
+    assert measure.device_size(device.path) == 8 * MIB
 
 
 def test_two_disks_do_not_disturb_each_other(bench: Bench) -> None:
@@ -307,8 +307,8 @@ def test_renaming_never_replaces_a_disk(bench: Bench) -> None:
     with pytest.raises(errors.BlockDeviceError, match="exists"):
         device.rename(bench.plan(1))
     assert device.path != other.path
-    assert space.device_size(device.path) == 4 * MIB
-    assert space.device_size(other.path) == 8 * MIB
+    assert measure.device_size(device.path) == 4 * MIB
+    assert measure.device_size(other.path) == 8 * MIB
 
 
 @SNAPSHOTTING

@@ -16,8 +16,7 @@ from node_samples import INSTANCE, disk
 
 from ganeti import errors
 from ganeti.base.daemon import running_pid
-from ganeti.net import certs
-from ganeti.node import network
+from ganeti.net import certs, probe
 from ganeti.node.context import NodeContext
 from ganeti.node.system import System
 from ganeti.paths import Paths
@@ -243,10 +242,10 @@ def test_a_failed_leave_keeps_the_daemon_and_its_certificate(
 def test_whom_this_host_can_reach() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        good = network.Target("127.0.0.1", listening.getsockname()[1], "127.0.0.1")
-        refused = network.Target("127.0.0.1", closed.getsockname()[1])
-        foreign = network.Target("127.0.0.1", good.port, "192.0.2.77")
-        failed = network.unreachable([good, refused, foreign], 2.0)
+        good = probe.Target("127.0.0.1", listening.getsockname()[1], "127.0.0.1")
+        refused = probe.Target("127.0.0.1", closed.getsockname()[1])
+        foreign = probe.Target("127.0.0.1", good.port, "192.0.2.77")
+        failed = probe.unreachable([good, refused, foreign], 2.0)
     assert good not in failed
     assert isinstance(failed[refused], ConnectionRefusedError)
     assert foreign in failed
@@ -264,8 +263,8 @@ def test_silent_hosts_cost_one_timeout_together() -> None:
                 other.setblocking(False)
                 other.connect_ex(address)
             begin = time.monotonic()
-            targets = [network.Target(*address, f"127.0.0.{host}") for host in range(1, 21)]
-            failed = network.unreachable(targets, 0.3)
+            targets = [probe.Target(*address, f"127.0.0.{host}") for host in range(1, 21)]
+            failed = probe.unreachable(targets, 0.3)
             assert time.monotonic() - begin < 1.5
         finally:
             for other in others:

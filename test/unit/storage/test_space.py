@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ganeti import errors
-from ganeti.storage import space
+from ganeti.storage import measure, space
 
 MIB = 1024 * 1024
 
@@ -35,6 +35,6 @@ def test_size_of_a_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.write_bytes(b"")
     os.truncate(disk, 5 * MIB + 1)
-    assert space.device_size(str(disk)) == 5 * MIB + 1
+    assert measure.device_size(str(disk)) == 5 * MIB + 1
     with pytest.raises(errors.BlockDeviceError, match="gone"):
-        space.device_size(str(tmp_path / "gone"))
+        measure.device_size(str(tmp_path / "gone"))
