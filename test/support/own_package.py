@@ -1,0 +1,65 @@
+"""A package ``ganeti`` of a test's own, to which the test adds something as ``doc/adding.md`` says.
+
+Every file is a link to the real one until the test writes it. :attr:`OwnPackage.touched` are the
+files that the addition needed; :meth:`OwnPackage.run` runs Python with this package.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class OwnPackage:
+    """Below ``directory``, which must not exist."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.touched: set[str] = set()
+        real = REPOSITORY / "ganeti"
+        shutil.copytree(real, directory / "ganeti", copy_function=os.symlink)
+
+    def write(self, name: str, text: str) -> None:
+        """Make or replace a file; ``name`` begins below ``ganeti/``."""
+        path = self.directory / "ganeti" / name
+        path.unlink(missing_ok=True)
+        path.write_text(text)
+        self.touched.add(name)
+
+    def insert(self, name: str, text: str, *, before: str | None = None) -> None:
+        """Insert text before the only line that begins like this, or at the end of a file."""
+        old = (self.directory / "ganeti" / name).read_text()
+        if before is None:
+            self.write(name, f"{old}{text}")
+            return
+        assert f"\n{old}".count(f"\n{before}") == 1, f"{before!r} is not one line of {name}"
+        start = f"\n{old}".index(f"\n{before}")
+        self.write(name, f"{old[:start]}{text}{old[start:]}")
+
+    def run(self, code: str, root: Path) -> subprocess.CompletedProcess[str]:
+        """Run Python code with this package and a root directory of its own."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(self.directory),
+            "GANETI_ROOTDIR": str(root),
+            "GANETI_HOSTNAME": "node1.example.com",
+        }
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def output(self, code: str, root: Path) -> list[str]:
+        """Lines that Python code prints; it must succeed."""
+        done = self.run(code, root)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
