@@ -314,7 +314,7 @@ class JobQueueFull(JobQueueError):
 
 
 class ConfdMagicError(GenericError):
-    """A confd message lacks its magic number."""
+    """The magic number of a confd message is missing."""
 
 
 class ConfdClientError(GenericError):
@@ -330,7 +330,7 @@ class NoCtypesError(GenericError):
 
 
 class IPAddressError(GenericError):
-    """A text is no IP address."""
+    """A text is not an IP address."""
 
     http_status = 400
 
@@ -371,7 +371,7 @@ class RequestError(ProtocolError):
 
 
 class AccessError(GenericError):
-    """The one who asks is known but lacks the permission for this."""
+    """The one who asks is known but does not have the permission for this."""
 
     known_as = "GenericError"
     http_status = 403

@@ -58,7 +58,7 @@ def apply(data: bytes, parts: Parts) -> bytes:
     """A JSON file with other values of some members.
 
     Raises:
-        ParseError: the file is no JSON, or has no such object.
+        ParseError: the file is not JSON, or has no such object.
     """
     value = jsonio.read(data)
     for path, members in parts.items():

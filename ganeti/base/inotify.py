@@ -34,7 +34,7 @@ class DirectoryWatcher:
 
     The call comes from a thread of its own; errors it raises are logged, the watch goes on.
     Files replaced by rename (the only way we write) are seen, as the directory is watched.
-    The name is :data:`ANY_NAME` when the kernel had to drop events, a name is no UTF-8, or the
+    The name is :data:`ANY_NAME` when the kernel had to drop events, a name is not UTF-8, or the
     directory itself was removed (then nothing more is seen).
     """
 

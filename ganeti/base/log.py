@@ -118,6 +118,6 @@ def add_syslog(program: str) -> None:
 
 
 def reopen() -> None:
-    """Open log files anew (SIGHUP)."""
+    """Open log files again (SIGHUP)."""
     for handler in list(_files):
         handler.reopenIfNeeded()

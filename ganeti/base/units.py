@@ -40,7 +40,7 @@ def parse_size(text: str | int) -> int:
     match = _SIZE.fullmatch(text)
     if not match:
         raise errors.UnitParseError(
-            f"'{shown}' is no size: expected a number with an optional unit M, G or T, as in 10G"
+            f"'{shown}' is not a size: expected a number with an optional unit M, G or T, as in 10G"
         )
     number, unit = match.groups()
     factor = _SIZE_UNITS.get(unit.lower())
@@ -77,7 +77,7 @@ def parse_timespec(text: str) -> int:
     match = _TIME.fullmatch(text)
     if not match:
         raise errors.UnitParseError(
-            f"'{text[:30]}' is no time: expected a number with an optional unit s, m, h, d or w"
+            f"'{text[:30]}' is not a time: expected a number with an optional unit s, m, h, d or w"
         )
     return int(match[1]) * _TIME_UNITS[match[2]]
 

@@ -42,7 +42,7 @@ def start(name: str, paths: Paths, *options: str) -> None:
 def start_master(paths: Paths, *options: str) -> list[str]:
     """Start the daemons of the master with options for the first; returns when all serve.
 
-    Gives a text for each daemon without which the cluster works as well and that did not start.
+    Returns a text for each daemon without which the cluster works as well and that did not start.
 
     Raises:
         OpExecError: the master daemon did not start; the text is its own.
@@ -64,7 +64,7 @@ def stop_master(paths: Paths) -> None:
 def stop(name: str, paths: Paths, timeout: float = 90.0) -> bool:
     """Stop a daemon and wait for its end; killed after ``timeout`` seconds.
 
-    Gives whether it ran.
+    Returns whether it ran.
     """
     pid = daemon.running_pid(paths.pid_file(name))
     if pid is None:

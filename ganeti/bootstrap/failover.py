@@ -53,7 +53,7 @@ class Failover:
         found = self._named(name)
         if found is None:
             raise errors.OpPrereqError(
-                f"this node is called {name}, which is no node of the cluster",
+                f"this node is called {name}, which is not a node of the cluster",
                 errors.ErrorCode.NOENT,
             )
         self.node: Node = found
@@ -97,7 +97,7 @@ class Failover:
         if not self.node.master_candidate:
             candidates = sorted(n.name for n in self.config.nodes.values() if n.master_candidate)
             raise errors.OpPrereqError(
-                f"{self.node.name} is no master candidate and has no current configuration; run"
+                f"{self.node.name} is not a master candidate and has no current configuration; run"
                 f" this on one of {', '.join(candidates)}",
                 errors.ErrorCode.STATE,
             )
@@ -177,7 +177,7 @@ class Failover:
                 f"The old master {self.old.name} does not answer: nodes will refuse its calls"
             )
         lines.append(
-            f"{self.node.name} becomes the master; queued jobs go on here, running ones"
+            f"{self.node.name} becomes the master; queued jobs continue here, running ones"
             " become errors"
         )
         return lines

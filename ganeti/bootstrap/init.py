@@ -29,7 +29,7 @@ from ganeti.storage.lvm import report
 def init_cluster(settings: InitSettings) -> list[str]:
     """Write certificates and the first configuration, then start the daemons.
 
-    Blocks until they serve requests. Gives a text for each daemon that did not start but is not
+    Blocks until they serve requests. Returns a text for each daemon that did not start but is not
     needed. If anything fails, what was made is removed again.
 
     Raises:

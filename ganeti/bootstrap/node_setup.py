@@ -56,7 +56,7 @@ def _read(data: bytes) -> SetupRequest:
     try:
         return typed.convert(value, SetupRequest)
     except msgspec.ValidationError as err:
-        raise errors.ParseError(f"standard input is no set-up request: {err}") from err
+        raise errors.ParseError(f"standard input is not a set-up request: {err}") from err
 
 
 def setup(request: SetupRequest) -> None:
@@ -66,7 +66,7 @@ def setup(request: SetupRequest) -> None:
 
     Raises:
         OpPrereqError: this server belongs to another cluster, or was told a wrong name.
-        X509CertError: something that was sent is no certificate; nothing was changed.
+        X509CertError: something that was sent is not a certificate; nothing was changed.
         OpExecError: the node daemon does not start.
     """
     where = paths.current()

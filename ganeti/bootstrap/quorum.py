@@ -1,6 +1,6 @@
 """Go on without master candidates that are dead, when they were a majority.
 
-Runs on the master node. The dead nodes are marked offline and are no candidates any more, so those
+Runs on the master node. The dead nodes are marked offline and are not candidates any more, so those
 that are left decide alone. Nobody can prove from here that they are dead: cut off, they can elect a
 master of their own. So the administrator must say it, none of them may answer, and the new term is
 far ahead of all others: a rival is refused, and stops, as soon as one side reaches the other (see
@@ -79,7 +79,7 @@ class Recovery:
             self._record()
             for problem in daemons.start_master(self.where):
                 self.say(problem)
-            self.say(f"The cluster goes on without {self._all_names()}")
+            self.say(f"The cluster continues without {self._all_names()}")
             return True
         finally:
             self.rpc.stop()
@@ -119,7 +119,7 @@ class Recovery:
         own, left = self._own(), self._without_dead()
         if vote.missing_answers(self.config, own, answers) is None:
             raise errors.OpPrereqError(
-                "a majority answers, so nothing has to be recovered; gnt-node modify --offline=yes"
+                "a majority answers, so nothing is to be recovered; gnt-node modify --offline=yes"
                 f" marks {self._all_names()}",
                 errors.ErrorCode.STATE,
             )
@@ -155,9 +155,9 @@ class Recovery:
     def _plan(self) -> list[str]:
         left = [node.name for node in self._without_dead().nodes.values() if node.master_candidate]
         return [
-            f"{self._all_names()} become offline and are no master candidates any more",
+            f"{self._all_names()} become offline and are not master candidates any more",
             f"Master candidates that are left: {join_names(sorted(left))}",
-            "The master daemon is started again; jobs that run become errors, queued jobs go on",
+            "The master daemon is restarted; running jobs become errors, queued jobs continue",
         ]
 
     def _danger(self) -> str:

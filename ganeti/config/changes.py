@@ -38,7 +38,7 @@ class Draft:
     """Collects one change on top of a snapshot. Lives only inside :meth:`Store.change`.
 
     Objects that are put get the next serial number and the time of the change. The address pools
-    of networks follow the network cards of the instances that are put and deleted.
+    of networks follow the NICs of the instances that are put and deleted.
     """
 
     def __init__(self, config: Config, now: float) -> None:
@@ -79,7 +79,7 @@ class Draft:
         """Take and free addresses of networks as an instance comes, changes or goes.
 
         Raises:
-            ConfigurationError: a network card belongs to a network that was removed.
+            ConfigurationError: a NIC belongs to a network that was removed.
         """
         before = self._object("instances", instance)
         assert before is None or isinstance(before, Instance)

@@ -87,7 +87,7 @@ class History:
         made = self._write(first, last, gzip.compress(lines, 6, mtime=0))
         for segment in known:
             # What comes after the new beginning is here too, or belongs to changes that were
-            # lost with a master and made anew.
+            # lost with a master and made again.
             if segment.last < first or segment.path == made:
                 continue
             if segment.first < first:

@@ -51,7 +51,7 @@ def templates(chosen: Sequence[str]) -> tuple[str, ...]:
         raise refuse("at least one disk template must be enabled")
     for name in chosen:
         if name not in set(DiskTemplate):
-            raise refuse(f"unknown disk template '{name}'; known are {', '.join(DiskTemplate)}")
+            raise refuse(f"unknown disk template '{name}'; choose from {', '.join(DiskTemplate)}")
     return tuple(dict.fromkeys(str(name) for name in chosen))
 
 
@@ -73,9 +73,11 @@ def mac_prefix(text: str) -> str:
     """Three bytes in lower case; OpPrereqError for anything else or a multicast address."""
     lowered = text.lower()
     if not _MAC_PREFIX.fullmatch(lowered):
-        raise refuse(f"'{text}' is no prefix of MAC addresses: expected three bytes as in aa:00:00")
+        raise refuse(
+            f"'{text}' is not a prefix of MAC addresses: expected three bytes as in aa:00:00"
+        )
     if int(lowered[:2], 16) & 1:
-        raise refuse(f"'{text}' is a prefix of multicast addresses, which no network card has")
+        raise refuse(f"'{text}' is a prefix of multicast addresses, which no NIC has")
     return lowered
 
 
@@ -118,16 +120,18 @@ def backend(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
 
 
 def nic(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
-    """Complete parameters of network cards; OpPrereqError, ParameterError."""
+    """Complete parameters of NICs; OpPrereqError, ParameterError."""
     partial = _changed(NicParams, current, change, "NIC")
     full = params.check(NicParams, partial, "NIC", partial=False)
     if full["mode"] not in set(NicMode):
-        raise refuse(f"unknown NIC mode '{full['mode']}'; known are {', '.join(NicMode)}")
+        raise refuse(f"unknown NIC mode '{full['mode']}'; choose from {', '.join(NicMode)}")
     check_link(full["link"])
     if full["mode"] in ("bridged", "openvswitch") and not full["link"]:
         raise refuse(f"NIC mode {full['mode']} needs a link: the name of a bridge or switch")
     if full["vlan"] and not _VLAN.fullmatch(full["vlan"]):
-        raise refuse(f"'{full['vlan']}' is no VLAN: expected a form like 10, .10, :10:20 or .10:20")
+        raise refuse(
+            f"'{full['vlan']}' is not a VLAN: expected a form like 10, .10, :10:20 or .10:20"
+        )
     return full
 
 

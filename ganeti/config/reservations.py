@@ -66,7 +66,7 @@ class Reservations:
             self._memory = [claim for claim in self._memory if claim.job_id != job_id]
 
     def claim_memory(self, claims: Iterable[MemoryClaim]) -> list[MemoryClaim]:
-        """Note what one job takes of a node; gives what others have noted there.
+        """Note what one job takes of a node; returns what others have noted there.
 
         A guest that starts and a reservation of the same memory do not exclude each other by
         locks, as making disks may take hours. So both note first what they take, then ask the node
@@ -110,7 +110,7 @@ class Reservations:
     ) -> str:
         """Reserve an IPv4 address of a network (uuid): a given one, for ``pool`` the lowest free.
 
-        ``external`` allows one that is reserved for something else than network cards. ``current``
+        ``external`` allows one that is reserved for something else than NICs. ``current``
         is called as for :meth:`drbd_minors`.
 
         Raises:
@@ -173,4 +173,4 @@ def _user(config: Config, network: str, address: str) -> str:
     for instance in config.instances.values():
         if (network, address) in address_pool.used_by(instance):
             return f"instance {instance.name}"
-    return "no known instance; gnt-cluster verify tells more"
+    return "an unknown instance; see gnt-cluster verify"

@@ -49,7 +49,7 @@ def read_config(paths: Paths, *, edited: bool = False) -> Config:
             continue
         if serial != config.data.serial_no + 1:
             raise errors.ConfigurationError(
-                f"{paths.journal_file} goes on with serial {serial}, but {paths.config_file} has"
+                f"{paths.journal_file} continues with serial {serial}, but {paths.config_file} has"
                 f" {config.data.serial_no}: one of them is not of this cluster's last state"
             )
         config = changes.replay(config, record, mtime=record["time"])
@@ -68,7 +68,7 @@ def _read_checkpoint(paths: Paths, *, edited: bool) -> Config:
     except errors.ParseError as err:
         raise errors.ConfigurationError(f"{path} is damaged: {errors.text(err)}") from err
     if not isinstance(raw, dict) or not isinstance(raw.get("version"), int):
-        raise errors.ConfigurationError(f"{path} is no cluster configuration")
+        raise errors.ConfigurationError(f"{path} is not a cluster configuration")
     if raw["version"] != constants.CONFIG_VERSION:
         raise errors.ConfigVersionMismatch(constants.CONFIG_VERSION, raw["version"])
     try:

@@ -73,13 +73,13 @@ def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
         if heard < majority(len(nodes)):
             return (
                 f"only {heard} of {len(nodes)} {what} answered, {majority(len(nodes))} are needed"
-                f" (silent: {', '.join(sorted(silent))})"
+                f" (no answer from: {', '.join(sorted(silent))})"
             )
     return None
 
 
 def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
-    """Whether a node has answered; one that lost its copy (it was demoted) is no candidate."""
+    """Whether a node has answered; one that lost its copy (it was demoted) is not a candidate."""
     if answer is None or answer.value is None:
         return False
     return not with_copy or answer.value.config_serial is not None
@@ -169,7 +169,7 @@ def hold(
     With ``failover`` nobody needs to take this node for the master yet. While too few nodes
     answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
     ``retiring`` is a master that will be stopped before the claim (see :func:`newer_data`).
-    ``renew`` tells anew what this node has, where a master still sends changes to it: after the
+    ``renew`` tells again what this node has, where a master still sends changes to it: after the
     others have answered, and again while they have more.
 
     Raises:
@@ -204,7 +204,7 @@ def claim(
     alone: bool = False,
     lead: int = 0,
 ) -> int:
-    """Take the next term; gives its number, which ``rpc`` carries from now on.
+    """Take the next term; returns its number, which ``rpc`` carries from now on.
 
     Nodes that did not answer before are not asked: they hear of the term with the next call.
     Once a majority has accepted it, the last master cannot acknowledge anything any more. What it

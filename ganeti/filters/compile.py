@@ -324,7 +324,7 @@ def _check_kind(condition: Condition, operand: Operand) -> None:
     match condition:
         case Truth():
             fits = kind in (FieldKind.BOOL, FieldKind.OTHER)
-            problem = "is no boolean: compare it with a value"
+            problem = "is not a boolean: compare it with a value"
         case Compare(_, _, value) if operand.seconds:
             fits = isinstance(value, int)
             problem = "is a time: compare it with seconds since the epoch"
@@ -332,10 +332,10 @@ def _check_kind(condition: Condition, operand: Operand) -> None:
             fits, problem = _fits_value(operand, value)
         case Match():
             fits = kind in (FieldKind.TEXT, FieldKind.OTHER)
-            problem = "is no text: it cannot be matched with a regular expression"
+            problem = "is not a text: it cannot be matched with a regular expression"
         case Contains():
             fits = kind is FieldKind.OTHER
-            problem = "is no list: it has no members"
+            problem = "is not a list: it has no members"
     if not fits:
         raise ParameterError(f"The filter is wrong: the field '{operand.name}' {problem}")
 

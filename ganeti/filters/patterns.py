@@ -122,7 +122,7 @@ def compiled(pattern: str) -> Any:
 
 
 def check(pattern: str) -> None:
-    """Refuse what could take much time or memory to compile, or is no PCRE.
+    """Refuse what could take much time or memory to compile, or is not PCRE.
 
     Raises ParameterError: too long, too many nested groups, repeats that multiply beyond
     ``MAX_COST``, recursion, verbose mode, or a brace that is neither a count nor escaped.
@@ -204,7 +204,7 @@ class _Scanner:
         if found is None:
             raise ParameterError(
                 f"The brace at character {position + 1} of the regular expression"
-                f" {_quote(self._pattern)} is no count such as {{2,4}}: write \\{{ for a brace"
+                f" {_quote(self._pattern)} is not a count such as {{2,4}}: write \\{{ for a brace"
             )
         low, _, high = found.groups()
         digits = max(len(low), len(high))

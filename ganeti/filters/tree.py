@@ -166,7 +166,7 @@ def _read(wire: Any) -> Filter | _Open:
     wanted = _ARITY.get(operator)
     if wanted is None:
         raise QueryFilterParseError(
-            f"{_quote(operator)} is no filter operator; known are {' '.join(OPERATORS)}"
+            f"{_quote(operator)} is not a filter operator; choose from {' '.join(OPERATORS)}"
         )
     _check_arity(wire, operator, rest, wanted)
     return _condition(wire, operator, rest)
@@ -206,7 +206,7 @@ def _value(wire: Any, value: Any) -> Value:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     raise QueryFilterParseError(
-        f"{_quote(value)} in {_quote(wire)} is no value for a condition:"
+        f"{_quote(value)} in {_quote(wire)} is not a value for a condition:"
         " use a text or a whole number"
     )
 

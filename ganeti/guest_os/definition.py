@@ -135,7 +135,7 @@ class _Reading:
         path = self.path / name
         try:
             if not stat.S_ISREG(path.stat().st_mode):
-                self.defects.append(f"{name} is no regular file")
+                self.defects.append(f"{name} is not a regular file")
                 return None
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -166,7 +166,7 @@ class _Reading:
             self.defects.append(f"script {name} cannot be looked at: {err.strerror}")
         else:
             if not stat.S_ISREG(mode):
-                self.defects.append(f"script {name} is no regular file")
+                self.defects.append(f"script {name} is not a regular file")
             elif not mode & stat.S_IXUSR:
                 self.defects.append(
                     f"script {name} is not executable for its owner"
@@ -183,7 +183,7 @@ def split_name(full: str) -> tuple[str, str]:
     name, plus, variant = full.partition(SEPARATOR)
     if not _NAME.fullmatch(name) or (plus and not _NAME.fullmatch(variant)):
         raise errors.OpPrereqError(
-            f"{full!r} is no name of an OS: expected <os> or <os>+<variant>", ErrorCode.INVAL
+            f"{full!r} is not a name of an OS: expected <os> or <os>+<variant>", ErrorCode.INVAL
         )
     return name, variant
 
@@ -324,7 +324,7 @@ def _read_api(reading: _Reading) -> None:
         return
     for line in lines:
         if not (line.isascii() and line.isdigit() and len(line) < 10):
-            reading.defects.append(f"file {API_FILE}: {line[:40]!r} is no version number")
+            reading.defects.append(f"file {API_FILE}: {line[:40]!r} is not a version number")
             return
     reading.api_versions = tuple(int(line) for line in lines)
     if not set(reading.api_versions) & set(OS_API_VERSIONS):

@@ -58,7 +58,7 @@ def of_instance(
     *,
     debug: int = 0,
 ) -> Environment:
-    """Common variables and everything about the instance, its disks and its network cards.
+    """Common variables and everything about the instance, its disks and its NICs.
 
     ``disks`` are the assembled disks in the order in which the guest sees them.
 
@@ -236,7 +236,7 @@ def _checked(env: Environment) -> Environment:
         if not fits:
             raise errors.OpPrereqError(
                 f"{name!a} cannot be handed to an OS script: its name has an equals sign,"
-                " or name or value have a zero byte or are no valid text",
+                " or name or value have a zero byte or are not valid text",
                 errors.ErrorCode.INVAL,
             ) from None
     return env

@@ -240,7 +240,7 @@ class FakeHypervisor(Hypervisor):
             with self._changes(name).open("a", encoding="ascii") as stream:
                 stream.write(f"{method} {what}\n")
 
-    # moves: the guest is a file that is renamed, and made anew at the target
+    # moves: the guest is a file that is renamed, and made again at the target
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         if not self.script.ruled("check_migratable", instance.name):

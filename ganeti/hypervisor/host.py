@@ -43,7 +43,7 @@ def memory(meminfo: Path = Path("/proc/meminfo")) -> Memory:
     """Memory of the node.
 
     Raises:
-        HypervisorError: the file cannot be read or lacks a line.
+        HypervisorError: the file cannot be read or a line is missing.
     """
     try:
         return parse_meminfo(meminfo.read_text(encoding="ascii"))
@@ -102,7 +102,7 @@ def node_info(*, hv_version: tuple[int, ...] | None = None) -> NodeInfo:
 
 
 def missing_programs(programs: Sequence[str]) -> str | None:
-    """What to say of programs that the node lacks, None when all are there."""
+    """A text about programs that are missing on the node, None when none is."""
     path = process.search_path()
     missing = [name for name in programs if shutil.which(name, path=path) is None]
     return f"not found on this node: {', '.join(missing)}" if missing else None

@@ -36,7 +36,7 @@ class Traits:
     global_params: frozenset[str] = frozenset()
     #: parameters that name a program which the hypervisor runs on the node; empty: none
     scripts: frozenset[str] = frozenset()
-    #: network cards of mode ``bridged`` are put into a bridge of the node
+    #: NICs of mode ``bridged`` are put into a bridge of the node
     joins_bridges: bool = True
     #: instances need a TCP port for their display
     needs_port: bool = False
@@ -168,13 +168,13 @@ class Hotpluggable(Protocol):
         """
 
     def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
-        """Add a network card, which will be number ``index``. No error when the guest has it."""
+        """Add a NIC, which will be number ``index``. No error when the guest has it."""
 
     def unplug_nic(self, instance: NodeInstance, nic: NodeNic) -> None:
-        """Take a network card from the guest, which must agree; waits some seconds for that."""
+        """Take a NIC from the guest, which must agree; waits some seconds for that."""
 
     def change_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
-        """Give a network card other parameters: another link where that is all, else anew."""
+        """Give a NIC other parameters: another link where that is all, else replace it."""
 
     def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
         """Tell the guest that one of its disks has ``size`` MiB now."""

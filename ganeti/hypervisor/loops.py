@@ -34,7 +34,7 @@ def detach(device: str, path: str) -> None:
 
 
 def backing(device: str) -> str | None:
-    """The file behind a device, None when it is no loop device in use."""
+    """The file behind a device, None when it is not a loop device in use."""
     path = Path("/sys/block") / Path(device).name / "loop/backing_file"
     try:
         return files.read_text(path).rstrip("\n").removesuffix(" (deleted)")

@@ -64,7 +64,7 @@ def _part(line: str) -> Part:
 def mount_argv(
     path: str, part: Part | None, point: Path, *, device: bool, read_only: bool
 ) -> list[str]:
-    """How a disk is mounted; ``device``: it is no file."""
+    """How a disk is mounted; ``device``: it is not a file."""
     options = ["ro"] if read_only else []
     if part is not None or not device:
         options.append("loop")
@@ -183,7 +183,7 @@ def release(point: Path) -> None:
         return
     except OSError as err:
         raise errors.HypervisorError(
-            f"cannot remove {point}: {err.strerror}; look what is in it and remove that"
+            f"cannot remove {point}: {err.strerror}; inspect and remove its contents"
         ) from err
 
 

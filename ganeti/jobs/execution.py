@@ -41,7 +41,7 @@ class JobHandle(Protocol):
         """Add an entry to the job's log; clients that wait see it at once."""
 
     def submit(self, jobs: list[list[OpCode]]) -> list[int]:
-        """Hand in further jobs, from the same submitter; gives their ids."""
+        """Hand in further jobs, from the same submitter; returns their ids."""
 
     @property
     def cancel_asked(self) -> threading.Event:
@@ -66,7 +66,7 @@ class Execution(Protocol):
         """
 
     def run(self) -> Any:
-        """Check and run; blocks as long as the operation takes. Gives the result."""
+        """Check and run; blocks as long as the operation takes. Returns the result."""
 
     def close(self) -> None:
         """Release everything: locks, reservations. Idempotent, never raises."""

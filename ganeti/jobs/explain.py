@@ -117,7 +117,7 @@ def _lock_wait(view: WaitView) -> Explanation:
     return {
         "kind": "lock",
         "text": "; ".join(_obstacle_text(item) for item in view.obstacles)
-        or "locks that are just being handed over",
+        or "locks that are just being released",
         "age": view.age,
         "jobs": jobs,
         "locks": [

@@ -74,7 +74,7 @@ def action_of(raw: Any) -> Action:
     """The action of a rule from its JSON form.
 
     Raises:
-        OpPrereqError: there is no such action, or a limit that is no number above 0.
+        OpPrereqError: there is no such action, or a limit that is not a number above 0.
     """
     if isinstance(raw, str) and raw in WORDS:
         return Action(raw)
@@ -85,7 +85,7 @@ def action_of(raw: Any) -> Action:
         return Action(RATE_LIMIT, limit)
     hint = nearest(raw, WORDS) if isinstance(raw, str) else ""
     raise _wrong(
-        f"{shown(raw)} is no action of a filter rule{hint}: expected {', '.join(WORDS)}"
+        f"{shown(raw)} is not an action of a filter rule{hint}: expected {', '.join(WORDS)}"
         f' or ["{RATE_LIMIT}", <number>]'
     )
 
@@ -140,7 +140,7 @@ class Predicates:
             fits = of_entry.compile(raw, self._budget)
             return lambda job: any(fits(entry) for op in job.ops for entry in _trail(op))
         raise errors.ParameterError(
-            f"there is no kind {kind!r:.40}{nearest(kind, KINDS)}; known are {', '.join(KINDS)}"
+            f"there is no kind {kind!r:.40}{nearest(kind, KINDS)}; choose from {', '.join(KINDS)}"
         )
 
     def match(self, job: JobFacts) -> bool:

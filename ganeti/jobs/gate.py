@@ -108,7 +108,7 @@ class Gate:
         return Hold(f"the end of job {named}, which it depends on", tuple(waiting))
 
     def ended(self, job_id: int) -> list[int]:
-        """A job is done; gives the jobs to look at again, in order of ids."""
+        """A job is done; returns the jobs to look at again, in order of ids."""
         again = self._waiting.pop(job_id, set())
         self.forget(job_id)
         for members in self._running.values():
@@ -124,7 +124,7 @@ class Gate:
             waiters.discard(job_id)
 
     def set_rules(self, rules: Iterable[FilterRule], running: Iterable[JobRecord]) -> list[int]:
-        """Other filter rules hold from now on; gives the jobs to look at again."""
+        """Other filter rules hold from now on; returns the jobs to look at again."""
         self._rules = Rules(rules, self._rules)
         facts = [JobFacts.of(record) for record in running]
         self._running = self._rules.count(facts) | reason_limits.count(facts)
@@ -150,7 +150,7 @@ def dependencies_of(op: OpCode, job_id: int = 0, first: int = 0) -> list[Depende
                 )
         elif job_id and other >= job_id:
             raise errors.OpPrereqError(
-                f"dependency {other} is no earlier job", errors.ErrorCode.INVAL
+                f"dependency {other} is not an earlier job", errors.ErrorCode.INVAL
             )
         result.append(Dependency(other, frozenset(str(s) for s in item.statuses)))
     return result

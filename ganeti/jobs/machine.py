@@ -107,7 +107,7 @@ class PriorityChanged(Event):
 
 @dataclass(frozen=True)
 class Restarted(Event):
-    """The master daemon started anew and found the job in its file."""
+    """The master daemon was restarted and found the job in its file."""
 
 
 class Machine:

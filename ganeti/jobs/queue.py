@@ -72,7 +72,7 @@ class JobQueue:
     def load(self) -> int:
         """Read the queue directory; interrupted jobs become errors. Nothing runs yet.
 
-        Gives the number of jobs.
+        Returns the number of jobs.
         """
         records, self._last_id = self._files.load()
         changed: dict[str, bytes] = {}
@@ -362,7 +362,7 @@ class JobQueue:
     # archive -----------------------------------------------------------------------------
 
     def archive(self, job_ids: Iterable[int]) -> list[int]:
-        """Move finished jobs to the archive; gives the ids that were moved.
+        """Move finished jobs to the archive; returns the ids that were moved.
 
         Raises:
             JobQueueError: the end of one is not on disk yet and cannot be written.
@@ -395,7 +395,7 @@ class JobQueue:
     def auto_archive(self, age: float, timeout: float) -> tuple[int, int]:
         """Archive jobs that ended more than ``age`` seconds ago (negative: all that ended).
 
-        Stops after ``timeout`` seconds. Gives the number of archived jobs, and of those that were
+        Stops after ``timeout`` seconds. Returns the number of archived jobs, and of those that were
         not looked at.
         """
         end = self._clock.monotonic() + timeout

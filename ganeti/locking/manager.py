@@ -502,7 +502,7 @@ class LockManager:
         return True
 
     def _leave(self, request: Request) -> list[tuple[SharedLock[Request], Mode]]:
-        """Take a request that will not be granted out of all queues; gives what it waited for."""
+        """Take a request that will not be granted out of all queues; returns what it waited for."""
         parts = self._parts(request)
         for lock, mode in parts:
             lock.leave(request, mode)
@@ -512,7 +512,7 @@ class LockManager:
         return parts
 
     def _rekey(self, changes: Iterable[tuple[Request, int]]) -> list[Request]:
-        """Give waiting requests other places; gives the granted ones.
+        """Give waiting requests other places; returns the granted ones.
 
         All move before anybody is served: nobody may overtake by moving first.
         """
@@ -534,7 +534,7 @@ class LockManager:
         return decided
 
     def _serve(self, freed: Iterable[tuple[SharedLock[Request], Mode]]) -> list[Request]:
-        """Grant what has become possible; gives the granted requests.
+        """Grant what has become possible; returns the granted requests.
 
         A grant never makes another waiter eligible (the new holder conflicts with whatever the
         waiter conflicted with), so one pass is enough.

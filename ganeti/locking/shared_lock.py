@@ -65,7 +65,7 @@ class SharedLock(Generic[W]):
         self._count[mode] += 1
 
     def drop(self, owner: object) -> Mode:
-        """Forget a holder; gives the mode it held."""
+        """Forget a holder; returns the mode it held."""
         mode = self.holders.pop(owner)
         self._count[mode] -= 1
         return mode

@@ -300,7 +300,9 @@ def decode_response(data: bytes) -> Any:
     except errors.ParseError as err:
         raise errors.ProtocolError(f"The master daemon answered something else: {err}") from err
     if not (isinstance(value, dict) and "success" in value and "result" in value):
-        raise errors.ProtocolError("The answer of the master daemon lacks 'success' or 'result'")
+        raise errors.ProtocolError(
+            "'success' or 'result' is missing in the answer of the master daemon"
+        )
     ours = constants.PROTOCOL_VERSION
     version = value.get("version", ours)
     if version != ours:

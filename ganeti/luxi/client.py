@@ -165,7 +165,7 @@ class Client:
             if not (method.repeatable or (name == "SubmitJob" and args[1:2] not in ((), (None,)))):
                 raise errors.ConnectionClosedError(
                     f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
-                    " look at 'gnt-job list' before trying again"
+                    " check 'gnt-job list' before trying again"
                 ) from err
             answer = self._again(message, errors.text(err))
         try:
@@ -462,7 +462,7 @@ def explain_absence(socket_path: Path, where: paths.Paths) -> errors.NoMasterErr
             f"This node is not the master: log in to '{master}' and run the command there"
         )
     return MasterDownError(
-        f"The master daemon is not running on this node (nobody listens on {socket_path}):"
+        f"The master daemon is not running on this node (nothing listens on {socket_path}):"
         f" start it with '{constants.MASTERD}', and look into"
         f" {where.log / 'master-daemon.log'} if it does not stay up"
     )

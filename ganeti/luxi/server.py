@@ -78,7 +78,7 @@ class Reply:
             data = calls.encode_result(value)
         except (TypeError, ValueError) as err:
             _LOG.exception("answer cannot be written as JSON")
-            data = calls.encode_error(errors.ProgrammerError(f"answer is no JSON: {err}"))
+            data = calls.encode_error(errors.ProgrammerError(f"answer is not JSON: {err}"))
         self._server.send(self._connection, self, data, close=False)
 
     def fail(self, err: BaseException) -> None:

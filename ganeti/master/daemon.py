@@ -45,7 +45,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         type=float,
         default=STOP_TIMEOUT,
         metavar="SECONDS",
-        help="time for running operations when told to stop (default: %(default)s)",
+        help="seconds for running operations at a stop (default: %(default)s)",
     )
     parser.add_argument(
         "--no-voting",

@@ -58,7 +58,7 @@ class Distribution:
                     _LOG.warning("%s", failure)
 
     def distribute(self, *, force: bool = True) -> list[str]:
-        """Send the files to all online nodes and wait; gives a text for each failure."""
+        """Send the files to all online nodes and wait; returns a text for each failure."""
         with self._round:
             return self._send(force=force)
 

@@ -224,7 +224,9 @@ class Events:
 def _position(text: Any) -> tuple[str, int]:
     run, _, number = text.rpartition("-") if isinstance(text, str) else ("", "", "")
     if not (run and number.isascii() and number.isdigit() and len(number) < 16):
-        raise errors.RequestError(f"'{text!s:.40}' is no position in the events (<run>-<number>)")
+        raise errors.RequestError(
+            f"'{text!s:.40}' is not a position in the events (<run>-<number>)"
+        )
     return run, int(number)
 
 

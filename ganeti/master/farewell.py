@@ -1,4 +1,4 @@
-"""Tells nodes that are offline who the master is, and that they are no master candidates.
+"""Tells nodes that are offline who the master is, and that they are not master candidates.
 
 A node that was given up while it was dead still has its copy of the configuration and takes itself
 for a candidate when it comes back; several of them could elect a master with old data. So each
@@ -83,7 +83,7 @@ class Farewell:
             _LOG.error("offline node %s follows a rival: %s", node.name, errors.text(err))
             return
         except errors.GanetiError as err:
-            _LOG.debug("offline node %s is not told: %s", node.name, errors.text(err))
+            _LOG.debug("offline node %s cannot be informed: %s", node.name, errors.text(err))
             return
         self._told.add(node.uuid)
         _LOG.info("offline node %s knows that it is not a master candidate", node.name)

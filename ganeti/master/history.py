@@ -58,7 +58,7 @@ def diff(config: Config, history: History, t1: Any, t2: Any) -> dict[str, Any]:
     """
     begin, end = moment(t1, "t1"), moment(t2, "t2")
     if begin > end:
-        raise wrong(f"{shown(begin)} is after {shown(end)}: give the earlier time first")
+        raise wrong(f"{shown(begin)} is after {shown(end)}: name the earlier time first")
     known = _begin(config, history)
     if begin < known["time"]:
         raise errors.OpPrereqError(

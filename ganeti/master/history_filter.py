@@ -67,14 +67,14 @@ def moment(value: Any, what: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise wrong(f"{what} is a number that is no time") from None
+        raise wrong(f"{what} is a number that is not a time") from None
 
 
 def _kind(value: Any) -> str:
     kind = _ALIASES.get(value, value) if isinstance(value, str) else ""
     if kind not in _CONTAINERS:
         hint = nearest(str(value), _CONTAINERS)
-        raise wrong(f"there is no kind {value!r:.60}{hint}; known are {', '.join(_CONTAINERS)}")
+        raise wrong(f"there is no kind {value!r:.60}{hint}; choose from {', '.join(_CONTAINERS)}")
     return kind
 
 

@@ -72,7 +72,7 @@ def check_uuid(raw: Any) -> str:
     """A uuid in its usual form; OpPrereqError for anything else."""
     if not isinstance(raw, str) or not _UUID.fullmatch(raw):
         raise errors.OpPrereqError(
-            f"{shown(raw)} is no uuid of a filter rule: expected a form like"
+            f"{shown(raw)} is not a uuid of a filter rule: expected a form like"
             " 3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57",
             errors.ErrorCode.INVAL,
         )

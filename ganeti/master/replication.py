@@ -217,7 +217,7 @@ class Channel:
         self._state = state
         self._cond = threading.Condition()
         self._pending = _Pending()
-        #: the candidate must get the configuration, or everything, anew
+        #: the candidate must get the configuration, or everything, again
         self._renew_config = self._renew_all = True
         #: how often lines were taken back
         self._taken_back = 0

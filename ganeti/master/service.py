@@ -199,7 +199,7 @@ class Service:
         known = ("cluster", "nodegroup", "node", "instance", "network", "disk")
         if kind not in known:
             raise errors.OpPrereqError(
-                f"'{kind}' has no tags; known are {', '.join(known)}", errors.ErrorCode.INVAL
+                f"'{kind}' has no tags; choose from {', '.join(known)}", errors.ErrorCode.INVAL
             )
         return list(tag_target.find(self._core.store.current, kind, name).tags)
 

@@ -22,11 +22,11 @@ _LOG = logging.getLogger(__name__)
 
 #: Seconds that nodes get to say what was on its way.
 PATIENCE = 30.0
-_REASON = "a migration was not brought to an end by the former master"
+_REASON = "the former master did not finish a migration"
 
 
 def settle(config: Config, rpc: NodeRpc, queue: JobQueue) -> list[int]:
-    """Submit a clean-up for each instance that was on its way; gives the ids of the jobs."""
+    """Submit a clean-up for each instance that was on its way; returns the ids of the jobs."""
     answers = rpc.within(PATIENCE).many(config.online_nodes(), NodeCalls.run_rights, [])
     found: dict[str, None] = {}
     for answer in answers.values():

@@ -1,7 +1,7 @@
 """Which addresses of a network are given out. Pure.
 
 A network has two strings of 0 and 1 with one place for each address of its subnet, the first and
-the last one included. A 1 in ``reservations`` is an address of a network card, a 1 in
+the last one included. A 1 in ``reservations`` is an address of a NIC, a 1 in
 ``ext_reservations`` one that something outside the cluster (or a gateway) uses.
 """
 
@@ -45,7 +45,7 @@ def place(network: Network, address: str) -> int:
     """
     if not contains(network, address):
         raise errors.AddressPoolError(
-            f"{address} is no address of network {network.name} ({network.network})"
+            f"{address} is not an address of network {network.name} ({network.network})"
         )
     return int(ipaddress.IPv4Address(address)) - int(subnet(network).network_address)
 
@@ -60,7 +60,7 @@ def addresses(network: Network, bits: str) -> list[str]:
 
 
 def own(network: Network) -> str:
-    """Map of the addresses of network cards."""
+    """Map of the addresses of NICs."""
     return _complete(network, network.reservations)
 
 
@@ -81,7 +81,7 @@ def taken(network: Network) -> str:
 
 
 def is_own(network: Network, address: str) -> bool:
-    """Whether a network card has the address; AddressPoolError if it is not in the subnet."""
+    """Whether a NIC has the address; AddressPoolError if it is not in the subnet."""
     return own(network)[place(network, address)] == "1"
 
 
@@ -107,7 +107,7 @@ def first_free(network: Network, besides: Collection[str] = ()) -> str | None:
 
 
 def with_own(network: Network, *, take: Iterable[str] = (), free: Iterable[str] = ()) -> Network:
-    """The network with other addresses of network cards; ``take`` wins over ``free``.
+    """The network with other addresses of NICs; ``take`` wins over ``free``.
 
     Raises:
         AddressPoolError: an address is not in the subnet.
@@ -132,7 +132,7 @@ def _changed(network: Network, bits: str, take: Iterable[str], free: Iterable[st
 
 
 def used_by(instance: Instance | None) -> set[tuple[str, str]]:
-    """(network uuid, address) of the network cards of an instance."""
+    """(network uuid, address) of the NICs of an instance."""
     if instance is None:
         return set()
     return {(nic.network, nic.ip) for nic in instance.nics if nic.network and nic.ip}

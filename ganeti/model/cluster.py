@@ -22,7 +22,7 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     rsahostkeypub: str = ""
     dsahostkeypub: str | None = None
     highest_used_port: int = 10999
-    #: ports that were given back, taken again first
+    #: ports that were returned, taken again first
     tcpudp_port_pool: tuple[int, ...] = ()
     mac_prefix: str = "aa:00:00"
     volume_group_name: str | None = None

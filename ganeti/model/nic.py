@@ -1,4 +1,4 @@
-"""A network card of an instance."""
+"""A NIC of an instance."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ VALUE_DEFAULT = "default"
 VALUE_NONE = "none"
 VALUE_AUTO = "auto"
 VALUE_GENERATE = "generate"
-#: IP address of a network card: one that is free in its network.
+#: IP address of a NIC: one that is free in its network.
 VALUE_POOL = "pool"
 
 Mebibytes = Annotated[int, Meta(ge=0, description="Size in MiB")]

@@ -29,7 +29,7 @@ def check(ranges: Sequence[Range]) -> Ranges:
     result = tuple(sorted((low, high) for low, high in ranges))
     for low, high in result:
         if low < 0 or high < low:
-            raise _refuse(f"{low}-{high} is no range of user ids")
+            raise _refuse(f"{low}-{high} is not a range of user ids")
     for before, after in pairwise(result):
         if after[0] <= before[1]:
             raise _refuse(f"the ranges of user ids {text([before])} and {text([after])} overlap")

@@ -405,7 +405,7 @@ def _load_cert(pem: bytes, path: Path | None) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(pem)
     except ValueError as err:
-        raise errors.X509CertError(str(path or "-"), f"is no good certificate: {err}") from err
+        raise errors.X509CertError(str(path or "-"), f"is not a good certificate: {err}") from err
 
 
 def _load_key(pem: bytes, path: Path | None) -> PrivateKey:
@@ -415,7 +415,7 @@ def _load_key(pem: bytes, path: Path | None) -> PrivateKey:
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as err:
-        raise errors.X509CertError(str(path or "-"), f"is no good private key: {err}") from err
+        raise errors.X509CertError(str(path or "-"), f"is not a good private key: {err}") from err
     if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise errors.X509CertError(str(path or "-"), "is neither an EC nor an RSA key")
     return key

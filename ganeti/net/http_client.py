@@ -161,7 +161,7 @@ class _Link:
         """The lines of an answer as they come, without their ends; then the connection is used up.
 
         Raises:
-            BadStatus: the answer is no success.
+            BadStatus: the answer is not a success.
         """
         answer = http.client.HTTPResponse(self.sock, method="GET")  # type: ignore[arg-type]
         with answer:
@@ -238,7 +238,7 @@ class Client:
         try:
             return self._exchange(link, call, head)
         except _NotSentError as err:
-            reason = "the connection was closed while the request was sent; the log there tells why"
+            reason = "the connection was closed while the request was sent; its log has the reason"
             raise CallError(call.host, call.port, reason, may_have_run=False) from err
 
     def stream(self, call: Call, silence: float) -> Iterator[bytes]:

@@ -70,7 +70,7 @@ class RequestHead:
         self._end = None if chunked else end + size
 
     def _follow_chunks(self) -> None:
-        """Find the end of a body in chunks (RFC 9112, 7.1); stops at what is no chunk."""
+        """Find the end of a body in chunks (RFC 9112, 7.1); stops at what is not a chunk."""
         while self._end is None:
             line = _CHUNK.match(self._data, self._chunk)
             if line is None:

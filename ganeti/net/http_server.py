@@ -90,7 +90,7 @@ class _Adapter(Adapter):
 
 
 class _Request(HTTPRequest):
-    """Refuses lengths that are no plain numbers (cheroot would read a body without limit)."""
+    """Refuses lengths that are not plain numbers (cheroot would read a body without limit)."""
 
     def read_request_headers(self) -> bool:
         if not super().read_request_headers():  # type: ignore[no-untyped-call]

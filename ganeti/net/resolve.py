@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class _ParsedFile(Generic[T]):
-    """Parsed contents of files, read anew when time or size of a file changes."""
+    """Parsed contents of files, read again when time or size of a file changes."""
 
     def __init__(self, parse: Callable[[list[list[str]]], T]) -> None:
         self._parse = parse
@@ -125,7 +125,7 @@ def address(name: str) -> str:
         raise errors.ResolverError(name, err.errno, err.strerror) from err
     except ValueError as err:
         # Not encodable as a name of the DNS, or with a zero byte in it.
-        raise errors.ResolverError(name, socket.EAI_NONAME, "is no host name") from err
+        raise errors.ResolverError(name, socket.EAI_NONAME, "is not a host name") from err
     best = min(answers, key=lambda answer: answer[0] != socket.AF_INET)
     return str(best[4][0])
 
@@ -142,7 +142,7 @@ def canonical(name: str) -> str:
     except socket.gaierror as err:
         raise errors.ResolverError(name, err.errno, err.strerror) from err
     except ValueError as err:
-        raise errors.ResolverError(name, socket.EAI_NONAME, "is no host name") from err
+        raise errors.ResolverError(name, socket.EAI_NONAME, "is not a host name") from err
     return next((answer[3] for answer in answers if answer[3]), name)
 
 

@@ -94,7 +94,7 @@ def run(
 ) -> int:
     """Go to the background if wanted, ``prepare``, become the only copy and ``serve``.
 
-    Returns the exit code; why it is no success is logged and told to who started the daemon.
+    Returns the exit code; why it is not a success is logged and told to who started the daemon.
     """
     background = daemon.Background()
     if not options.foreground:

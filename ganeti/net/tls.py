@@ -213,7 +213,7 @@ class TLSSocket:
             raise BrokenPipeError(errno.EPIPE, "the other side closed the connection") from None
 
     def sendall(self, data: bytes | bytearray | memoryview, flags: int = 0) -> None:
-        """Send everything; the time-out counts anew whenever something could be sent."""
+        """Send everything; the time-out counts again whenever something could be sent."""
         with memoryview(data) as whole, whole.cast("B") as view:
             done = 0
             while done < view.nbytes:
@@ -424,7 +424,7 @@ class ReloadableContext:
         return self._context
 
     def reload(self) -> None:
-        """Read the files anew.
+        """Read the files again.
 
         Raises:
             X509CertError: a file cannot be used; the last good context stays in service.

@@ -354,7 +354,7 @@ def _refuse_taken(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(kind):
-        raise errors.LuxiError(f"Cannot listen on {path}: there is a file that is no socket")
+        raise errors.LuxiError(f"Cannot listen on {path}: there is a file that is not a socket")
     try:
         _connect_once(path, 1.0).close()
     except OSError as err:

@@ -44,7 +44,7 @@ class Authoriser:
         self.reload()
 
     def reload(self) -> None:
-        """Read the list anew; one that cannot be read leaves the old one in force."""
+        """Read the list again; one that cannot be read leaves the old one in force."""
         try:
             self._accepted = frozenset(self._read())
         except (OSError, UnicodeDecodeError) as err:

@@ -98,7 +98,7 @@ class Copies(CopyCalls):
         self._copies: dict[str, _Copy] = {}
 
     def begin(self, work: Callable[[Progress], None]) -> str:
-        """Begin to copy; ``work`` raises GanetiError when it fails. Gives the name of the copy."""
+        """Begin to copy and return the name of the copy; ``work`` raises GanetiError on failure."""
         name = secrets.token_hex(8)
         with self._lock:
             for old, known in list(self._copies.items()):

@@ -73,7 +73,7 @@ def _certificate(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace, where: paths.Paths
 ) -> Path:
     if arguments.no_ssl:
-        parser.error("--no-ssl is refused: only TLS tells a node daemon who is calling")
+        parser.error("--no-ssl is refused: only TLS proves to a node daemon who is calling")
     certificate: Path = (arguments.ssl_cert or where.server_cert).absolute()
     if (arguments.ssl_key or certificate).absolute() != certificate:
         parser.error("-K must name the same file as -C: key and certificate are kept in one file")
@@ -152,7 +152,7 @@ def _on_change(
         if (unknown or name in tls_names) and all(path.exists() for path in tls_files):
             try:
                 if tls.reload_if_changed():
-                    log.info("TLS certificate read anew")
+                    log.info("TLS certificate read again")
             except errors.X509CertError as err:
                 log.error("TLS certificate not read: %s", errors.text(err))
         if unknown or name in trust_names:

@@ -45,9 +45,9 @@ class Disks(DiskCalls):
         self._context = context
 
     def environment(self) -> Environment:
-        """What the drivers know of this node, read anew from its files.
+        """What the drivers know of this node, read again from its files.
 
-        ``node_uuid`` is empty on a node that is no master candidate: only those are listed.
+        ``node_uuid`` is empty on a node that is not a master candidate: only those are listed.
 
         Raises:
             FileStoragePathError: the list of allowed directories cannot be used.

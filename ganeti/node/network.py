@@ -28,7 +28,7 @@ def has_address(address: str) -> bool:
 
 
 def missing_bridges(names: Sequence[str]) -> list[str]:
-    """Those names that are no bridge (of the kernel) on this host."""
+    """The names that are not a bridge of the kernel on this host."""
     return [
         name
         for name in names

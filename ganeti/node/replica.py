@@ -157,8 +157,8 @@ class Replica(ReplicaCalls):
 
         Raises:
             DeposedError: the master has been replaced.
-            ParameterError: a name that is no file of the queue.
-            GenericError: the disk does not take it; the master sends everything anew later.
+            ParameterError: a name that is not a file of the queue.
+            GenericError: the disk does not take it; the master sends everything again later.
         """
         names = [*update.files, *update.parts, *update.archive, *update.remove]
         for name in names:
@@ -270,7 +270,7 @@ class Replica(ReplicaCalls):
         return True
 
     def _open_journal(self) -> journal.Journal:
-        """Open it anew: a master that ran here, or a demotion, may have replaced the file."""
+        """Open it again: a master that ran here, or a demotion, may have replaced the file."""
         if self._journal is not None:
             self._journal.close()
         self._journal = journal.Journal(self._paths.journal_file)

@@ -33,7 +33,7 @@ def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightStat
     :func:`blocked` too, as starting is no way to end a migration.
     """
     if epoch <= NEVER:
-        return f"the order to run instance {name} carries no number; is the master out of date?"
+        return f"the order to run instance {name} has no number; is the master out of date?"
     if known is None:
         return None
     if epoch <= known.epoch:
@@ -59,9 +59,9 @@ def blocked(known: RunRight | None, name: str) -> str | None:
 def _where(known: RunRight) -> str:
     match known.state:
         case RightState.LEAVING:
-            return f"a migration of it to node {known.peer} was not brought to an end"
+            return f"a migration to node {known.peer} did not finish"
         case RightState.ARRIVING:
-            return f"a migration of it from node {known.peer} was not brought to an end"
+            return f"a migration from node {known.peer} did not finish"
         case RightState.GONE:
             return "it was given to another node"
         case RightState.HERE:

@@ -82,7 +82,7 @@ class System(SystemCalls):
         """The node that this node takes for the master; ConfigurationError without one."""
         name = self._context.term.seen()[1] or self._context.told_master()
         if not name:
-            raise errors.ConfigurationError("this node has not been told which node is the master")
+            raise errors.ConfigurationError("this node does not know which node is the master")
         return name
 
     def node_crypto_tokens(self, token_request: list[tuple[str, str, Json]]) -> list[list[str]]:
@@ -95,7 +95,7 @@ class System(SystemCalls):
         for kind, action, _options in token_request:
             if (kind, action) != ("ssl", "get"):
                 raise errors.ParameterError(
-                    f"a node gives tokens for (ssl, get) only, not for ({kind}, {action})"
+                    f"a node issues tokens for (ssl, get) only, not for ({kind}, {action})"
                 )
         digest = certs.digest_of_file(self._context.paths.client_cert) if token_request else ""
         return [["ssl", digest] for _ in token_request]

@@ -84,7 +84,7 @@ class Transfer(TransferCalls):
         self._copies = copies
 
     def disk_expect(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
-        """Wait for the content of an assembled disk at an address; gives port and token.
+        """Wait for the content of an assembled disk at an address; returns port and token.
 
         One sender is let in, within ``COMING`` seconds; then the port is closed.
 
@@ -163,7 +163,7 @@ class Transfer(TransferCalls):
     ) -> str:
         """Begin to send the content of an assembled disk to another node, which waits at a place.
 
-        The copy ends when all is on the other disk. Gives its name for :class:`Copies`.
+        The copy ends when all is on the other disk. Returns its name for :class:`Copies`.
 
         Raises:
             BlockDeviceError: the disk is not here.
@@ -317,7 +317,7 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 def _level(compress: str) -> int | None:
     if compress not in LEVELS:
         raise errors.ParameterError(
-            f"disks cannot be compressed by {compress[:40]!r} on their way; known are"
+            f"disks cannot be compressed by {compress[:40]!r} on their way; choose from"
             f" {', '.join(LEVELS)}"
         )
     return LEVELS[compress]

@@ -53,8 +53,12 @@ def _parser() -> argparse.ArgumentParser:
     add("-v", "--verbose", action="store_true", help="list each change")
     add("-d", "--debug", action="store_true", help="say more when something breaks")
     add("--path", metavar="DIR", help="data directory (default: that of this node)")
-    add("--ignore-hostname", action="store_true", help="go on although this is not the master")
-    add("--no-verify", action="store_true", help="go on although the new configuration has defects")
+    add("--ignore-hostname", action="store_true", help="continue although this is not the master")
+    add(
+        "--no-verify",
+        action="store_true",
+        help="continue although the new configuration has defects",
+    )
     add("--drop-unknown", action="store_true", help="leave out keys that no version knows")
     add("--downgrade", action="store_true", help="go back to an older version")
     newest = versions.text(versions.TARGETS[0])
@@ -119,8 +123,8 @@ class _Run:
     def _check_place(self) -> None:
         if not os.path.lexists(self.paths.config_file):
             raise _Refused(
-                f"there is no {self.paths.config_file}: this node is no master candidate, or --path"
-                " is needed",
+                f"there is no {self.paths.config_file}: this node is not a master candidate, or"
+                " --path is needed",
                 constants.EXIT_NOTCLUSTER,
             )
         name_file = self.paths.ssconf("master_node")
@@ -154,7 +158,7 @@ class _Run:
         self.directory.refuse_jobs()
         found = upgrade.upgrade(raw)
         if found.config.cluster.master_node not in found.config.nodes:
-            raise errors.ConfigurationError("cluster/master_node is no node of the cluster")
+            raise errors.ConfigurationError("cluster/master_node is not a node of the cluster")
         label = _label(version)
         steps = [step.text for step in surroundings.steps(self.directory, found.config, label)]
         certificates = surroundings.lacks_authority(self.directory)
@@ -256,7 +260,7 @@ class _Run:
             return
         if not sys.stdin.isatty():
             raise _Refused(
-                "nobody can be asked here: add --force. Nothing was changed.",
+                "no terminal to ask on: add --force. Nothing was changed.",
                 constants.EXIT_CONFIRMATION,
             )
         print(

@@ -69,7 +69,7 @@ class DataDirectory:
                     yield f"{name} runs (pid {pid})"
             for path in (self.paths.luxi_socket, self.paths.luxi_socket_legacy):
                 if _answers(path):
-                    yield f"somebody answers on {path}"
+                    yield f"a daemon answers on {path}"
         if files.is_locked(self.paths.queue / "lock"):
             yield f"a process holds the job queue, {self.paths.queue / 'lock'}"
 
@@ -119,7 +119,7 @@ def read(path: Path) -> Any:
 
 
 def _ended(job: Any) -> bool:
-    """Whether all of a job is over; a file that is no job is nobody's work."""
+    """Whether all of a job is over; a file that is not a job is nobody's work."""
     ops = job.get("ops") if isinstance(job, dict) else None
     states = [op.get("status") for op in ops or [] if isinstance(op, dict)]
     return all(state in _ENDED for state in states) or "error" in states or "canceled" in states

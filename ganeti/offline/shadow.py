@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these words (default: those of the process).
 
     Exit codes: 0; 1 for a problem that ``verify`` found or anything that went wrong; 2 for wrong
-    options or a file that is no configuration; 14 for an unknown field.
+    options or a file that is not a configuration; 14 for an unknown field.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0].startswith("-"):

@@ -128,7 +128,7 @@ class ShadowClient(Client):
         op = wire.from_wire(dict(ops[0]))
         if len(ops) != 1 or not isinstance(op, OpInstanceQueryData) or not op.static:
             raise errors.OpPrereqError(
-                f"{_ABSENT}there is nobody who does jobs", errors.ErrorCode.STATE
+                f"{_ABSENT}there is no daemon that runs jobs", errors.ErrorCode.STATE
             )
         context = cast(OperationContext, SimpleNamespace(config=self._config))
         operation = InstanceQueryData(op, context)

@@ -18,7 +18,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def setup(path: Path) -> None:
-    """Write requests to a file from now on (mode 0600, opened anew after rotation)."""
+    """Write requests to a file from now on (mode 0600, opened again after rotation)."""
     log.send_to_file(_LOG, path)
     _LOG.setLevel(logging.INFO)
 

@@ -40,7 +40,7 @@ def renamed(body: Values, names: dict[str, str]) -> Values:
         name = names.get(key, key)
         if name in result:
             other = next(old for old, new in names.items() if new == name)
-            raise failures.bad_request(f"'{other}' and '{name}' are the same; give one of them")
+            raise failures.bad_request(f"'{other}' and '{name}' are the same; name one of them")
         result[name] = value
     return result
 

@@ -24,7 +24,7 @@ from ganeti.rapi.route import NUMBERS, Call, Route
 from ganeti.rapi.scope import limited
 from ganeti.rapi.writes import unknown_argument
 
-#: Gives the identity of an Authorization header (or None) and an address, or raises the error.
+#: Returns the identity of an Authorization header (or None) and an address, or raises the error.
 Authenticate = Callable[[str | None, str], Identity]
 #: Looks at a request that is allowed in general; raises the error that forbids it.
 Guard = Callable[[Call], None]
@@ -37,7 +37,7 @@ _SERVER = f"Ganeti {constants.RELEASE_VERSION}"
 
 
 class _Segment(falcon.routing.BaseConverter):
-    """A name in a path; what is no name is no path of ours."""
+    """A name in a path; what is not a name is not a path of ours."""
 
     def convert(self, value: str) -> str | None:
         return value if _NAME.fullmatch(value) else None

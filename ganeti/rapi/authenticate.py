@@ -29,7 +29,7 @@ PATIENCE = 2.0
 class Authenticator:
     """Knows users and tokens, and who guesses. Thread-safe.
 
-    Files are read anew when they change; one that cannot be understood changes nothing and is
+    Files are read again when they change; one that cannot be understood changes nothing and is
     told in the log, so that a slip of the pen locks nobody out.
     """
 
@@ -95,7 +95,7 @@ class Authenticator:
         for problem in problems:
             log.log(logging.ERROR if problem.broken else logging.WARNING, "%s, %s", path, problem)
         if not first and any(problem.broken for problem in problems):
-            log.error("%s is not taken, the users stay as they are", path)
+            log.error("%s is refused, the users stay as they are", path)
             return
         self._users = Users(found.values())
         self._users_let_in = users.lets_anonymous_in(text)
@@ -107,7 +107,7 @@ class Authenticator:
         try:
             self._tokens = tokens.read(path)
         except (errors.ParseError, OSError) as err:
-            log.error("%s is not taken, the tokens stay as they are: %s", path, err)
+            log.error("%s is refused, the tokens stay as they are: %s", path, err)
             return
         log.info("%s: %d tokens", path, len(self._tokens))
         self.on_change()

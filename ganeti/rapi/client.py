@@ -101,7 +101,7 @@ _CREATE_VERSION = 1
 
 
 class EventsLost(GanetiApiError):
-    """Events are missing: the client was away for too long, or the master was started anew."""
+    """Events are missing: the client was away for too long, or the master was restarted."""
 
 
 def GenericCurlConfig(
@@ -290,7 +290,7 @@ class GanetiRapiClient(DisksClient):
         reason: Reason = None,
         iallocator: str | None = None,
     ) -> int:
-        """Make lost disks of an instance anew, empty."""
+        """Recreate lost disks of an instance, empty."""
         body = given(disks=disks, nodes=nodes, iallocator=iallocator)
         return int(self._change("POST", f"/instances/{instance}/recreate-disks", [], reason, body))
 
@@ -369,7 +369,7 @@ class GanetiRapiClient(DisksClient):
         osparams: dict[str, Any] | None = None,
         reason: Reason = None,
     ) -> int:
-        """Install an instance anew; everything on its first disk is lost."""
+        """Reinstall an instance; everything on its first disk is lost."""
         body = given(start=not no_startup, os=os, osparams=osparams)
         return int(self._change("POST", f"/instances/{instance}/reinstall", [], reason, body))
 
@@ -560,7 +560,7 @@ class GanetiRapiClient(DisksClient):
         broke, with ``reconnect`` once in a row.
 
         Raises:
-            EventsLost: some events cannot be had any more; look at the state and begin anew.
+            EventsLost: some events cannot be had any more; read the state and begin again.
         """
         query: Query = [("kind", kind) for kind in kinds] + [("object", name) for name in objects]
         failed = False

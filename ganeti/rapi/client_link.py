@@ -68,7 +68,7 @@ class Link:
         token: str | None = None,
     ) -> None:
         if token is not None and password is not None:
-            raise Error("Give a password or a token, not both")
+            raise Error("Name a password or a token, not both")
         self._host = host
         self._port = port
         self._settings = settings

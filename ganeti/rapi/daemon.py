@@ -76,8 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     add("-C", "--ssl-cert", type=Path, metavar="FILE", help="certificate (default: rapi.pem)")
     add("--ssl-chain", type=Path, metavar="FILE", help="certificates between ours and the root")
     add("--no-ssl", action="store_true", help="plain HTTP, only on a loopback address")
-    add("--require-authentication", action="store_true", help="let nobody in without a password")
-    add("--user", metavar="NAME", help="give up root for this user, normally gnt-rapi")
+    add(
+        "--require-authentication",
+        action="store_true",
+        help="refuse requests without a password or token",
+    )
+    add("--user", metavar="NAME", help="run as this user instead of root, normally gnt-rapi")
     return parser
 
 
@@ -218,7 +222,7 @@ def _behind_proxy(app: App, tls: ReloadableContext | None) -> App:
 
 
 def _reload(authenticator: Authenticator, tls: ReloadableContext | None) -> None:
-    """SIGHUP: logs, users, tokens and the certificate are read anew."""
+    """SIGHUP: logs, users, tokens and the certificate are read again."""
     base_log.reopen()
     authenticator.reload()
     if tls is not None:
@@ -263,7 +267,7 @@ def _on_change(tls: ReloadableContext, cert: Path) -> Callable[[str], None]:
             return
         with contextlib.suppress(errors.X509CertError):  # logged there; the old one stays
             if tls.reload_if_changed():
-                log.info("certificate read anew")
+                log.info("certificate read again")
                 _warn_of_end(cert)
 
     return changed

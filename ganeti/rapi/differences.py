@@ -89,7 +89,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         query=(DRY_RUN,), fixed={"ignore_failures": False}
     ),
     "PUT /2/instances/{instance_name}/activate-disks": Difference(
-        query=(_flag("ignore_size", "1 to go on although a disk has another size"),),
+        query=(_flag("ignore_size", "1 to continue although a disk has another size"),),
         body_ignored=True,
     ),
     "PUT /2/instances/{instance_name}/deactivate-disks": Difference(
@@ -152,7 +152,10 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "POST /2/nodes/{node_name}/powercycle": Difference(query=(_FORCE,)),
     "PUT /2/nodes/{node_name}/role": Difference(
-        query=(_FORCE, _flag("auto-promote", "1 to make another node a candidate if one lacks")),
+        query=(
+            _FORCE,
+            _flag("auto-promote", "1 to promote another node if a candidate is missing"),
+        ),
         prepare=adapt.role,
         body_required=True,
     ),

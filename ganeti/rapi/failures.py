@@ -40,7 +40,7 @@ def not_found(message: str) -> Refused:
 
 
 def status_of(err: BaseException) -> int:
-    """HTTP status of an error; 500 for what is no error of ours."""
+    """HTTP status of an error; 500 for what is not an error of ours."""
     if isinstance(err, Refused):
         return err.status
     if isinstance(err, errors.ConnectionClosedError):

@@ -32,7 +32,7 @@ def parse(words: Iterable[str]) -> frozenset[str]:
     """Permissions of an identity from words such as ``@readonly``, ``+node.tags``, ``-job.*``.
 
     Raises:
-        ParseError: a word is no permission; the text names a near one.
+        ParseError: a word is not a permission; the text names a near one.
     """
     found: set[str] = set()
     for word in filter(None, (item.strip() for item in words)):

@@ -20,7 +20,7 @@ def _resource(call: Call) -> str:
     name = call.path["resource"]
     if name not in RESOURCES:
         raise failures.not_found(
-            f"'{name[:60]}' cannot be queried; known are {', '.join(RESOURCES)}"
+            f"'{name[:60]}' cannot be queried; choose from {', '.join(RESOURCES)}"
         )
     return name
 
@@ -37,7 +37,7 @@ def _put(call: Call) -> Ready:
         if name not in ("fields", "qfilter", "filter"):
             raise failures.bad_request(f"unknown parameter '{name[:60]}'")
     if "qfilter" in body and body.get("filter", body["qfilter"]) != body["qfilter"]:
-        raise failures.bad_request("'filter' and 'qfilter' are the same, but differ; give one")
+        raise failures.bad_request("'filter' and 'qfilter' differ; name one of them")
     fields = body.get("fields", call.query.get("fields"))
     if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
         raise failures.bad_request("'fields' must be given as a list of names")

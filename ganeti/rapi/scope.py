@@ -149,7 +149,7 @@ class LimitedClient(Client):
 
     @staticmethod
     def _only_names(known: set[str]) -> set[str]:
-        # Names have a dot or are no uuid; asking for both would give an object twice.
+        # Names have a dot or are not a UUID; asking for both would give an object twice.
         return {name for name in known if not _is_uuid(name)}
 
     def _QueryJobs(self, bound: dict[str, Any]) -> dict[str, Any] | None:  # noqa: N802

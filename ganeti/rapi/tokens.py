@@ -1,7 +1,7 @@
 """Tokens: long random secrets for programs, with an end, permissions and a scope.
 
 Only a digest is kept (a token has 256 random bits, so a plain SHA-256 cannot be searched). A
-token is ``gnt_<id>_<secret>``; the id is no secret and names it in lists and logs.
+token is ``gnt_<id>_<secret>``; the id is not a secret and names it in lists and logs.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def check_name(name: str) -> None:
 def edit(path: Path, name: str, line: str | None) -> bool:
     """Replace the lines of a user by one, or take them out (None); keeps all other lines.
 
-    Gives whether the user was there. The file keeps owner and mode; a new one gets 0640 and the
+    Returns whether the user was there. The file keeps owner and mode; a new one gets 0640 and the
     owner of its directory.
     """
     with locked(path):

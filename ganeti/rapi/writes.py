@@ -111,7 +111,7 @@ def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
     """The opcode in wire form that a call asks for, not checked yet.
 
     Raises:
-        Refused: the body is no object, or has something in it that it may not set.
+        Refused: the body is not an object, or has something in it that it may not set.
     """
     static = {**_from_path(cls, call.path), **_from_query(call), **own.fixed}
     body = _body(own, call)
@@ -178,7 +178,7 @@ def _address_by_uuid(cls: type[OpCode], call: Call, values: Values) -> None:
 def unknown_argument(name: str, known: tuple[Arg, ...]) -> str:
     """Text for an argument that a request does not have."""
     names = [arg.name for arg in known]
-    hint = nearest(name, names) or (f"; known are {', '.join(names)}" if names else "")
+    hint = nearest(name, names) or (f"; choose from {', '.join(names)}" if names else "")
     return f"There is no query argument '{name[:60]}'{hint}"
 
 

@@ -118,7 +118,7 @@ class NodeRpc:
         return self._fan_out(spec, todo)
 
     def at(self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs) -> T:
-        """Call a daemon that is no node of the configuration (yet) by its address."""
+        """Call a daemon that is not a node of the configuration (yet) by its address."""
         node = Node(uuid="", name=name, primary_ip=address, secondary_ip=address, group="")
         answer: Answer[T] = self._fan_out(_spec(method), {"": (node, _body(args, kw))})[""]
         return answer.get()
@@ -214,7 +214,7 @@ def _value(spec: CallSpec, reply: Response | errors.GanetiError) -> Any:
     try:
         ok, payload = jsonio.loads(reply.body)
     except (ValueError, TypeError, errors.ParseError) as err:
-        raise errors.RemoteError(f"answered something that is no result: {err}") from err
+        raise errors.RemoteError(f"answered something that is not a result: {err}") from err
     if ok:
         return wire.decode_result(spec, payload)
     error = errors.decode(payload)

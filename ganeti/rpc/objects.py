@@ -61,7 +61,7 @@ class PlacedDisk(NodeDisk, kw_only=True, frozen=True):
 
 
 class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
-    """A network card with complete parameters (mode, link, vlan)."""
+    """A NIC with complete parameters (mode, link, vlan)."""
 
     uuid: str
     mac: str

@@ -108,7 +108,7 @@ class RpcApp:
             return
         number, _, master = header.partition(" ")
         if not (number.isascii() and number.isdigit() and len(number) < 18):
-            raise _RefusedError(400, "the header X-Ganeti-Epoch is no number and name")
+            raise _RefusedError(400, "the header X-Ganeti-Epoch is not a number and name")
         try:
             self._check(int(number), master)
         except errors.DeposedError as err:
@@ -176,9 +176,9 @@ def _read_arguments(environ: Environ) -> list[Any]:
     try:
         value = jsonio.read_request(body)
     except errors.ParseError as err:
-        raise _RefusedError(400, f"the body is no JSON: {errors.text(err)}") from err
+        raise _RefusedError(400, f"the body is not JSON: {errors.text(err)}") from err
     if not isinstance(value, list):
-        raise _RefusedError(400, "the body is no JSON list of arguments")
+        raise _RefusedError(400, "the body is not a JSON list of arguments")
     return value
 
 

@@ -63,10 +63,10 @@ class BlockDevice(Device):
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as err:
-            raise errors.BlockDeviceError(f"cannot look at {self.path}: {err.strerror}") from err
+            raise errors.BlockDeviceError(f"cannot inspect {self.path}: {err.strerror}") from err
         if not stat.S_ISBLK(mode) or not os.path.realpath(self.path).startswith("/dev/"):
             raise errors.BlockDeviceError(
-                f"{self.path} is no block device below /dev: it was not touched"
+                f"{self.path} is not a block device below /dev: it was not touched"
             )
         return True
 

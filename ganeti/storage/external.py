@@ -139,7 +139,7 @@ class ExtDevice(Device):
             )
 
     def snapshot(self, name: str, size: int) -> tuple[str, ...]:
-        """Freeze the content under another name; gives its logical id.
+        """Freeze the content under another name; returns its logical id.
 
         Raises:
             BlockDeviceError: the provider has no such script, or it failed.
@@ -276,7 +276,7 @@ def _check_device(path: str, name: str) -> None:
         ) from err
     if not stat.S_ISBLK(mode):
         raise errors.BlockDeviceError(
-            f"storage provider '{name}' named {path}, which is no block device"
+            f"storage provider '{name}' named {path}, which is not a block device"
         )
 
 

@@ -159,7 +159,7 @@ def _script_problem(path: Path) -> str | None:
     except OSError as err:
         return f"cannot be looked at: {err.strerror}"
     if not stat.S_ISREG(mode):
-        return "is no regular file"
+        return "is not a regular file"
     return None if mode & stat.S_IXUSR else f"is not executable: chmod u+x {path}"
 
 

@@ -166,7 +166,7 @@ class FileDevice(Device):
         """``(driver, <dir>/<instance>/<uuid>.file.disk<index>)``.
 
         Raises:
-            ParameterError: no directory, or an instance name that is no plain file name.
+            ParameterError: no directory, or an instance name that is not a plain file name.
         """
         name = request.instance_name
         if not request.file_dir:
@@ -230,7 +230,7 @@ class FileDevice(Device):
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
             raise errors.BlockDeviceError(
-                f"{self.path} is no regular file but a {_kind(found.st_mode)}: it was not touched"
+                f"{self.path} is a {_kind(found.st_mode)}, not a regular file: it was not touched"
             )
         return found
 

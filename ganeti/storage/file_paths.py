@@ -122,7 +122,7 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     """Why a directory may not hold file disks at all (one sentence), or None when it may.
 
     Reads links and modes only. System directories are those of ``paths.root`` for a directory
-    below it, else those of the machine. A missing directory is no problem: it is made on use.
+    below it, else those of the machine. A missing directory is not a problem: it is made on use.
     """
     text = os.fspath(directory)
     problem = _text_problem(text)
@@ -325,7 +325,7 @@ def _mode_problem(text: str, real: str) -> str | None:
     except OSError as err:
         return f"{_shown(text, real)} cannot be looked at: {err.strerror}"
     if not stat.S_ISDIR(mode):
-        return f"{_shown(text, real)} is no directory"
+        return f"{_shown(text, real)} is not a directory"
     if mode & stat.S_IWOTH:
         return f"{_shown(text, real)} can be written by everybody (mode {stat.S_IMODE(mode):04o})"
     return None

@@ -63,7 +63,7 @@ class GlusterDevice(Device):
         self.place = GlusterParams(**given)
         if not _HOST.fullmatch(self.place.host) or not _VOLUME.fullmatch(self.place.volume):
             raise errors.BlockDeviceError(
-                f"disk {disk.uuid}: {self.place.host}:{self.place.volume} is no Gluster volume"
+                f"disk {disk.uuid}: {self.place.host}:{self.place.volume} is not a Gluster volume"
             )
 
     @property
@@ -113,7 +113,7 @@ class GlusterDevice(Device):
             except FileNotFoundError:
                 return False
         if not stat.S_ISREG(found.st_mode):
-            raise errors.BlockDeviceError(f"{self.path} is no regular file: it was not touched")
+            raise errors.BlockDeviceError(f"{self.path} is not a regular file: it was not touched")
         return True
 
     def assemble(self) -> None:

@@ -210,7 +210,7 @@ class Snapshotting(Protocol):
     def snapshot(self, name: str, size: int) -> tuple[str, ...]:
         """Make the copy, with ``size`` MiB for what changes later (0: as large as the disk).
 
-        ``name`` empty: the driver makes one. Gives the logical id of the copy.
+        ``name`` empty: the driver makes one. Returns the logical id of the copy.
         """
 
 

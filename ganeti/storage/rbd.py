@@ -60,7 +60,7 @@ class RbdDevice(Device):
         self._mapped: str | None = None
         for name in (self.pool, self.image, *([self._user] if self._user else [])):
             if not _NAME.fullmatch(name):
-                raise errors.BlockDeviceError(f"disk {disk.uuid}: '{name}' is no name for Ceph")
+                raise errors.BlockDeviceError(f"disk {disk.uuid}: '{name}' is not a name for Ceph")
 
     @property
     def path(self) -> str:
@@ -243,7 +243,7 @@ def _device_number(device: str) -> int:
     try:
         found = os.stat(device)
     except OSError as err:
-        raise errors.BlockDeviceError(f"cannot look at {device}: {err.strerror}") from err
+        raise errors.BlockDeviceError(f"cannot inspect {device}: {err.strerror}") from err
     if not stat.S_ISBLK(found.st_mode):
-        raise errors.BlockDeviceError(f"{device} is no block device")
+        raise errors.BlockDeviceError(f"{device} is not a block device")
     return found.st_rdev

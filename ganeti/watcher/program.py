@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _watch(options: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
     until = paused_until(where, clock)
     if until is not None and not options.ignore_pause:
-        _LOG.info("Paused until %s, as gnt-cluster watcher pause said", int(until))
+        _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
         return constants.EXIT_SUCCESS
     client = Client()
     try:

@@ -28,7 +28,7 @@ HEADS = {
     "nul_in_the_path": b"GET /2/info\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
     "nul_in_a_header": GET + b"X-A: a\x00b\r\n\r\n",
     "bare_carriage_return": GET + b"X-A: a\rX-B: b\r\n\r\n",
-    "header_without_colon": GET + b"this is no header\r\n\r\n",
+    "header_without_colon": GET + b"this is not a header\r\n\r\n",
     "header_without_name": GET + b": value\r\n\r\n",
     "no_version": b"GET /2/info\r\n\r\n",
     "unknown_version": b"GET /2/info HTTP/9.9\r\nHost: x\r\n\r\n",

@@ -88,7 +88,7 @@ def test_noded_call_with_a_server_certificate(arena: Arena) -> None:
 
 @contextmanager
 def ordinary(arena: Arena, node: str) -> Iterator[None]:
-    """A node that is no master candidate."""
+    """A node that is not a master candidate."""
     arena.cluster.ok("cluster modify --candidate-pool-size=2")
     arena.cluster.ok("node modify --master-candidate=no", f"{node}.example.com")
     try:
@@ -137,7 +137,7 @@ def test_procedure(arena: Arena, name: str) -> None:
 
 
 def test_foreign_server_certificate_at_the_address_of_a_node(arena: Arena) -> None:
-    """A node that is no candidate answers at the address of another: it is not believed."""
+    """A node that is not a candidate answers at the address of another: it is not believed."""
     cluster = arena.cluster
     with ordinary(arena, "node3"):
         own, stolen = (cluster.paths(node).server_cert for node in ("node2", "node3"))

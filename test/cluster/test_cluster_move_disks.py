@@ -63,7 +63,7 @@ def test_a_copy_that_fails_changes_nothing(cluster: Cluster, web: list[Path]) ->
     before = contents(cluster)
     ran = cluster.gnt("instance move -f -n node3 --compress lzop", WEB)
     assert ran.code == 1
-    assert "known are none, gzip, gzip-fast, gzip-slow" in ran.err
+    assert "choose from none, gzip, gzip-fast, gzip-slow" in ran.err
     assert contents(cluster) == before
     assert all(path.startswith("node2/") for path in cluster.disks())
     assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")

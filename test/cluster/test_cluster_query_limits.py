@@ -96,7 +96,7 @@ def raw(cluster: Cluster, text: str) -> Any:
     ("args", "error", "text"),
     [
         (["nodes", ["name"], None], errors.ParameterError, "did you mean node"),
-        (["", ["name"], None], errors.ParameterError, "known are"),
+        (["", ["name"], None], errors.ParameterError, "choose from"),
         ([None, ["name"], None], errors.RequestError, "'what' must be a text"),
         ([["node"], ["name"], None], errors.RequestError, "'what' must be a text"),
         (["node", "name", None], errors.RequestError, "list of texts"),

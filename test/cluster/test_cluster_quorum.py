@@ -99,7 +99,7 @@ def test_the_cluster_goes_on_and_takes_the_dead_back(fresh: Cluster) -> None:
     revive(fresh, "node2", "node3")
     wait_for(
         lambda: not has_copy(fresh, "node2") and not has_copy(fresh, "node3"),
-        "the nodes to hear that they are no candidates",
+        "the nodes to hear that they are not candidates",
         60,
     )
     rival = fresh.gnt("cluster master-failover", node="node2", timeout=90)

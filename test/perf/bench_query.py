@@ -41,7 +41,7 @@ JOBS = 200
 
 
 def make_model(cluster: Cluster) -> None:
-    """The one real instance: two disks, two network cards."""
+    """The one real instance: two disks, two NICs."""
     cluster.run(
         [
             {

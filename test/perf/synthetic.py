@@ -19,7 +19,7 @@ from ganeti.paths import Paths
 def fill(root: Path, instances: int) -> None:
     """Give the cluster whose master node has this root so many stopped instances.
 
-    Each has a file disk and a network card; none exists on a node.
+    Each has a file disk and a NIC; none exists on a node.
     """
     where = Paths(root)
     data = read_config(where).data

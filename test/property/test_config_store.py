@@ -313,7 +313,7 @@ class StoreLife(RuleBasedStateMachine):
             return  # two lines became one, or it looks like a hole in the last one
         before = (paths.config_file.read_bytes(), paths.journal_file.read_bytes())
         if bytes(raw).lower() == lab.journal_bytes()[:-1].lower():
-            return  # a letter of a checksum in upper case is no damage
+            return  # a letter of a checksum in upper case is not a damage
         with pytest.raises(errors.ConfigurationError, match="is damaged at line"):
             Store(paths, lab.clock)
         assert (paths.config_file.read_bytes(), paths.journal_file.read_bytes()) == before
@@ -327,7 +327,7 @@ class StoreLife(RuleBasedStateMachine):
             return
         del lines[number % (len(lines) - 1)]
         paths = lab.copy(b"".join(lines))
-        with pytest.raises(errors.ConfigurationError, match="goes on with serial"):
+        with pytest.raises(errors.ConfigurationError, match="continues with serial"):
             store.read_config(paths)
 
     @invariant()

@@ -32,7 +32,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         path = f"instances/{shape.label(instance, key)}"
         template = instance.pop("disk_template", None)
         if template is not None:
-            report.dropped(f"{path}/disk_template", f"each disk tells its own ({template})")
+            report.dropped(f"{path}/disk_template", f"each disk has its own ({template})")
         instance["disks"] = [
             disk if isinstance(disk, str) else _move(raw, instance, index, str(template), report)
             for index, disk in enumerate(instance.get("disks", []))

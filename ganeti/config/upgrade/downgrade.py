@@ -86,7 +86,7 @@ def _new_values(raw: Raw, target: int) -> Iterator[str]:
 
 
 def _new_modes(raw: Raw, target: int) -> Iterator[str]:
-    """Mode ``ext`` of network cards came with 3.2; whatever target there is, it has none."""
+    """Mode ``ext`` of NICs came with 3.2; whatever target there is, it has none."""
     for path, values in _nic_sets(raw):
         if values.get("mode") == "ext" and target <= _V3_1:
             yield f"{path} has the mode ext, which came later. Choose another mode first"
@@ -169,7 +169,7 @@ def _later_keys(raw: Raw, target: int, report: Report) -> None:
 
 
 def _forthcoming(raw: Raw, report: Report) -> None:
-    """Reservations for instances are no instances to an older version."""
+    """Reservations for instances are not instances to an older version."""
     for key, instance in list(raw["instances"].items()):
         if not instance.get("forthcoming"):
             continue

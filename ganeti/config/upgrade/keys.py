@@ -20,15 +20,15 @@ _RUNNING = "it is only known while something runs"
 _GONE: Mapping[type[Any], Mapping[str, str]] = {
     Cluster: {
         "default_hypervisor": "the first enabled hypervisor is the default",
-        "default_bridge": "nicparams tell the link",
-        "enabled_storage_types": "enabled_disk_templates tell it",
+        "default_bridge": "nicparams name the link",
+        "enabled_storage_types": "enabled_disk_templates name it",
     },
     CONTAINERS["nodes"]: {"hv_state": _RUNNING, "disk_state": _RUNNING},
     CONTAINERS["nodegroups"]: {"hv_state": _RUNNING, "disk_state": _RUNNING},
     CONTAINERS["networks"]: {
         "network_type": "nothing depends on it",
-        "family": "the address tells it",
-        "size": "the address tells it",
+        "family": "the address shows it",
+        "size": "the address shows it",
     },
     CONTAINERS["instances"]: {"disks_info": _RUNNING},
     Disk: {
@@ -37,7 +37,7 @@ _GONE: Mapping[type[Any], Mapping[str, str]] = {
         "hvinfo": _RUNNING,
         "pci": _RUNNING,
     },
-    Nic: {"bridge": "nicparams tell it", "netinfo": _RUNNING, "hvinfo": _RUNNING, "pci": _RUNNING},
+    Nic: {"bridge": "nicparams name it", "netinfo": _RUNNING, "hvinfo": _RUNNING, "pci": _RUNNING},
 }
 
 

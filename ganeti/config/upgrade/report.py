@@ -58,7 +58,7 @@ class Report:
 
 
 def shown(value: Any) -> str:
-    """A short text of a JSON value that is no secret."""
+    """A short text of a JSON value that is not a secret."""
     if isinstance(value, dict) and len(str(value)) > _SHOWN:
         return f"{len(value)} entries"
     text = str(value) if isinstance(value, int | float) else repr(value)

@@ -23,15 +23,15 @@ def of_config(raw: Any) -> int:
     """The version of the content of a ``config.data`` that can be upgraded, or is ours.
 
     Raises:
-        ConfigurationError: it is no configuration, or one that is too old or too new.
+        ConfigurationError: it is not a configuration, or one that is too old or too new.
     """
     version = raw.get("version") if isinstance(raw, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
         raise errors.ConfigurationError(
-            "this is no cluster configuration: it is no JSON object with a number 'version'"
+            "this is not a cluster configuration: it is not a JSON object with a number 'version'"
         )
     if not 1_000_000 <= version < 100_000_000:
-        raise errors.ConfigurationError(f"version {version} is no version of a configuration")
+        raise errors.ConfigurationError(f"version {version} is not a version of a configuration")
     if version // 10_000 > constants.CONFIG_VERSION // 10_000:
         raise errors.ConfigurationError(
             f"the configuration is of version {text(version)}, which is newer than this software"

@@ -127,7 +127,7 @@ class Chooser:
         except FileNotFoundError:
             return None
         except (OSError, errors.ParseError, msgspec.ValidationError):
-            # Only a cache, perhaps of another version: it is written anew.
+            # Only a cache, perhaps of another version: it is written again.
             return None
         return found if found.key == key else None
 

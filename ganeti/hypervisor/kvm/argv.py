@@ -116,7 +116,7 @@ def build(guest: Guest, node: Node, files: Files, where: Places | None = None) -
     on its stderr and its exit status tells.
 
     Raises:
-        HypervisorError: the devices do not fit, or a display lacks a port.
+        HypervisorError: the devices do not fit, or the port of a display is missing.
     """
     params = guest.params
     kind = guest.machine or machine(params, node)

@@ -69,7 +69,7 @@ class Finder:
         except FileNotFoundError:
             return None
         except (OSError, errors.ParseError, msgspec.ValidationError):
-            # Only a cache, perhaps of another version: it is written anew.
+            # Only a cache, perhaps of another version: it is written again.
             return None
         return found if (found.path, found.stamp) == (path, stamp) else None
 
@@ -104,7 +104,7 @@ def _stamp(path: str) -> str:
     try:
         stat = os.stat(path)
     except OSError as err:
-        raise errors.HypervisorError(f"cannot look at {path}: {err.strerror}") from err
+        raise errors.HypervisorError(f"cannot inspect {path}: {err.strerror}") from err
     return f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}"
 
 

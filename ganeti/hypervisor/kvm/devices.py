@@ -1,4 +1,4 @@
-"""QEMU arguments for disks, images and network cards; pure.
+"""QEMU arguments for disks, images and NICs; pure.
 
 Identifiers are made of uuids, not of positions, and places are explicit, so that a device can be
 found, removed and added while the guest runs.
@@ -68,7 +68,7 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
-    """A network card for QEMU; ``fds`` are open taps, a queue each, none: QEMU's own network."""
+    """A NIC for QEMU; ``fds`` are open taps, a queue each, none: QEMU's own network."""
 
     uuid: str
     mac: str
@@ -113,7 +113,7 @@ def disk_id(uuid: str) -> str:
 
 
 def nic_id(uuid: str) -> str:
-    """Identifier of the device that a network card is to the guest."""
+    """Identifier of the device that a NIC is to the guest."""
     return f"nic-{device_id('net', uuid).removeprefix('net-')}"
 
 
@@ -237,7 +237,7 @@ def _image_device(index: int, params: KvmParams, places: Places) -> Device:
 
 
 def nic_device(nic: Nic, params: KvmParams, places: Places) -> Device:
-    """A network card, the same at start and when it is added later; HypervisorError: no place."""
+    """A NIC, the same at start and when it is added later; HypervisorError: no place."""
     name = nic_id(nic.uuid)
     device = {
         "driver": _NIC_MODELS.get(params.nic_type, params.nic_type),
@@ -258,7 +258,7 @@ def nic_device(nic: Nic, params: KvmParams, places: Places) -> Device:
 
 
 def nic_arguments(nics: Sequence[Nic], params: KvmParams, places: Places) -> Iterator[str]:
-    """All network cards."""
+    """All NICs."""
     for index, nic in enumerate(nics):
         yield from ("-netdev", options(netdev(nic)))
         device = nic_device(nic, params, places)

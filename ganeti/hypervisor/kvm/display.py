@@ -36,7 +36,7 @@ def arguments(params: KvmParams, screen: Screen) -> Iterator[str]:
     """Graphics card and server.
 
     Raises:
-        HypervisorError: the display lacks a port.
+        HypervisorError: the port of the display is missing.
     """
     yield from ("-display", "none")
     vga = params.vga

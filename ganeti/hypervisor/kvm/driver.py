@@ -103,7 +103,7 @@ class KvmHypervisor(Hypervisor):
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
         """Press the reset button.
 
-        With reboot_behavior exit the process is ended and started anew: QEMU could be told to take
+        With reboot_behavior exit the process is ended and started again: QEMU could be told to take
         this one reset, but the PC firmware then resets once more by itself, which would end it.
         """
         name = instance.name

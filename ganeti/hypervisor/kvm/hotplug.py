@@ -203,7 +203,7 @@ class Hotplug:
                 },
             )
 
-    # network cards
+    # NICs
 
     def plug_nic(self, name: str, index: int, nic: NodeNic) -> None:
         """Add a card."""

@@ -78,7 +78,7 @@ def drive(attached: AttachedDisk) -> Drive:
 
 
 def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
-    """A sentence for every file or directory that the parameters name and the node lacks."""
+    """A sentence for every file or directory of the parameters that is missing on the node."""
     for name, _ in NODE_FILES:
         value = getattr(params, name)
         if value and not is_url(value) and not os.path.exists(value):

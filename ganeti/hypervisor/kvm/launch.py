@@ -92,4 +92,4 @@ def _end(child: subprocess.Popen[bytes], pid_file: Path) -> None:
 def _explain(code: int, text: str) -> str:
     lines = text.splitlines()[-3:]
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    return f"QEMU refused to start ({how}): {' | '.join(lines) or 'it said nothing'}"
+    return f"QEMU refused to start ({how}): {' | '.join(lines) or 'it printed nothing'}"

@@ -166,7 +166,7 @@ class Migration:
             return
         if found is None or found.pid is None:
             raise errors.HypervisorError(
-                f"instance {name} has ended on this node, so it cannot go on here; start it anew"
+                f"instance {name} has ended on this node, so it cannot continue here; restart it"
             )
         if found.runtime.move == "none":
             self._drop_key(found.runtime)
@@ -176,7 +176,7 @@ class Migration:
             if word.startswith("postcopy"):
                 raise errors.HypervisorError(
                     f"instance {name} runs at its target with a part of its memory still here, so"
-                    " it cannot go on here"
+                    " it cannot continue here"
                 )
             if not found.runtime.paused:
                 _resume(qmp, name)
@@ -259,7 +259,7 @@ class Migration:
                 self._release(name)
         if self._store.pid(name) is None:
             raise errors.HypervisorError(
-                f"instance {name} has taken over on this node and ended after that; start it anew"
+                f"instance {name} has taken over on this node and ended after that; start it again"
             )
         self._drop_key(found.runtime)
         if found.runtime.move == "in":

@@ -22,7 +22,7 @@ PORTS = 32
 #: Name of both ends; it has no meaning beside the key.
 TLS_USER = "ganeti"
 TLS_OBJECT = "migration"
-#: The group ffdhe2048 (RFC 7919), which is no secret: without it, QEMU 7 searches a group of its
+#: The group ffdhe2048 (RFC 7919), which is not a secret: without it, QEMU 7 searches a group of its
 #: own for each target, with all of its threads standing still (0.2 to 2.4 s).
 DH_PARAMETERS = """\
 -----BEGIN DH PARAMETERS-----
@@ -111,7 +111,7 @@ def destination(target: str, params: KvmParams) -> str:
     """Address with port: that of ``migration_port`` when the target names none.
 
     Raises:
-        HypervisorError: this is no numeric address.
+        HypervisorError: this is not a numeric address.
     """
     host, _, port = target.rpartition(":")
     if not port.isdigit() or not host or (":" in host and not host.startswith("[")):
@@ -168,10 +168,10 @@ def status(answer: Mapping[str, Any]) -> MigrationStatus:
     elif word == "postcopy-paused":
         error = (
             "the connection was lost after the guest had taken over at its target without all of"
-            " its memory, so it is lost; shut it down and start it anew"
+            " its memory, so it is lost; shut it down and start it again"
         )
     elif state is MigrationState.FAILED:
-        error = error or "QEMU gives no reason; the connection was probably lost"
+        error = error or "QEMU names no reason; the connection was probably lost"
     return MigrationStatus(
         status=state,
         transferred_ram=ram.get("transferred"),

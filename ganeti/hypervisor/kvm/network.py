@@ -1,4 +1,4 @@
-"""Network cards on the node's side: taps, what they are attached to, scripts.
+"""NICs on the node's side: taps, what they are attached to, scripts.
 
 A tap is opened here and handed to QEMU as a descriptor, so it is attached before the guest runs and
 vanishes with QEMU. An executable ``<conf>/kvm-vif-bridge`` or ``kvm-ifup-os`` replaces the

@@ -1,4 +1,4 @@
-"""Commands and variables for network cards on the node's side; pure."""
+"""Commands and variables for NICs on the node's side; pure."""
 
 from __future__ import annotations
 

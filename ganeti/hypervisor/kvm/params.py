@@ -69,7 +69,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Meta(description="Run the guest by the processor (kvm) or in software (tcg); auto tries"),
     ] = "auto"
     acpi: Annotated[
-        bool, Meta(description="Give the guest ACPI; it obeys a shutdown by it"), Mark.SAFE
+        bool, Meta(description="Whether the guest has ACPI; it obeys a shutdown by it"), Mark.SAFE
     ] = True
     boot_order: Annotated[
         Literal["cdrom", "disk", "floppy", "network"],
@@ -189,7 +189,7 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Literal["none", "pool", "user"], Meta(description="Who runs QEMU: none means root")
     ] = "none"
     serial_console: Annotated[
-        bool, Meta(description="Give the guest a serial console"), Mark.SAFE
+        bool, Meta(description="Whether the guest has a serial console"), Mark.SAFE
     ] = True
     serial_speed: Annotated[int, Meta(ge=0, description="Speed on the kernel command line")] = 38400
     soundhw: Annotated[str, Meta(description="Model of a sound card, as hda or ac97")] = ""
@@ -213,7 +213,9 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         "HIGH:-DES:-3DES:-EXPORT:-DH"
     )
     spice_use_tls: Annotated[bool, Meta(description="Use TLS for SPICE")] = False
-    spice_use_vdagent: Annotated[bool, Meta(description="Give the guest SPICE's agent port")] = True
+    spice_use_vdagent: Annotated[
+        bool, Meta(description="Whether the guest has SPICE's agent port")
+    ] = True
     spice_zlib_glz_wan_compression: Annotated[
         _Wan, Meta(description="Lossless compression of SPICE on slow links")
     ] = ""
@@ -227,14 +229,14 @@ class KvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         bool, Meta(description="Lock QEMU into an empty directory once it has started")
     ] = False
     use_guest_agent: Annotated[
-        bool, Meta(description="Give the guest an agent port"), Mark.SAFE
+        bool, Meta(description="Whether the guest has an agent port"), Mark.SAFE
     ] = False
     use_localtime: Annotated[
         bool, Meta(description="Guest clock in local time, not UTC"), Mark.SAFE
     ] = False
     user_shutdown: Annotated[
         bool,
-        Meta(description="A guest may shut itself down for good; else that is an error"),
+        Meta(description="Whether a guest may shut itself down; otherwise that is an error"),
         Mark.SAFE,
     ] = False
     vga: Annotated[str, Meta(description="Graphics card, empty: std with a display")] = ""

@@ -51,13 +51,14 @@ def plan(text: str, vcpus: int, online: Path = _ONLINE) -> tuple[Mask, ...]:
     """Like :func:`parse`, checked against the guest and the node.
 
     Raises:
-        HypervisorError: another number of masks than virtual processors, or the node lacks one.
+        HypervisorError: the number of masks is not that of virtual processors, or a processor is
+            missing.
     """
     masks = parse(text)
     if len(masks) not in (1, vcpus):
         raise errors.HypervisorError(
             f"cpu_mask '{text}' has {len(masks)} masks but the instance has {vcpus} processors;"
-            " give one for all, or one for each"
+            " name one for all, or one for each"
         )
     wanted = frozenset[int]().union(*(mask for mask in masks if mask is not None))
     missing = sorted(wanted - _online(online)) if wanted else []

@@ -51,7 +51,7 @@ _MAX_SOCKET_NAME = 100
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """A network card of a running guest."""
+    """A NIC of a running guest."""
 
     uuid: str
     #: network interface of the node, None for a card without one

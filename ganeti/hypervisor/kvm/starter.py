@@ -243,7 +243,7 @@ class Starter:
         self._store.clear(name)
 
     def check(self, params: KvmParams) -> None:
-        """Refuse parameters that cannot go together, or need what the node lacks.
+        """Refuse parameters that cannot go together, or need what is missing on the node.
 
         Raises:
             HypervisorError: all of the problems.
@@ -257,7 +257,7 @@ class Starter:
         binary.locate(params.kvm_path)
 
     def why_ended(self, name: str) -> str:
-        """QEMU's last message in brackets, for an error; empty when it said nothing."""
+        """QEMU's last message in brackets, for an error; empty when it printed nothing."""
         words = launch.last_words(qemu_log(self._paths, name)).splitlines()
         return f" ({words[-1]})" if words else ""
 

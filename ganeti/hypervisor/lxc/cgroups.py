@@ -50,7 +50,7 @@ class Usage:
 
     #: MiB, None: no limit
     limit: int | None
-    #: MiB that cannot be given back without swapping
+    #: MiB that cannot be returned without swapping
     anonymous: int
     cpu_seconds: float
 
@@ -172,7 +172,7 @@ def remove_empty(known: Layout, name: str) -> None:
 
 
 def has_file(known: Layout, controller: str, name: str) -> bool:
-    """Whether groups have a file; the topmost of version 2 lacks those that limit."""
+    """Whether groups have a file; the topmost of version 2 has none of those that limit."""
     version = known.version(controller)
     if version == 1:
         return (Path(known.old[controller].point) / name).exists()

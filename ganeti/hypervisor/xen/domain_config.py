@@ -17,7 +17,7 @@ from ganeti.rpc.objects import NodeInstance, NodeNic
 VNC_BASE_PORT = 5900
 #: Text that xl reads as it is between single quotes: no quote, no line end.
 _PLAIN = re.compile(r"[^'\n\0]*")
-#: Text between the commas of a disk or network card.
+#: Text between the commas of a disk or NIC.
 _ITEM = re.compile(r"[^',\n\0]*")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -151,7 +151,7 @@ def _disks(disks: Sequence[AttachedDisk], prefix: str, cdrom: str = "") -> str:
 
 
 def _vif(nic: NodeNic, script: str, kind: str = "", model: str = "") -> str:
-    """A network card as xl-network-configuration(5) wants it."""
+    """A NIC as xl-network-configuration(5) wants it."""
     mode, link = nic.nicparams.get("mode"), str(nic.nicparams.get("link") or "")
     words = [f"mac={nic.mac}"]
     if nic.ip:

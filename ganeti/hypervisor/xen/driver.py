@@ -43,7 +43,7 @@ from ganeti.rpc.objects import Console, InstanceInfo, MigrationStatus, NodeInsta
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a guest gets to begin anew after a reboot.
+#: Seconds that a guest gets to start again after a reboot.
 _REBOOT_WAIT = 60.0
 #: Parameters that name a program.
 _SCRIPTS = frozenset({"vif_script"})
@@ -128,7 +128,7 @@ class XenHypervisor(Hypervisor):
         # Xen tells only whoever asked for events before; a new domain has a new number.
         if not retry.until(begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
             raise errors.HypervisorError(
-                f"instance {name} did not begin anew within {_REBOOT_WAIT:.0f} s of its reboot;"
+                f"instance {name} did not start again within {_REBOOT_WAIT:.0f} s of its reboot;"
                 " gnt-instance reboot --type=hard ends it and starts it again"
             )
 
@@ -220,8 +220,8 @@ class XenHypervisor(Hypervisor):
         if live and self._needs_shadow(instance) and not self._has_shadow():
             raise errors.HypervisorError(
                 f"instance {instance.name} is a PV guest, and this Xen was built without shadow"
-                " paging (as Debian's is): it cannot go on while it is moved. Let it stand still"
-                " meanwhile (--non-live), or make it PVH (-H guest_type=pvh)"
+                " paging (as Debian's is): it cannot run while it is migrated. Use --non-live,"
+                " which pauses it, or make it PVH (-H guest_type=pvh)"
             )
 
     @staticmethod

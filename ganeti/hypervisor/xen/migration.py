@@ -127,7 +127,7 @@ class Mover:
     # the target
 
     def accept(self, name: str, source: str, place: tuple[str, int], config: str | None) -> str:
-        """Wait for a domain from a node at an address and port; gives ``node name/address:port``.
+        """Wait for a domain from a node at an address and port; returns ``node name/address:port``.
 
         With a configuration for a domain that stands still and is called NAME--incoming.
 
@@ -254,8 +254,8 @@ class Mover:
             _destroy(name + end)
         if stuck:
             raise errors.HypervisorError(
-                f"instance {name} stood still at the end of its move and cannot go on here; it was"
-                " ended and can be started"
+                f"instance {name} was paused at the end of its migration and cannot continue"
+                " here; it was ended and can be started"
             )
 
     def sent(self, name: str) -> None:
@@ -308,8 +308,8 @@ class Mover:
         try:
             text = files.read_text(self._log_file(name, what))
         except OSError:
-            return "nothing was said"
-        return " | ".join(text[-_SHOWN:].split("\n")).strip(" |") or "nothing was said"
+            return "nothing was printed"
+        return " | ".join(text[-_SHOWN:].split("\n")).strip(" |") or "nothing was printed"
 
     def _pid_file(self, name: str, what: str) -> Path:
         return self._paths.run / "xen" / f"{name}.{what}"

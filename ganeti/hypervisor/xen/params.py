@@ -79,7 +79,7 @@ class HvmParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """xen-hvm: guests that need not know of Xen."""
 
     acpi: Annotated[
-        bool, Meta(description="Give the guest ACPI; it obeys a shutdown by it"), Mark.SAFE
+        bool, Meta(description="Whether the guest has ACPI; it obeys a shutdown by it"), Mark.SAFE
     ] = True
     blockdev_prefix: Annotated[str, Meta(description="First letters of disk devices")] = "hd"
     boot_order: Annotated[

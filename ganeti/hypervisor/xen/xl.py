@@ -128,7 +128,7 @@ def node_info(info: dict[str, str], domains: Sequence[Domain]) -> NodeInfo:
     """Resources of a node.
 
     Raises:
-        HypervisorError: ``xl info`` lacks a value.
+        HypervisorError: a value of ``xl info`` is missing.
     """
     dom0 = next((domain for domain in domains if domain.name == DOM0), None)
     try:
@@ -145,7 +145,7 @@ def node_info(info: dict[str, str], domains: Sequence[Domain]) -> NodeInfo:
             hv_version=(int(info["xen_major"]), int(info["xen_minor"])),
         )
     except (KeyError, ValueError) as err:
-        raise errors.HypervisorError(f"xl info lacks a usable value: {err}") from err
+        raise errors.HypervisorError(f"a value of xl info is missing or invalid: {err}") from err
 
 
 def has_shadow(info: dict[str, str]) -> bool:

@@ -45,7 +45,7 @@ def add_fields(kind: Kind[Instance]) -> None:
             "status",
             "Status",
             FieldKind.TEXT,
-            "What the instance does compared with what is wanted",
+            "State of the instance, compared with the wanted one",
             _status,
         ),
     ):

@@ -1,4 +1,4 @@
-"""Network cards of instances, as lists and one by one (``nic.ip/0``)."""
+"""NICs of instances, as lists and one by one (``nic.ip/0``)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ NicValue = Callable[[Instance, Nic], Any]
 
 
 def add_fields(kind: Kind[Instance]) -> None:
-    """Give a kind the fields of all network cards."""
-    kind.value("nic.count", "NICs", FieldKind.NUMBER, "Number of network cards")(
+    """Give a kind the fields of all NICs."""
+    kind.value("nic.count", "NICs", FieldKind.NUMBER, "Number of NICs")(
         lambda instance: len(instance.nics)
     )
     kind.value(
         "custom_nicparams",
         "CustomNicParameters",
         OTHER,
-        "Parameters set for each network card itself",
+        "Parameters set for each NIC itself",
     )(lambda instance: [nic.nicparams for nic in instance.nics])
     for one, title, many, titles, noun, make in _VALUES:
-        doc = f"{noun} of each network card"
+        doc = f"{noun} of each NIC"
         kind.add(Field(f"nic.{many}", titles, OTHER, doc, _all(make)))
         for index in range(MAX_NICS):
-            doc = f"{noun} of network card {index}"
+            doc = f"{noun} of NIC {index}"
             getter = _single(make, index)
             kind.add(Field(f"nic.{one}/{index}", f"{title}/{index}", TEXT, doc, getter))
 

@@ -14,9 +14,9 @@ class ExternalCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def iallocator_runner(self, name: str, idata: str, default_iallocator_params: Json) -> str:
-        """Run an allocator with the text of a request; gives what it wrote."""
+        """Run an allocator with the text of a request; returns what it wrote."""
 
     @abstractmethod
     @call(timeout=NORMAL)
     def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
-        """Run the out-of-band program for another node; gives what it wrote."""
+        """Run the out-of-band program for another node; returns what it wrote."""

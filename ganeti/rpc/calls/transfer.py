@@ -16,7 +16,7 @@ class TransferCalls(ABC):
     def disk_expect(self, disk: NodeDisk, address: str, compress: str) -> tuple[int, str]:
         """Wait at an address of this node for one sender of an assembled disk's content.
 
-        Gives the port, and the token that the sender must know.
+        Returns the port, and the token that the sender must know.
         """
 
     @abstractmethod
@@ -26,5 +26,5 @@ class TransferCalls(ABC):
     ) -> str:
         """Begin to send the content of an assembled disk to a node that waits at a place.
 
-        Gives the name of the copy for :meth:`copy_status`.
+        Returns the name of the copy for :meth:`copy_status`.
         """

@@ -47,7 +47,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def refit(self, wish: Wish) -> list[Argv]:
-        """Give a running device the options of its disk anew."""
+        """Give a running device the options of its disk again."""
 
     @abstractmethod
     def resize(self, wish: Wish, size: int) -> list[Argv]:

@@ -2,7 +2,7 @@
 
 A device is three things at once: its lower disk, its link to the peer, its role. The table
 :data:`STEPS` says which step changes what, and from where it is allowed; :func:`steps_to` finds
-the shortest way through it. Whether the peer answers is no state of ours: nobody commands it.
+the shortest way through it. Whether the peer answers is not a part: no step changes it.
 
 A part that is ``FOREIGN`` belongs to something else. Only two steps lead away from it: giving up
 a foreign link, and taking a foreign *secondary* device down. So a device that somebody writes to
@@ -214,7 +214,7 @@ SPLIT_BRAIN = Trouble(
     "split brain",
     "both sides were written to while they were apart, or the peer is not the other half of this"
     " disk; nothing is thrown away by itself",
-    "gnt-instance replace-disks -s INSTANCE  (keeps the primary's data, makes the secondary anew)",
+    "gnt-instance replace-disks -s INSTANCE  (keeps the primary's data, recreates the secondary)",
 )
 STANDALONE = Trouble(
     "alone",
@@ -244,7 +244,7 @@ UNUSABLE = Trouble(
 )
 PAUSED = Trouble(
     "resync paused",
-    "the resync was held up and goes on by itself only when that is taken back",
+    "the resync was paused and continues only after resume-sync",
     "drbdsetup resume-sync MINOR  (on both nodes)",
 )
 TWO_PRIMARIES = Trouble(

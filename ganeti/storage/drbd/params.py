@@ -88,7 +88,7 @@ def custom(name: str, text: str, known: frozenset[str]) -> list[str]:
     """Words ``--option=value`` of a custom parameter, as they go to drbdsetup. Pure.
 
     Raises:
-        ValueError: a word that is no option, an option that DRBD does not have there or that
+        ValueError: a word that is not an option, an option that DRBD does not have there or that
             the cluster manager sets itself, or a value with odd characters.
     """
     try:
@@ -102,10 +102,10 @@ def custom(name: str, text: str, known: frozenset[str]) -> list[str]:
             raise ValueError(f"'{name}': write --option=value, not '{word}'")
         if option not in known:
             raise ValueError(
-                f"'{name}': '--{option}' may not be set here; known are {', '.join(sorted(known))}"
+                f"'{name}': '--{option}' cannot be set; choose from {', '.join(sorted(known))}"
             )
         if not _VALUE.fullmatch(value):
-            raise ValueError(f"'{name}': '{value}' is no value for --{option}")
+            raise ValueError(f"'{name}': '{value}' is not a value for --{option}")
         found.append(f"--{option}={value}")
     return found
 

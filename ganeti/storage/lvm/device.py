@@ -171,7 +171,7 @@ class LvmDevice(Device):
         """Freeze the content under another name, with room for ``size`` MiB of later changes.
 
         0 takes the size of the volume, so that the snapshot cannot overflow. One of that name is
-        replaced. Gives its logical id.
+        replaced. Returns its logical id.
 
         Raises:
             BlockDeviceError: not there, the group is full, or LVM refuses.
@@ -258,7 +258,7 @@ class LvmDevice(Device):
         if stat.S_ISREG(found.st_mode) and paths.is_rooted():
             return 0, 0  # a node that lives in a directory has files for volumes
         if not stat.S_ISBLK(found.st_mode):
-            raise errors.BlockDeviceError(f"{self.path} is no block device")
+            raise errors.BlockDeviceError(f"{self.path} is not a block device")
         return os.major(found.st_rdev), os.minor(found.st_rdev)
 
     def _choose(self, size: int, tag: str) -> tuple[list[str], int]:

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 def fix_consistency(group: str) -> None:
     """Drop physical volumes that are gone from a group; fine when none is.
 
-    Volumes that had a part there are removed as a whole: what is left of them is no disk any
+    Volumes that had a part there are removed as a whole: what is left of them is not a disk any
     more. Mirrored instances get theirs back from the other node by replacing the disk.
 
     Raises:

@@ -210,7 +210,7 @@ def test_a_guest_whose_xl_was_killed_is_ended(move: Move) -> None:
     os.kill(move.source.pid("send"), signal.SIGKILL)
     assert move.end().status is MigrationState.FAILED
     move.target.driver.finish_target(move.instance, move.info, success=False)
-    with pytest.raises(errors.HypervisorError, match="cannot go on here"):
+    with pytest.raises(errors.HypervisorError, match="cannot continue here"):
         move.source.driver.finish_source(move.instance, success=False, live=False)
     assert move.source.domains() == move.target.domains() == {}
     move.source.driver.start(move.instance, move.source.rack.disks(move.instance))

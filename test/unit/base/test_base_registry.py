@@ -29,7 +29,7 @@ def test_an_unknown_name_is_told_with_the_known_ones() -> None:
     with pytest.raises(errors.ParameterError) as caught:
         registry.get("cirle")
     assert errors.text(caught.value) == (
-        "unknown shape 'cirle' (did you mean circle?); known are circle, square"
+        "unknown shape 'cirle' (did you mean circle?); choose from circle, square"
     )
 
 

@@ -72,7 +72,7 @@ def test_a_size_is_never_smaller_than_asked_nor_an_extent_larger(number, unit) -
     ],
 )
 def test_what_is_no_size_is_refused_in_words(text: str) -> None:
-    with pytest.raises(errors.UnitParseError, match="is no size: expected a number"):
+    with pytest.raises(errors.UnitParseError, match="is not a size: expected a number"):
         units.parse_size(text)
 
 
@@ -167,7 +167,7 @@ def test_times_are_seconds(text: str, seconds: int) -> None:
     ],
 )
 def test_what_is_no_time_is_refused_in_words(text: str) -> None:
-    with pytest.raises(errors.UnitParseError, match="is no time: expected a number") as caught:
+    with pytest.raises(errors.UnitParseError, match="is not a time: expected a number") as caught:
         units.parse_timespec(text)
     assert len(str(caught.value)) < 150
 

@@ -142,7 +142,7 @@ def test_hypervisor_parameters_are_complete_whatever_was_chosen(name: str) -> No
 )
 def test_what_is_no_mac_prefix_is_refused(prefix: str) -> None:
     if prefix:
-        refused("is no prefix of MAC addresses", errors.OpPrereqError, mac_prefix=prefix)
+        refused("is not a prefix of MAC addresses", errors.OpPrereqError, mac_prefix=prefix)
     else:
         assert made(mac_prefix=prefix).cluster.mac_prefix == "aa:00:00"
 

@@ -128,8 +128,8 @@ def test_a_node_that_is_called_otherwise_is_refused(
     [
         (b"", "invalid JSON at line 1"),
         (b"\xff", "not UTF-8"),
-        ([], "is no set-up request"),
-        ({}, "is no set-up request"),
+        ([], "is not a set-up request"),
+        ({}, "is not a set-up request"),
         ({**request(), "surprise": 1}, "surprise"),
         ({**request(), "ssconf": {"x": 1}}, "ssconf"),
     ],

@@ -104,7 +104,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
             file_storage_dir="sub",
         ),
     ),
-    # network cards
+    # NICs
     (f"{ADD} --no-nics web1.example.com", create(disk_template="diskless", nics=[])),
     (
         f"{ADD} --net 2:mac=auto --net 0:link=br0,ip=10.0.0.1,network=lan --no-conflicts-check"

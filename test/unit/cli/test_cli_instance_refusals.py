@@ -14,8 +14,8 @@ WRONG = [
     # disks of a new instance
     ("add -n node1 web1", "No disk was given"),
     (f"{ADD} --disk 0:size=10X web1", "Disk 0: '10X' has the unknown unit 'X'"),
-    (f"{ADD} --disk 0:size=-1 web1", "Disk 0: '-1' is no size"),
-    (f"{ADD} --disk 0:size= web1", "Disk 0: '' is no size"),
+    (f"{ADD} --disk 0:size=-1 web1", "Disk 0: '-1' is not a size"),
+    (f"{ADD} --disk 0:size= web1", "Disk 0: '' is not a size"),
     (f"{ADD} --disk 0:size web1", "Disk 0: 'size' needs a value"),
     (f"{ADD} --disk 0:mode=ro web1", "Disk 0 needs a size"),
     (f"{ADD} --disk 1:size=1 web1", "Disk 0 needs a size"),
@@ -33,7 +33,7 @@ WRONG = [
     (f"{ADD} --disk 0:size=1 -s 1G web1", "either --disk or --os-size"),
     ("add -t diskless -s 1G web1", "A diskless instance has no disks"),
     ("add -t diskless --disk 0:size=1 web1", "A diskless instance has no disks"),
-    # network cards
+    # NICs
     ("add -t diskless --no-nics --net 0:link=a web1", "either --net or --no-nics"),
     ("add -t diskless --net 0:lnk=a web1", "unknown key 'lnk' (did you mean link?)"),
     ("add -t diskless --net 0:link web1", "'link' needs a value"),
@@ -73,7 +73,7 @@ WRONG = [
     ("grow-disk web1 x 1G", "'x' is not a list of disk indexes"),
     ("grow-disk web1 0,1 1G", "'0,1' is not the index of a disk"),
     ("grow-disk web1 16 1G", "parameter disk: expected an integer from 0 to 15"),
-    ("grow-disk web1 0 big", "Disk 0: 'big' is no size"),
+    ("grow-disk web1 0 big", "Disk 0: 'big' is not a size"),
     ("recreate-disks --disk 1 --disk 1:size=4 web1", "disk 1 is given twice"),
     ("recreate-disks --disk x web1", "'x' is not a disk index"),
     ("replace-disks web1", "exactly one of -p, -s, -a, -n and -I"),

@@ -82,7 +82,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(gnt_rapi, directory, line
     ("quota", "text"),
     [
         ("disks=1", "unknown field `disks`"),
-        ("memory=much", "'much' is no size"),
+        ("memory=much", "'much' is not a size"),
         ("vcpus=-1", ">= 0"),
         ("instances", "--quota"),
     ],

@@ -312,7 +312,7 @@ def write_journal(root, *changes: dict) -> None:
 
 def test_a_journal_of_another_state(root):
     write_journal(root, {"serial": 9, "time": 1.0, "name": "x"})
-    assert "goes on with serial 9" in refused(root)
+    assert "continues with serial 9" in refused(root)
 
 
 def test_a_journal_of_a_newer_version(root):

@@ -280,7 +280,7 @@ def current() -> dict[str, Any]:
         **{f"hypervisor {n}": HYPERVISORS.get(n).params for n in HYPERVISORS.names()},
         "backend": BackendParams,
         "disk": DiskKeys,
-        "network card": NicParams,
+        "NIC": NicParams,
         "OP_*": OpCode,
         **{op_id: cls for op_id, cls in registry.all_opcodes().items() if cls.within is not None},
     }

@@ -58,8 +58,8 @@ def test_a_recorded_configuration_of_3_0_2_comes_up() -> None:
         (2_060_000, "upgrades begin at 2.7"),
         (3_030_000, "version 3.3, which is newer than this software"),
         (4_000_000, "newer than this software"),
-        (12, "version 12 is no version"),
-        (-3, "is no version"),
+        (12, "version 12 is not a version"),
+        (-3, "is not a version"),
     ],
 )
 def test_versions_without_a_way_here_are_refused(version: int, wanted: str) -> None:

@@ -90,7 +90,7 @@ def test_a_script_that_is_no_file(paths: Paths, make_os: MakeOs) -> None:
     (path / "rename").unlink()
     (path / "rename").symlink_to("rename")
     text = reason(paths)
-    assert "script import is no regular file" in text
+    assert "script import is not a regular file" in text
     assert "script export is missing (a link that leads nowhere)" in text
     assert "script rename cannot be looked at: Too many levels of symbolic links" in text
 
@@ -115,8 +115,8 @@ def test_only_the_script_for_a_helper_machine(paths: Paths, make_os: MakeOs) -> 
     ("content", "text"),
     [
         (b"", "is empty"),
-        (b"twenty\n", "'twenty' is no version number"),
-        (b"20\n-1\n", "'-1' is no version number"),
+        (b"twenty\n", "'twenty' is not a version number"),
+        (b"20\n-1\n", "'-1' is not a version number"),
         (b"\xff\n", "not UTF-8"),
         (b"5\n30\n", "no common API version: it has 5, 30, this node knows 10, 15, 20"),
     ],
@@ -131,7 +131,7 @@ def test_no_versions(paths: Paths, make_os: MakeOs) -> None:
     file.unlink()
     assert reason(paths) == "file ganeti_api_version is missing"
     file.mkdir()
-    assert reason(paths) == "ganeti_api_version is no regular file"
+    assert reason(paths) == "ganeti_api_version is not a regular file"
 
 
 def test_old_definitions_need_less(paths: Paths, make_os: MakeOs) -> None:

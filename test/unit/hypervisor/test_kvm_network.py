@@ -1,4 +1,4 @@
-"""Network cards on the node's side: commands, variables, addresses, taps."""
+"""NICs on the node's side: commands, variables, addresses, taps."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_version(text: str, version: tuple[int, ...]) -> None:
 def test_first_error_of_a_log_is_the_cause() -> None:
     found = tools.parse_errors(RECORDED["log"])
     assert found[0] == 'No such file or directory - Failed to exec "/sbin/init"'
-    assert not any("Failed to destroy" in text for text in found), "a warning is no error"
+    assert not any("Failed to destroy" in text for text in found), "a warning is not an error"
     assert tools.parse_errors("") == []
 
 

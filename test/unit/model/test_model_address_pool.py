@@ -1,4 +1,4 @@
-"""Pools of addresses: what is in them, and what a text that is no address of theirs gives."""
+"""Pools of addresses: what is in them, and what a text that is not an address of theirs gives."""
 
 from __future__ import annotations
 

@@ -73,12 +73,15 @@ def test_truth_as_ganeti_reads_it(text: str, value: bool) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"vcpu": 1}, r"unknown backend parameter 'vcpu' \(did you mean vcpus\?\); known are alw"),
+        (
+            {"vcpu": 1},
+            r"unknown backend parameter 'vcpu' \(did you mean vcpus\?\); choose from alw",
+        ),
         ({"vcpus": "many"}, "backend parameter: .*vcpus"),
         ({"vcpus": 0}, "backend parameter: .*vcpus"),
         ({"vcpus": None}, "backend parameter: .*vcpus"),
         ({"vcpus": [1]}, "backend parameter: .*vcpus"),
-        ({"maxmem": "lots"}, "backend parameter 'maxmem': 'lots' is no size"),
+        ({"maxmem": "lots"}, "backend parameter 'maxmem': 'lots' is not a size"),
         ({"maxmem": "1k"}, "backend parameter 'maxmem': '1k' has the unknown unit"),
         ({"maxmem": -4}, "backend parameter: .*maxmem"),
         ({"auto_balance": "perhaps"}, "'auto_balance' must be true or false, not 'perhaps'"),

@@ -73,7 +73,7 @@ def test_a_hard_reboot_needs_the_right_too(node: LocalNode) -> None:
     item = instance()
     node.instance_start(item, False, [])
     node.run_right_set(right(item, RightState.LEAVING), "fake")
-    with pytest.raises(errors.RunRightError, match="not brought to an end"):
+    with pytest.raises(errors.RunRightError, match="did not finish"):
         node.instance_reboot(item, "hard", 0, [])
     assert runs(node)
 

@@ -176,7 +176,7 @@ def test_a_stranger_is_not_let_in(ready: LocalNode, paths: Paths, tmp_path: Path
 
 
 def test_what_cannot_be_sent(ready: LocalNode, paths: Paths) -> None:
-    with pytest.raises(errors.ParameterError, match="known are none, gzip"):
+    with pytest.raises(errors.ParameterError, match="choose from none, gzip"):
         ready.disk_expect(disk(paths), ADDRESS, "lzop")
     with pytest.raises(errors.BlockDeviceError):
         ready.disk_expect(disk(paths, 7), ADDRESS, "none")

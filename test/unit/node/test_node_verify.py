@@ -284,8 +284,8 @@ def test_good_certificates(
     [
         ("missing", "cannot be read: No such file"),
         ("garbage", "holds no certificate in PEM form"),
-        ("damaged", "is no good certificate"),
-        ("without key", "is no good private key"),
+        ("damaged", "is not a good certificate"),
+        ("without key", "is not a good private key"),
         ("two halves", "do not belong together"),
         ("of another node", "is that of node2.example.com"),
         ("of another authority", "not by the cluster's authority"),

@@ -202,7 +202,7 @@ def test_somebody_answers_on_the_socket(
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(node.luxi_socket.name)
         server.listen(1)
-        assert "somebody answers on" in refused(node, capsys, 1)
+        assert "a daemon answers on" in refused(node, capsys, 1)
 
 
 def test_jobs_that_have_not_ended(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:

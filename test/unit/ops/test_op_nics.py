@@ -1,4 +1,4 @@
-"""What is stored of a network card, in a cluster of one process."""
+"""What is stored of a NIC, in a cluster of one process."""
 
 from __future__ import annotations
 

@@ -428,7 +428,7 @@ SITUATIONS: dict[str, Callable[[OneProcess, Monkey], Subject]] = {
     "ENODEUSERSCRIPTS": script_missing,
     "ENODEVERSION": other_software,
 }
-#: Codes whose situation is no error: the cluster works on.
+#: Codes whose situation is not an error: the cluster works on.
 WARNINGS = {"EINSTANCEPOLICY", "EINSTANCESPLITGROUPS"}
 #: Codes that are judged from answers in the test itself.
 PURE = {"ENODEDRBDVERSION", "EGROUPDIFFERENTPVSIZE"}

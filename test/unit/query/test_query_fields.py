@@ -147,7 +147,7 @@ def test_fields_by_name_in_the_order_asked():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ParameterError, match=r"'nodes'.*did you mean node"):
         engine.fields_of("nodes")
-    with pytest.raises(ParameterError, match="known are cluster"):
+    with pytest.raises(ParameterError, match="choose from cluster"):
         engine.query(StubSources(config()), "", ["name"])
 
 
