@@ -38,7 +38,7 @@ class Registry(Generic[T]):
             if where is None:
                 raise errors.ParameterError(
                     f"unknown {self._what} '{name}'{nearest(name, self._table)};"
-                    f" known are {', '.join(self.names())}"
+                    f" choose from {', '.join(self.names())}"
                 )
             module, _, attribute = where.partition(":")
             found = cast(T, getattr(importlib.import_module(module), attribute))

@@ -100,7 +100,7 @@ def _changed(
         if key not in known:
             raise errors.ParameterError(
                 f"unknown {what} parameter '{key}'{nearest(key, known)};"
-                f" known are {', '.join(known)}"
+                f" choose from {', '.join(known)}"
             )
     own = params.check(schema, params.without_defaults(change), what)
     return merge(current, change, own)
@@ -195,7 +195,7 @@ def disk(
         for key in given:
             if key not in known:
                 raise errors.ParameterError(
-                    f"unknown parameter '{key}' of disk template {name}; known are"
+                    f"unknown parameter '{key}' of disk template {name}; choose from"
                     f" {', '.join(known) or 'none'}"
                 )
         own = {
@@ -284,7 +284,7 @@ def _policy(change: Mapping[str, Any]) -> Params:
         if key not in _POLICY_KEYS:
             raise refuse(
                 f"the instance policy has no key '{key}'{nearest(key, _POLICY_KEYS)};"
-                f" known are {', '.join(_POLICY_KEYS)}"
+                f" choose from {', '.join(_POLICY_KEYS)}"
             )
     result: Params = {}
     for key, value in change.items():
@@ -317,7 +317,7 @@ def _sizes(value: Any, what: str) -> Params:
         if key not in ipolicy.SPEC_KEYS:
             raise refuse(
                 f"the instance policy has no size '{key}'{nearest(key, ipolicy.SPEC_KEYS)};"
-                f" known are {', '.join(ipolicy.SPEC_KEYS)}"
+                f" choose from {', '.join(ipolicy.SPEC_KEYS)}"
             )
     return {key: _count(f"{what} {key}", size) for key, size in value.items()}
 
@@ -336,7 +336,7 @@ def _allowed(value: Any) -> list[str]:
     if unknown:
         raise refuse(
             f"there is no disk template {', '.join(unknown)};"
-            f" known are {', '.join(ipolicy.ALL_TEMPLATES)}"
+            f" choose from {', '.join(ipolicy.ALL_TEMPLATES)}"
         )
     return list(dict.fromkeys(str(name) for name in value))
 
@@ -380,7 +380,7 @@ def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
     for kind, units in change.items():
         if kind not in set(DiskTemplate):
             raise errors.ParameterError(
-                f"storage state: unknown disk template '{kind}'; known are"
+                f"storage state: unknown disk template '{kind}'; choose from"
                 f" {', '.join(DiskTemplate)}"
             )
         if not isinstance(units, Mapping):
@@ -399,7 +399,7 @@ def _state(current: Mapping[str, Any], given: Any, known: Iterable[str], what: s
         if key not in known:
             raise errors.ParameterError(
                 f"unknown parameter '{key}' in {what}{nearest(key, known)};"
-                f" known are {', '.join(known)}"
+                f" choose from {', '.join(known)}"
             )
     own = {
         key: _typed(value, int, f"'{key}' in {what}")

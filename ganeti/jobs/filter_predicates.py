@@ -276,7 +276,7 @@ def _reason_getter(name: str) -> Get:
     if index is None:
         raise errors.ParameterError(
             f"a reason has no field '{name:.60}'{nearest(name[:60], _REASON_FIELDS)};"
-            f" known are {', '.join(_REASON_FIELDS)}"
+            f" choose from {', '.join(_REASON_FIELDS)}"
         )
     place = index
     return lambda entry: entry[place]

@@ -41,7 +41,7 @@ def checked(wanted: Any) -> dict[str, Any]:
         if key not in _FILTER_KEYS:
             raise wrong(
                 f"the history has no filter '{key:.60}'{nearest(str(key), _FILTER_KEYS)};"
-                f" known are {', '.join(_FILTER_KEYS)}"
+                f" choose from {', '.join(_FILTER_KEYS)}"
             )
     found = {key: value for key, value in wanted.items() if value is not None}
     for key in ("since", "until"):

@@ -147,7 +147,7 @@ def check(
         if key not in known:
             raise errors.ParameterError(
                 f"unknown {what} parameter '{key}'{nearest(key, known)};"
-                f" known are {', '.join(known)}"
+                f" choose from {', '.join(known)}"
             )
     converted = _convert(schema, values, what)
     full: Params = msgspec.structs.asdict(converted)

@@ -196,5 +196,5 @@ def test_every_version_of_the_list_is_tried_at_least_once() -> None:
 
 @pytest.mark.parametrize("value", [{}, [], 3, "x", {"version": "3"}, {"version": True}])
 def test_what_is_no_configuration_is_refused(value: Any) -> None:
-    with pytest.raises(errors.ConfigurationError, match="no cluster configuration"):
+    with pytest.raises(errors.ConfigurationError, match="not a cluster configuration"):
         upgrade(value)

@@ -42,7 +42,7 @@ def test_read(wire, expected):
         (5, "not 5"),
         (True, "not true"),
         ([["?", "a"]], "must start with an operator"),
-        (["===", "a", "b"], "no filter operator"),
+        (["===", "a", "b"], "not a filter operator"),
         (["?"], "'?' takes 1 operand, not 0"),
         (["?", "a", "b"], "takes 1 operand, not 2"),
         (["==", "a"], "takes 2 operands, not 1"),

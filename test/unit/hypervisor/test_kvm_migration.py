@@ -122,7 +122,7 @@ def test_figures_of_a_migration() -> None:
         ("cancelling", MigrationState.ACTIVE, None),
         ("cancelled", MigrationState.CANCELLED, None),
         ("completed", MigrationState.COMPLETED, None),
-        ("failed", MigrationState.FAILED, "gives no reason"),
+        ("failed", MigrationState.FAILED, "names no reason"),
         ("postcopy-active", MigrationState.ACTIVE, None),
         ("postcopy-paused", MigrationState.FAILED, "it is lost"),
     ],

@@ -129,7 +129,7 @@ class TestPredicates:
             ([["jobid", ["==", "id", True]]], "true"),
             ([["reason", ["==", "sources", "x"]]], "did you mean source"),
             ([["reason", ["=~", "sources", "x"]]], "did you mean source"),
-            ([["opcode", ["~", "OP_ID", "x"]]], "no filter operator"),
+            ([["opcode", ["~", "OP_ID", "x"]]], "not a filter operator"),
             ([["opcode", ["==", "OP_ID"]]], "takes 2 operands"),
             ([["opcode", ["=~", "OP_ID", "("]]], "missing )"),
             ([["opcode", "OP_ID"]], "must be a list such as"),

@@ -41,5 +41,5 @@ def test_numbers_of_addresses_in_a_subnet_with_host_bits():
 @pytest.mark.parametrize("text", ["198.51.100.8", "2001:db8::1", "pool", "", "198.51.100.01"])
 def test_texts_that_are_no_address_of_the_network(text):
     assert not address_pool.contains(network(), text)
-    with pytest.raises(errors.AddressPoolError, match="no address of network net1"):
+    with pytest.raises(errors.AddressPoolError, match="not an address of network net1"):
         address_pool.place(network(), text)

@@ -114,7 +114,7 @@ def test_an_authority_without_its_certificate_is_an_error(pki):
     with pytest.raises(errors.X509CertError) as caught:
         certs.read_authority(pki.path("ca.key"), pki.path("foreign-ca.pem"))
     assert caught.value.args[0] == str(pki.path("foreign-ca.pem"))
-    with pytest.raises(errors.X509CertError, match="no good private key"):
+    with pytest.raises(errors.X509CertError, match="not a good private key"):
         certs.read_authority(pki.path("ca.pem"), pki.path("ca.pem"))
 
 
@@ -143,8 +143,11 @@ def test_inspect_tells_names_validity_and_digest(pki):
     [
         (None, "cannot be read"),
         (b"", "no certificate in PEM form"),
-        (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "no good certificate"),
-        (b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "no good certificate"),
+        (
+            b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "not a good certificate",
+        ),
+        (b"-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n", "not a good certificate"),
     ],
 )
 def test_inspect_names_a_bad_file(tmp_path, content, reason):

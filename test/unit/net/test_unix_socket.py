@@ -281,7 +281,7 @@ def test_the_socket_of_a_living_process_is_not_taken(tmp_path):
 
 def test_listening_where_it_is_impossible_names_the_path(tmp_path):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(errors.LuxiError, match="no socket"):
+    with pytest.raises(errors.LuxiError, match="not a socket"):
         unix_socket.listen(tmp_path / "file", 0o600)
     assert (tmp_path / "file").read_text() == "mine"
     with pytest.raises(errors.LuxiError, match="No such file"):

@@ -140,7 +140,7 @@ def test_a_storage_directory_is_good_or_the_reason_is_told(node: LocalNode, path
     (paths.file_storage / "link").symlink_to("missing")
     assert check(node, "file-storage-path", f"{good}/link") is None
     (paths.file_storage / "file").write_text("")
-    assert "no directory" in check(node, "file-storage-path", f"{good}/file")
+    assert "not a directory" in check(node, "file-storage-path", f"{good}/file")
 
 
 def test_forbidden_directories_in_the_list_are_found(node: LocalNode, paths: Paths) -> None:

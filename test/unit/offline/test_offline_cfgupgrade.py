@@ -125,7 +125,7 @@ def test_two_files_of_users_are_not_merged(node: Paths, capsys: pytest.CaptureFi
         (b"", "damaged, or was only half written"),
         (RECORDED.read_bytes()[:2000], "half written"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"[1, 2]", "no cluster configuration"),
+        (b"[1, 2]", "not a cluster configuration"),
         (b'{"version": 2060000}', "upgrades begin at 2.7"),
         (b'{"version": 9010000}', "newer than this software"),
         (b'{"version": 3000000}', "has no cluster"),
@@ -156,7 +156,7 @@ def test_a_file_that_may_not_be_read(
 
 def test_a_cluster_that_is_not_there(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:
     node.config_file.unlink()
-    assert "no master candidate" in refused(node, capsys, constants.EXIT_NOTCLUSTER)
+    assert "not a master candidate" in refused(node, capsys, constants.EXIT_NOTCLUSTER)
 
 
 def test_another_node_is_the_master(node: Paths, capsys: pytest.CaptureFixture[str]) -> None:

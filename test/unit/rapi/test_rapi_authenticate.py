@@ -196,7 +196,7 @@ def test_changed_files_are_followed_and_broken_ones_are_not_taken(directory, bas
         assert ask(basic("anna", "one"), HERE).permissions == {"read"}
         caplog.clear()
         path.write_text("anna two write\nbert {what}x read\n")
-        wait_for(lambda: "is not taken" in caplog.text, "is not taken")
+        wait_for(lambda: "is refused" in caplog.text, "is refused")
         assert "line 2: user 'bert'" in caplog.text
         assert ask(basic("anna", "one"), HERE).permissions == {"read"}
         caplog.clear()

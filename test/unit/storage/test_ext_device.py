@@ -120,7 +120,7 @@ def test_what_a_provider_names_must_be_a_block_device(paths: Paths, device: ExtD
     device.create(8)
     script = paths.extstorage_search_path[0] / "array" / "attach"
     for answer, reason in (
-        ("/etc/passwd", "no block device"),
+        ("/etc/passwd", "not a block device"),
         ("/dev/nothing", "No such file"),
         ("", "no device"),
     ):

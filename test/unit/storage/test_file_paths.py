@@ -195,7 +195,7 @@ def test_check_root(env: Environment, root: Path, tmp_path: Path) -> None:
     with pytest.raises(errors.FileStoragePathError, match="outside"):
         file_paths.check_root(tmp_path / "other", env)
     (tmp_path / "file").touch()
-    assert "no directory" in str(file_paths.root_problem(tmp_path / "file", env.paths))
+    assert "not a directory" in str(file_paths.root_problem(tmp_path / "file", env.paths))
 
 
 def test_directories_of_instances(env: Environment, root: Path) -> None:
