@@ -24,7 +24,7 @@ def runs(node: LocalNode) -> bool:
 
 
 def test_an_order_without_number_is_refused(node: LocalNode) -> None:
-    with pytest.raises(errors.RunRightError, match="carries no number"):
+    with pytest.raises(errors.RunRightError, match="has no number"):
         node.instance_start(instance(run_epoch=(0, 0)), False, [])
     assert not runs(node)
 
