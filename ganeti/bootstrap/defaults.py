@@ -8,13 +8,13 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config import parameters
+from ganeti.config import drbd, parameters
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import DiskTemplate, NodeUuid
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 
@@ -118,7 +118,7 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
 
 def _default_helper(settings: InitSettings) -> str | None:
     """A program that does nothing: the cluster manager decides, not the kernel."""
-    return "/bin/true" if DiskTemplate.DRBD in (settings.enabled_disk_templates or ()) else None
+    return "/bin/true" if drbd.is_enabled(settings.enabled_disk_templates or ()) else None
 
 
 def _parameters(settings: InitSettings) -> dict[str, Any]:

@@ -13,17 +13,17 @@ from ganeti.base.clock import SYSTEM
 from ganeti.base.text import join_names
 from ganeti.bootstrap import daemons, defaults
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config import parameters, ssconf
+from ganeti.config import drbd, ssconf
 from ganeti.config.store import write_checkpoint
 from ganeti.model import ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
 from ganeti.net import certs, resolve
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.drbd import host as host_drbd
 from ganeti.storage.lvm import report
+from ganeti.storage.registry import file_settings, traits_of, volume_templates
 
 
 def init_cluster(settings: InitSettings) -> list[str]:
@@ -56,12 +56,8 @@ def init_cluster(settings: InitSettings) -> list[str]:
         )
         cluster = data.cluster
         _volume_group(cluster.volume_group_name, cluster.enabled_disk_templates)
-        _storage(
-            where.local(cluster.file_storage_dir),
-            where.local(cluster.shared_file_storage_dir),
-            cluster.enabled_disk_templates,
-        )
-        file_paths.write_default(where, (cluster.file_storage_dir, cluster.shared_file_storage_dir))
+        _storage(where, cluster)
+        file_paths.write_default(where, (getattr(cluster, key) for key in file_settings()))
         _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
         write_checkpoint(Config(data), where)
@@ -81,7 +77,7 @@ def installed_allocator(where: Paths) -> str:
 
 def _mirrors(where: Paths, cluster: Cluster) -> None:
     """With template drbd the module must be loaded here and call the chosen program."""
-    if DiskTemplate.DRBD not in cluster.enabled_disk_templates:
+    if not drbd.is_enabled(cluster.enabled_disk_templates):
         return
     try:
         found = host_drbd.helper(where)
@@ -150,7 +146,7 @@ def _certificates(where: Paths, host: str, cluster_name: str, address: str, mast
 
 def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:
     """Refuse a volume group that this node does not have; OpPrereqError."""
-    if not name or not parameters.LVM_TEMPLATES & set(templates):
+    if not name or not volume_templates() & set(templates):
         return
     try:
         found = [group.vg_name for group in report.groups()]
@@ -166,12 +162,12 @@ def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:
         )
 
 
-def _storage(file_dir: str, shared_dir: str, templates: tuple[str, ...]) -> None:
+def _storage(where: Paths, cluster: Cluster) -> None:
     """Make the directories for file disks."""
-    if DiskTemplate.FILE in templates:
-        files.ensure_dir(Path(file_dir), 0o750)
-    if DiskTemplate.SHAREDFILE in templates:
-        files.ensure_dir(Path(shared_dir), 0o750)
+    for template in cluster.enabled_disk_templates:
+        traits = traits_of(template)
+        if traits.file_based:
+            files.ensure_dir(Path(where.local(getattr(cluster, traits.directory))), 0o750)
 
 
 def write_ssconf(where: Paths, values: dict[str, str]) -> None:

@@ -18,10 +18,10 @@ from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, typed
 from ganeti.bootstrap import daemons
 from ganeti.bootstrap.init import make_directories, write_ssconf
-from ganeti.model import ssconf_keys
 from ganeti.net import certs
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
+from ganeti.storage.registry import file_settings
 
 
 class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -80,8 +80,7 @@ def setup(request: SetupRequest) -> None:
     files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
     write_ssconf(where, request.ssconf)
-    keys = (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR)
-    file_paths.write_default(where, (request.ssconf.get(key, "") for key in keys))
+    file_paths.write_default(where, (request.ssconf.get(key, "") for key in file_settings()))
     if request.start:
         daemons.start(constants.NODED, where)
 

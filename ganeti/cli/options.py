@@ -19,23 +19,14 @@ from ganeti.cli.option import (
     value,
     values_of,
 )
+from ganeti.model.drivers import DiskTemplate
 
 PRIORITIES = {
     "low": constants.PRIORITY_LOW,
     "normal": constants.PRIORITY_NORMAL,
     "high": constants.PRIORITY_HIGH,
 }
-DISK_TEMPLATES = (
-    "blockdev",
-    "diskless",
-    "drbd",
-    "ext",
-    "file",
-    "gluster",
-    "plain",
-    "rbd",
-    "sharedfile",
-)
+DISK_TEMPLATES = tuple(map(str, DiskTemplate))
 FILE_DRIVERS = ("blktap", "blktap2", "loop")
 _TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 

@@ -16,7 +16,6 @@ from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
-from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 
@@ -243,7 +242,7 @@ class Draft:
 
     def number_disk(self, disk: Disk) -> Disk:
         """The disk with a TCP port of its own, if it is a DRBD disk that has none yet."""
-        if disk.dev_type is not DiskTemplate.DRBD or drbd.port(disk) is not None:
+        if not drbd.is_drbd(disk) or drbd.port(disk) is not None:
             return disk
         node_a, node_b, _none, *rest = disk.logical_id
         return base.replace(disk, logical_id=(node_a, node_b, self.allocate_port(), *rest))

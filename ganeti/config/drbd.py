@@ -19,9 +19,19 @@ PARTS = 6
 _SECRET_BYTES = 20
 
 
+def is_enabled(templates: Iterable[str]) -> bool:
+    """Whether DRBD is among the disk templates of a cluster."""
+    return DiskTemplate.DRBD in templates
+
+
+def is_drbd(disk: Disk) -> bool:
+    """Whether it is a DRBD disk, with or without its place."""
+    return disk.dev_type is DiskTemplate.DRBD
+
+
 def has_place(disk: Disk) -> bool:
     """Whether it is a DRBD disk with all parts of a logical id, each of the right kind."""
-    if disk.dev_type is not DiskTemplate.DRBD or len(disk.logical_id) != PARTS:
+    if not is_drbd(disk) or len(disk.logical_id) != PARTS:
         return False
     node_a, node_b, *numbers, secret = disk.logical_id
     texts = all(isinstance(part, str) for part in (node_a, node_b, secret))

@@ -20,10 +20,8 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.names import DiskTemplate, NicMode
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import TEMPLATES, default_params
 
-#: Disk templates whose disks are logical volumes.
-LVM_TEMPLATES = frozenset({"plain", "drbd"})
 #: Keys of the state of a hypervisor on a node: memory in MiB, processors.
 HV_STATE_KEYS = ("cpu_node", "cpu_total", "mem_hv", "mem_node", "mem_total")
 #: Keys of the state of a storage unit, in MiB.
@@ -188,8 +186,9 @@ def disk(
         OpPrereqError: an unknown template. ParameterError: an unknown name or a wrong value.
     """
     result = {str(name): dict(values) for name, values in current.items()}
+    builtin = default_params()
     for name, given in change.items():
-        known = params.DISK_PARAM_DEFAULTS.get(str(name))
+        known = builtin.get(str(name))
         if known is None:
             raise refuse(f"unknown disk template '{name}' in disk parameters")
         for key in given:
@@ -222,9 +221,7 @@ def cluster_disk(
 ) -> dict[str, Params]:
     """Complete disk parameters of every template."""
     own = disk(current, change)
-    return {
-        name: {**values, **own.get(name, {})} for name, values in params.DISK_PARAM_DEFAULTS.items()
-    }
+    return {name: {**values, **own.get(name, {})} for name, values in default_params().items()}
 
 
 def _typed(value: Any, wanted: type, what: str) -> Any:

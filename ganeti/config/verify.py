@@ -10,7 +10,7 @@ from ganeti.model import address_pool
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
+from ganeti.storage.registry import traits_of
 
 
 def problems(config: Config) -> list[str]:
@@ -147,16 +147,17 @@ def _disks(config: Config) -> Iterator[str]:
 
 def _has_place(disk: Disk) -> bool:
     """Whether its logical id, and those of its parts, are made of names and numbers."""
-    if disk.dev_type is DiskTemplate.DRBD and not drbd.has_place(disk):
+    if drbd.is_drbd(disk) and not drbd.has_place(disk):
         return False
     plain = all(isinstance(part, str | int) for part in disk.logical_id)
     return plain and all(map(_has_place, disk.children))
 
 
 def _places(disk: Disk) -> Iterator[tuple[object, ...]]:
-    """Where the data of a disk and of its parts is; a DRBD disk is nowhere but in its parts."""
-    if disk.dev_type is not DiskTemplate.DRBD:
-        where = disk.nodes if disk.dev_type is DiskTemplate.FILE else ()
+    """Where the data of a disk and of its parts is; a mirrored one is nowhere but in its parts."""
+    traits = traits_of(disk.dev_type)
+    if not traits.mirrored:
+        where = disk.nodes if traits.file_based and not traits.shared else ()
         yield (disk.dev_type, tuple(disk.logical_id), where)
     for child in disk.children:
         yield from _places(child)

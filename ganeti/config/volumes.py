@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
+from ganeti.storage.registry import traits_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Expected:
 
 def of_disk(disk: Disk) -> list[Disk]:
     """The logical volumes of a disk: itself, or those that it is built on."""
-    if disk.dev_type is DiskTemplate.PLAIN:
+    if traits_of(disk.dev_type).is_volume:
         return [disk] if len(disk.logical_id) == 2 else []
     return [volume for child in disk.children for volume in of_disk(child)]
 

@@ -53,6 +53,8 @@ class AttachedDisk:
     path: str
     #: address that the hypervisor opens by itself, or None
     uri: str | None = None
+    #: other nodes may read the data at the same time
+    shared: bool = False
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ class Config:
         """Uuids of nodes other than the primary that hold data of the instance's disks."""
         found: dict[str, None] = {}
         for disk in self.disks_of(instance):
-            if disk.dev_type is DiskTemplate.DRBD:
+            if len(disk.nodes) > 1:
                 found.update(dict.fromkeys(disk.nodes))
         found.pop(instance.primary_node, None)
         return list(found)

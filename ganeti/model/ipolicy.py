@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ganeti.model.names import DiskTemplate
 from ganeti.model.params import Params
 
 SPEC_KEYS = (
@@ -17,17 +18,7 @@ SPEC_KEYS = (
     "spindle-use",
 )
 
-ALL_TEMPLATES = (
-    "blockdev",
-    "diskless",
-    "drbd",
-    "ext",
-    "file",
-    "gluster",
-    "plain",
-    "rbd",
-    "sharedfile",
-)
+ALL_TEMPLATES = tuple(map(str, DiskTemplate))
 
 
 def defaults() -> Params:
@@ -102,7 +93,7 @@ def _outside(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> l
         *(("disk-size", f" of disk {i}", size) for i, size in enumerate(shape.disks)),
     ]
     for key, which, value in checks:
-        if key == "disk-count" and shape.template == "diskless":
+        if key == "disk-count" and shape.template == DiskTemplate.DISKLESS:
             continue
         if key in low and key in high and not low[key] <= value <= high[key]:
             found.append(f"{key}{which} {value} is not between {low[key]} and {high[key]}")

@@ -5,37 +5,15 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import NewType
 
+from ganeti.model.drivers import DiskTemplate as DiskTemplate
+from ganeti.model.drivers import HypervisorName as HypervisorName
+
 NodeUuid = NewType("NodeUuid", str)
 GroupUuid = NewType("GroupUuid", str)
 InstanceUuid = NewType("InstanceUuid", str)
 DiskUuid = NewType("DiskUuid", str)
 NetworkUuid = NewType("NetworkUuid", str)
 JobId = NewType("JobId", int)
-
-
-class HypervisorName(StrEnum):
-    """Hypervisors an instance can run under."""
-
-    CHROOT = "chroot"
-    FAKE = "fake"
-    KVM = "kvm"
-    LXC = "lxc"
-    XEN_HVM = "xen-hvm"
-    XEN_PVM = "xen-pvm"
-
-
-class DiskTemplate(StrEnum):
-    """How the disks of an instance are stored."""
-
-    BLOCKDEV = "blockdev"
-    DISKLESS = "diskless"
-    DRBD = "drbd"
-    EXT = "ext"
-    FILE = "file"
-    GLUSTER = "gluster"
-    PLAIN = "plain"
-    RBD = "rbd"
-    SHAREDFILE = "sharedfile"
 
 
 #: Computed template of an instance whose disks differ.

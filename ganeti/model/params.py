@@ -65,40 +65,6 @@ GLOBAL_NODE_PARAMS = frozenset({"exclusive_storage"})
 #: Parameters that are sizes: text with a unit is accepted.
 _SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
 
-DISK_PARAM_DEFAULTS: Mapping[str, Params] = {
-    "diskless": {},
-    "file": {},
-    "sharedfile": {},
-    "plain": {"stripes": 1},
-    "blockdev": {},
-    "drbd": {
-        "c-delay-target": 1,
-        "c-fill-target": 0,
-        "c-max-rate": 61440,
-        "c-min-rate": 4096,
-        "c-plan-ahead": 20,
-        "data-stripes": 1,
-        "disk-barriers": "n",
-        "disk-custom": "",
-        "dynamic-resync": False,
-        "meta-barriers": False,
-        "meta-stripes": 1,
-        "metavg": "xenvg",
-        "net-custom": "",
-        "protocol": "C",
-        "resync-rate": 61440,
-    },
-    "rbd": {"access": "kernelspace", "pool": "rbd", "user-id": ""},
-    "ext": {"access": "kernelspace"},
-    "gluster": {
-        "access": "kernelspace",
-        "host": "127.0.0.1",
-        "port": 24007,
-        "volume": "gv0",
-    },
-}
-
-
 #: Parameters that older versions have, and the one value that is left.
 RETIRED = {"xen_cmd": "xl"}
 

@@ -33,7 +33,7 @@ from ganeti.storage.interface import (
     Snapshotting,
     Spindled,
 )
-from ganeti.storage.registry import device
+from ganeti.storage.registry import device, file_settings
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Disks(DiskCalls):
         return replace(found, gluster_dir=Path(local(gluster or str(found.gluster_dir))))
 
     def _cluster_directories(self) -> list[Path]:
-        keys = (ssconf_keys.FILE_STORAGE_DIR, ssconf_keys.SHARED_FILE_STORAGE_DIR)
+        keys = file_settings()
         found = ((self._context.ssconf(key) or "").strip() for key in keys)
         return [Path(directory) for directory in found if directory]
 
@@ -238,7 +238,7 @@ class Disks(DiskCalls):
             raise errors.BlockDeviceError(f"its disk {index} is not on this node ({found.path})")
         if _target(link) != found.path:
             raise errors.BlockDeviceError(f"its disk {index} is not activated on this node")
-        return AttachedDisk(disk, str(link), found.uri())
+        return AttachedDisk(disk, str(link), found.uri(), found.traits.shared)
 
     # changes
 

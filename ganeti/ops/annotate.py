@@ -10,7 +10,6 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.nic import Nic
 from ganeti.model.params import Params, fill
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
@@ -34,7 +33,7 @@ def disk(config: Config, item: Disk, group: str) -> NodeDisk:
 
 def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
     """Node uuid -> addresses, port and minors of a DRBD disk as that node sees them."""
-    if item.dev_type is not DiskTemplate.DRBD or len(item.logical_id) != drbd.PARTS:
+    if not drbd.has_place(item):
         return {}
     sides = drbd.minors(item)
     if any(node not in config.nodes for node, _minor in sides):

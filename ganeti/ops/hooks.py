@@ -6,22 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import constants, errors
+from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
+from ganeti.storage.registry import traits_of
 
 #: Result codes of a single hook script.
 SKIPPED, FAILED, SUCCEEDED = 0, 1, 2
-
-#: What the first of two parts of a disk's logical id is called; DRIVER for all others.
-_FIRST_PART = {"plain": "VG", "ext": "PROVIDER"}
 
 HOOK_PATH = "/sbin:/bin:/usr/sbin:/usr/bin"
 
@@ -155,7 +153,7 @@ def disk_env(index: int, disk: Disk) -> dict[str, Any]:
 def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
     """Where an existing disk is; which variables there are depends on its template."""
     env: dict[str, Any] = {f"{prefix}_DEV_TYPE": disk.dev_type}
-    if disk.dev_type is DiskTemplate.DRBD and len(disk.children) == 2:
+    if drbd.is_drbd(disk) and len(disk.children) == 2:
         first, second, port, first_minor, second_minor, _secret = disk.logical_id
         names = {uuid: config.nodes[uuid].name for uuid in (first, second) if uuid in config.nodes}
         values = (names.get(first), names.get(second), port, first_minor, second_minor)
@@ -164,7 +162,7 @@ def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
         for kind, child in zip(("DATA", "META"), disk.children):
             env[f"{prefix}_{kind}_VG"], env[f"{prefix}_{kind}_ID"] = child.logical_id
     elif len(disk.logical_id) == 2:
-        first_key = _FIRST_PART.get(str(disk.dev_type), "DRIVER")
+        first_key = traits_of(disk.dev_type).id_parts[0].upper()
         env[f"{prefix}_{first_key}"], env[f"{prefix}_ID"] = disk.logical_id
     return env
 

@@ -15,7 +15,6 @@ from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 
@@ -147,9 +146,7 @@ class Tables:
     def secondary_nodes(self) -> dict[str, list[str]]:
         """Instance uuid -> uuids of its secondary nodes; disks that are missing are left out."""
         mirrored = {
-            uuid: disk.nodes
-            for uuid, disk in self.config.disks.items()
-            if disk.dev_type is DiskTemplate.DRBD
+            uuid: disk.nodes for uuid, disk in self.config.disks.items() if len(disk.nodes) > 1
         }
         found: dict[str, list[str]] = {}
         for uuid, instance in self.config.instances.items():

@@ -44,7 +44,11 @@ class ExtDevice(Device):
     """
 
     traits: ClassVar[Traits] = Traits(
-        shared=True, takes_options=True, holds_old_data=True, found_by_attach=True
+        shared=True,
+        takes_options=True,
+        holds_old_data=True,
+        found_by_attach=True,
+        id_parts=("provider", "volume"),
     )
     params: ClassVar[type[msgspec.Struct]] = ExtParams
 

@@ -42,7 +42,9 @@ class FileDevice(Device):
     Every method checks the path first and raises FileStoragePathError when it is not allowed.
     """
 
-    traits: ClassVar[Traits] = Traits(file_based=True, space_checked_as="file")
+    traits: ClassVar[Traits] = Traits(
+        file_based=True, space_checked_as="file", directory="file_storage_dir"
+    )
     params: ClassVar[type[msgspec.Struct]] = FileParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:

@@ -47,7 +47,7 @@ class GlusterParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class GlusterDevice(Device):
     """A file on the volume; ``logical_id`` is (driver, ``ganeti/<name>``)."""
 
-    traits: ClassVar[Traits] = Traits(shared=True)
+    traits: ClassVar[Traits] = Traits(shared=True, directory="gluster_storage_dir")
     params: ClassVar[type[msgspec.Struct]] = GlusterParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:

@@ -43,6 +43,19 @@ class Traits:
     found_by_attach: bool = False
     #: number of nodes an instance with such disks needs
     nodes_needed: int = 1
+    #: names of the parts of a logical id; hooks get the first one as ``INSTANCE_DISK0_<NAME>``
+    id_parts: tuple[str, ...] = ("driver", "path")
+    #: template of the disks that one is built on; data of such a disk is kept when it is converted
+    built_on: str | None = None
+    #: MiB that a disk takes beside its data
+    overhead: int = 0
+    #: setting of the cluster with the directory that holds the disks; empty: none is needed
+    directory: str = ""
+
+    @property
+    def is_volume(self) -> bool:
+        """Whether a disk is a logical volume."""
+        return self.id_parts == ("vg", "volume")
 
 
 @dataclass(frozen=True)

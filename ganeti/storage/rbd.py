@@ -44,7 +44,9 @@ class RbdParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class RbdDevice(Device):
     """An image; ``logical_id`` is ("rbd", image)."""
 
-    traits: ClassVar[Traits] = Traits(shared=True, found_by_attach=True)
+    traits: ClassVar[Traits] = Traits(
+        shared=True, found_by_attach=True, id_parts=("driver", "image")
+    )
     params: ClassVar[type[msgspec.Struct]] = RbdParams
 
     def __init__(self, disk: NodeDisk, env: Environment) -> None:

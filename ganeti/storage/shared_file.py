@@ -14,4 +14,9 @@ from ganeti.storage.interface import Traits
 class SharedFileDevice(FileDevice):
     """A file disk whose bytes every node sees."""
 
-    traits: ClassVar[Traits] = Traits(file_based=True, shared=True, space_checked_as="sharedfile")
+    traits: ClassVar[Traits] = Traits(
+        file_based=True,
+        shared=True,
+        space_checked_as="sharedfile",
+        directory="shared_file_storage_dir",
+    )

@@ -17,13 +17,12 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import process
 from ganeti.model.names import DiskTemplate
-from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.rpc.wire import encode
 from ganeti.storage.drbd import params
 from ganeti.storage.interface import Environment
-from ganeti.storage.registry import device
+from ganeti.storage.registry import default_params, device
 
 ASK, ANSWER = "/run/drbd.ask", "/run/drbd.answer"
 ADDRESSES = ("10.123.9.1", "10.123.9.2")
@@ -48,7 +47,7 @@ def disk(
         children=children,
         size=size,
         logical_id=("a", "b", 11000, *MINORS, secret),
-        params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
+        params=params.logical({**default_params()["drbd"], **given}),
         dynamic_params={
             "local-ip": ADDRESSES[side],
             "remote-ip": ADDRESSES[1 - side],

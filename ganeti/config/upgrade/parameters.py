@@ -13,7 +13,8 @@ from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params
-from ganeti.model.params import DISK_PARAM_DEFAULTS, BackendParams, NicParams, NodeParams, Params
+from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
+from ganeti.storage.registry import default_params
 
 #: Hypervisor, parameter and value that is no more -> value that means the same.
 _VALUES: Mapping[tuple[str, str, Any], Any] = {("kvm", "disk_discard", "default"): "ignore"}
@@ -92,7 +93,7 @@ def _cluster(cluster: Raw, report: Report) -> None:
     _fill(node, _defaults(NodeParams), "cluster/ndparams", report)
     disk = cluster.setdefault("diskparams", {})
     _disk(disk, "cluster/diskparams", report)
-    for template, values in DISK_PARAM_DEFAULTS.items():
+    for template, values in default_params().items():
         _fill(disk.setdefault(template, {}), values, f"cluster/diskparams/{template}", report)
 
 
@@ -104,8 +105,9 @@ def _backend(holder: Raw, key: str, path: str, report: Report) -> None:
 
 
 def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
+    builtin = default_params()
     for template, values in sets.items():
-        known = DISK_PARAM_DEFAULTS.get(template)
+        known = builtin.get(template)
         if known is None:
             raise errors.ConfigurationError(f"{path}: there is no disk template '{template}'")
         _known(values, known, f"{path}/{template}", report)

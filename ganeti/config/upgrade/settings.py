@@ -13,6 +13,7 @@ from ganeti.config.upgrade.shape import Raw
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import CONTAINERS
 from ganeti.model.names import DiskTemplate
+from ganeti.storage.registry import volume_templates
 
 #: What a cluster had before there was a choice.
 _BEFORE: Mapping[str, Any] = {
@@ -69,7 +70,7 @@ def _templates(raw: Raw) -> list[str]:
     if any(not instance.get("disks") for instance in raw["instances"].values()):
         used.add(DiskTemplate.DISKLESS)
     if raw["cluster"].get("volume_group_name"):
-        used |= {DiskTemplate.PLAIN, DiskTemplate.DRBD}
+        used |= volume_templates()
     return [name for name in _PREFERENCE if name in used] or [str(DiskTemplate.DISKLESS)]
 
 

@@ -19,16 +19,6 @@ from ganeti.hypervisor.kvm.places import Places
 from ganeti.model.names import DiskMode, DiskTemplate, NicMode
 from ganeti.rpc.objects import NodeNic
 
-#: Templates whose data other nodes may read at the same time: the node must not cache it.
-_SHARED = frozenset(
-    {
-        DiskTemplate.SHAREDFILE,
-        DiskTemplate.BLOCKDEV,
-        DiskTemplate.RBD,
-        DiskTemplate.EXT,
-        DiskTemplate.GLUSTER,
-    }
-)
 _NIC_MODELS = {"paravirtual": "virtio-net-pci"}
 _DISK_MODELS = {"paravirtual": "virtio-blk-pci", "ide": "ide-hd", "scsi": "scsi-hd"}
 _CDROM_MODELS = {"": "ide-cd", "ide": "ide-cd", "scsi": "scsi-cd", "paravirtual": "virtio-blk-pci"}
@@ -57,6 +47,7 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     """A disk for QEMU."""
 
     uuid: str
+    #: for older versions, which read it in the records of running guests
     template: DiskTemplate
     mode: DiskMode = DiskMode.RW
     #: file or device, empty with ``uri``
@@ -65,6 +56,9 @@ class Drive(msgspec.Struct, frozen=True, kw_only=True):
     block: bool = False
     #: address that QEMU opens by itself
     uri: str | None = None
+    #: other nodes may read the data at the same time, so this node must not cache it; records of
+    #: older versions do not say, and to bypass the cache is always right
+    shared: bool = True
 
 
 class Nic(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,7 +161,7 @@ def _placed(text: str) -> dict[str, str]:
 
 def _direct(drive: Drive, params: KvmParams) -> bool:
     """Whether the node's cache is passed by; always for disks that several nodes reach."""
-    return params.disk_cache == "none" or drive.template in _SHARED
+    return params.disk_cache == "none" or drive.shared
 
 
 def uri_drive(drive: Drive, uri: str, params: KvmParams) -> str:

@@ -74,6 +74,7 @@ def drive(attached: AttachedDisk) -> Drive:
         path=attached.path,
         block=block,
         uri=attached.uri,
+        shared=attached.shared,
     )
 
 

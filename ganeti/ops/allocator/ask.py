@@ -10,14 +10,13 @@ from ganeti.base import jsonio
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator.request import Json, NewInstance, NodeFacts
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage import held
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import TEMPLATES, traits_of
 
 #: Stands for the allocator that the cluster has by default.
 DEFAULT = "."
@@ -194,14 +193,10 @@ def storage_unit(cluster: Cluster, template: str) -> tuple[str, str] | None:
     """Type and name of what a template fills; of the first enabled one without a template."""
     kinds = [template] if template else list(cluster.enabled_disk_templates)
     for kind in kinds:
-        if kind == DiskTemplate.DISKLESS or kind not in TEMPLATES:
-            continue
-        checked = TEMPLATES.get(kind).traits.space_checked_as
-        name = {
-            "file": cluster.file_storage_dir,
-            "sharedfile": cluster.shared_file_storage_dir,
-            "lvm-vg": cluster.volume_group_name,
-        }.get(checked or "")
-        if checked and name:
-            return checked, name
+        if kind in TEMPLATES:
+            traits = traits_of(kind)
+            checked = traits.space_checked_as
+            name = getattr(cluster, traits.directory or "volume_group_name")
+            if checked and name:
+                return checked, name
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model import params
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
@@ -13,7 +13,7 @@ from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import disk_layout, nics
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 class NewPlace:
@@ -82,7 +82,6 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
         BackendParams, params.without_defaults(params.expand_backend(op.beparams)), "backend"
     )
     be = config.beparams_for(own)
-    diskless = template is DiskTemplate.DISKLESS
     return NewInstance(
         name=name,
         template=str(template),
@@ -113,5 +112,5 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
         os=op.os_type or "",
         tags=op.tags,
         group_name=op.group_name,
-        nodes=1 if diskless else TEMPLATES.get(template).traits.nodes_needed,
+        nodes=traits_of(template).nodes_needed,
     )

@@ -17,12 +17,11 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.model.node import Node
 from ganeti.rpc.objects import InstanceInfo
+from ganeti.storage.registry import TEMPLATES, traits_of
 
 Json = dict[str, Any]
 
 VERSION = 2
-#: MiB that the metadata of one DRBD disk take.
-DRBD_META = 128
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ def disk_space(template: str, sizes: Iterable[int]) -> int:
     """MiB that disks take on each of their nodes."""
     if template == DiskTemplate.DISKLESS:
         return 0
-    extra = DRBD_META if template == DiskTemplate.DRBD else 0
-    return sum(size + extra for size in sizes)
+    overhead = traits_of(template).overhead if template in TEMPLATES else 0
+    return sum(size + overhead for size in sizes)
 
 
 def space_of(disks: Iterable[Disk]) -> int:
@@ -230,7 +229,7 @@ def relocate(config: Config, item: Instance, leave: Sequence[str]) -> Json:
     Of mirrored disks beside others only the mirrored ones need room there.
     """
     disks = config.disks_of(item)
-    mirrored = [disk for disk in disks if disk.dev_type is DiskTemplate.DRBD]
+    mirrored = [disk for disk in disks if traits_of(disk.dev_type).mirrored]
     return {
         "type": "relocate",
         "name": item.handle,

@@ -9,12 +9,12 @@ from typing import Any
 from ganeti import errors
 from ganeti.base.text import join_names, natural_sorted
 from ganeti.config import candidates as pool
-from ganeti.config import parameters
+from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -22,6 +22,7 @@ from ganeti.ops.planning import cluster_settings, communication_network, policy
 from ganeti.ops.steps.nodes import candidates, master_ip
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
+from ganeti.storage.registry import volume_templates
 
 
 class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
@@ -113,8 +114,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         """Nodes without the volume group that their disks shall come to lie in."""
         old, new = config.cluster, self.after.cluster
         group = new.volume_group_name
-        before = parameters.LVM_TEMPLATES & set(old.enabled_disk_templates)
-        after = parameters.LVM_TEMPLATES & set(new.enabled_disk_templates)
+        before = volume_templates() & set(old.enabled_disk_templates)
+        after = volume_templates() & set(new.enabled_disk_templates)
         if not group or not after or (group == old.volume_group_name and before):
             return
         answers = self.ctx.rpc.many(nodes, NodeCalls.vg_list)
@@ -128,7 +129,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         """Nodes whose DRBD module calls another program than the one that is set."""
         old, new = config.cluster, self.after.cluster
         helper = new.drbd_usermode_helper
-        uses, used = (DiskTemplate.DRBD in each.enabled_disk_templates for each in (new, old))
+        uses, used = (drbd.is_enabled(each.enabled_disk_templates) for each in (new, old))
         if not helper or not uses or (used and helper == old.drbd_usermode_helper):
             return
         answers = self.ctx.rpc.many(nodes, NodeCalls.drbd_helper)

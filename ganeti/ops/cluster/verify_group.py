@@ -10,7 +10,7 @@ from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
@@ -33,6 +33,7 @@ from ganeti.ops.verification import (
 from ganeti.ops.verification.report import MAX_CLOCK_SKEW, Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
+from ganeti.storage.registry import traits_of
 
 T = TypeVar("T")
 #: A disk on a node, and whose it is; None for one of its own.
@@ -370,7 +371,8 @@ def _places(config: Config, nodes: list[Node]) -> list[Place]:
         if disk.forthcoming or (owner is not None and owner.forthcoming):
             continue
         homes = set(disk.nodes)
-        if disk.dev_type is DiskTemplate.SHAREDFILE and nodes:
+        traits = traits_of(disk.dev_type)
+        if traits.file_based and traits.shared and nodes:
             homes = {nodes[0].uuid if owner is None else owner.primary_node}
         found += [(node, owner, disk) for node in nodes if node.uuid in homes]
     return found
@@ -389,9 +391,8 @@ def _is_measured(place: Place) -> bool:
     A detached mirror is not active, so only its volumes can be looked at.
     """
     _node, owner, disk = place
-    if disk.dev_type is DiskTemplate.PLAIN:
-        return False
-    return owner is not None or disk.dev_type is not DiskTemplate.DRBD
+    traits = traits_of(disk.dev_type)
+    return not traits.is_volume and (owner is not None or not traits.mirrored)
 
 
 def _table(value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops import annotate
@@ -18,6 +18,7 @@ from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.steps.storage.disks import nodes_of
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
+from ganeti.storage.registry import traits_of
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
                 for node in nodes_of(config, disk, instance.primary_node):
                     for part in _leaves(disk):
                         parts.setdefault(node.uuid, []).append((instance, part))
-                    if disk.dev_type is DiskTemplate.DRBD:
+                    if traits_of(disk.dev_type).mirrored:
                         mirrors.setdefault(node.uuid, []).append((instance, disk))
         unreachable: dict[str, str] = {}
         missing = self._missing(parts, unreachable)
@@ -63,7 +64,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
             for (instance, part), size in zip(parts[uuid], sizes):
                 if size is None:
                     where = "/".join(str(word) for word in part.logical_id)
-                    if part.dev_type is not DiskTemplate.PLAIN:
+                    if not traits_of(part.dev_type).is_volume:
                         where = str(part.logical_id[-1])
                     found.setdefault(instance.name, []).append([answer.node.name, where])
         return found

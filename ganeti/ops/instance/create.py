@@ -16,7 +16,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.model import base, ipolicy, params
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, DiskTemplate, HypervisorName, LockLevel, NodeUuid
+from ganeti.model.names import AdminState, HypervisorName, LockLevel, NodeUuid
 from ganeti.model.params import BackendParams, Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import Hidden
@@ -247,7 +247,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
 
     def _create_disks(self) -> None:
         ctx = self.ctx
-        if self.template is DiskTemplate.DISKLESS:
+        if not self.disks:
             return
         if self.adopts:
             ctx.log("* adopting instance disks...")

@@ -12,13 +12,13 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.opcodes.instance import OpInstanceQueryData
 from ganeti.ops import annotate
 from ganeti.ops.operation import Operation
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
+from ganeti.storage.registry import traits_of
 
 
 class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
@@ -138,7 +138,7 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
     ) -> list[Any] | None:
         """State of a mirrored disk, or of a part of one, on its other node."""
         whole = below or disk
-        if whole.dev_type is not DiskTemplate.DRBD:
+        if not traits_of(whole.dev_type).mirrored:
             return None
         other = next((uuid for uuid in whole.nodes if uuid != item.primary_node), None)
         return None if other is None else self._status(config, item, disk, other)
@@ -146,7 +146,7 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
     def _status(self, config: Config, item: Instance, disk: Disk, where: str) -> list[Any] | None:
         """State of a disk on a node in the order of BlockDevStatus, None if unknown."""
         node = config.nodes.get(where)
-        if self.op.static or node is None or disk.dev_type in (None, DiskTemplate.DISKLESS):
+        if self.op.static or node is None or disk.dev_type is None:
             return None
         if disk.forthcoming:
             return None
@@ -179,7 +179,7 @@ def _reservation(item: Instance) -> dict[str, Any]:
 
 def _ends(config: Config, disk: Disk) -> dict[str, Any] | None:
     """Nodes, minors and port of a DRBD disk; None for others."""
-    if disk.dev_type is not DiskTemplate.DRBD or len(disk.logical_id) != drbd.PARTS:
+    if not drbd.has_place(disk):
         return None
     (first, first_minor), (second, second_minor) = drbd.minors(disk)
     names = {uuid: config.nodes[uuid].name for uuid in (first, second) if uuid in config.nodes}

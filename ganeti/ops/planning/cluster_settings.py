@@ -15,7 +15,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import join_names, nearest
-from ganeti.config import parameters
+from ganeti.config import drbd, parameters
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import params, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS
@@ -23,6 +23,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
 from ganeti.opcodes.enums import DdmSimple
+from ganeti.storage.registry import traits_of, volume_templates
 
 Values = dict[str, Any]
 
@@ -103,13 +104,12 @@ def _newly_allowed(config: Config, op: OpClusterSetParams, values: Values) -> Va
     return {"ipolicy": {**policy, "disk-templates": [*allowed, *new]}}
 
 
+_DIRECTORIES = ("file_storage_dir", "shared_file_storage_dir", "gluster_storage_dir")
 _WHOLE = (
     "enabled_disk_templates",
     "volume_group_name",
     "drbd_usermode_helper",
-    "file_storage_dir",
-    "shared_file_storage_dir",
-    "gluster_storage_dir",
+    *_DIRECTORIES,
     "ipolicy",
 )
 
@@ -117,21 +117,18 @@ _WHOLE = (
 def _check_whole(config: Config, values: Values, notes: list[str]) -> None:
     """What must fit together."""
     enabled = set(values["enabled_disk_templates"])
-    lvm = sorted(enabled & parameters.LVM_TEMPLATES)
+    lvm = sorted(enabled & volume_templates())
     if lvm and not values["volume_group_name"]:
         raise parameters.refuse(
             f"disk templates {', '.join(lvm)} need an LVM volume group; name it with --vg-name"
         )
-    if "drbd" in enabled and not values["drbd_usermode_helper"]:
+    if drbd.is_enabled(enabled) and not values["drbd_usermode_helper"]:
         raise parameters.refuse(
             "disk template drbd needs a user-mode helper; name it with --drbd-usermode-helper"
         )
-    for template, field in (
-        (DiskTemplate.FILE, "file_storage_dir"),
-        (DiskTemplate.SHAREDFILE, "shared_file_storage_dir"),
-        (DiskTemplate.GLUSTER, "gluster_storage_dir"),
-    ):
-        if template in enabled and not values[field]:
+    for template in sorted(enabled):
+        field = traits_of(template).directory
+        if field and not values[field]:
             option = f"--{field.replace('_', '-')}"
             raise parameters.refuse(
                 f"disk template {template} needs a directory; name it with {option}"
@@ -446,7 +443,7 @@ def _storage(config: Config, op: OpClusterSetParams) -> Values:
     use = _template_use(config) if touched else Counter()
     if op.vg_name is not None:
         values["volume_group_name"] = op.vg_name or None
-        lvm = sum(use[name] for name in parameters.LVM_TEMPLATES)
+        lvm = sum(use[name] for name in volume_templates())
         if not op.vg_name and lvm:
             raise parameters.refuse(
                 f"the LVM volume group cannot be taken away, {lvm} instances have disks on it"
@@ -459,7 +456,7 @@ def _storage(config: Config, op: OpClusterSetParams) -> Values:
             raise parameters.refuse(
                 f"the DRBD helper cannot be taken away, {use['drbd']} instances use it"
             )
-    for field in ("file_storage_dir", "shared_file_storage_dir", "gluster_storage_dir"):
+    for field in _DIRECTORIES:
         text = getattr(op, field)
         if text is not None:
             values[field] = _directory(field, text)

@@ -21,7 +21,7 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks
 from ganeti.storage.interface import MirrorPlace, PlanRequest
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import TEMPLATES, traits_of, volume_templates
 
 #: Keys of a disk that every template knows.
 _DISK_KEYS = ("size", "mode", "name", "spindles", "vg", "metavg", "adopt")
@@ -217,7 +217,7 @@ def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
 
 def _volume_group(ctx: Context, layout: Layout, index: int, item: DiskParams) -> str:
     group = item.vg or ctx.config.cluster.volume_group_name or ""
-    if not group and layout.kind in (DiskTemplate.PLAIN, DiskTemplate.DRBD):
+    if not group and layout.kind in volume_templates():
         raise errors.invalid(
             f"disk {index}: the cluster has no volume group; name one with"
             f" --disk {index}:size=10G,vg=NAME or gnt-cluster modify --vg-name NAME"
@@ -227,11 +227,9 @@ def _volume_group(ctx: Context, layout: Layout, index: int, item: DiskParams) ->
 
 def _meta_group(ctx: Context, layout: Layout) -> str:
     """Volume group of a mirror's metadata when the disk names none."""
-    if layout.kind is not DiskTemplate.DRBD:
-        return ""
     config = ctx.config
     group = config.nodes[layout.nodes[0]].group
-    return str(config.diskparams(DiskTemplate.DRBD, group)["metavg"])
+    return str(config.diskparams(layout.kind, group).get("metavg", ""))
 
 
 def _file_directory(
@@ -244,10 +242,7 @@ def _file_directory(
                 f"a file storage directory or driver makes no sense for disk template {kind}"
             )
         return ""
-    cluster = ctx.config.cluster
-    root = cluster.file_storage_dir
-    if kind is DiskTemplate.SHAREDFILE:
-        root = cluster.shared_file_storage_dir
+    root = getattr(ctx.config.cluster, traits_of(kind).directory)
     if not root:
         raise errors.wrong_state(f"the cluster has no directory for template {kind}")
     below = part or ""
@@ -274,7 +269,7 @@ def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[str]) -> Disk:
     assert disk.dev_type is not None
     nodes = nodes[: TEMPLATES.get(disk.dev_type).traits.nodes_needed]
     logical_id = disk.logical_id
-    if disk.dev_type is DiskTemplate.DRBD:
+    if drbd.is_drbd(disk):
         known = dict(drbd.minors(disk))
         fresh = [uuid for uuid in nodes if uuid not in known]
         minors = ctx.reservations.drbd_minors(fresh, lambda: ctx.config, ctx.job.job_id)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import errors
-from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.enums import IAllocatorMode, IAllocatorTestDir
 from ganeti.opcodes.test import OpTestAllocator
 from ganeti.ops.allocator import ask, request
 from ganeti.ops.allocator.request import Json, NewInstance
 from ganeti.ops.operation import Operation
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 class TestAllocator(Operation[OpTestAllocator, str]):
@@ -58,7 +57,6 @@ class TestAllocator(Operation[OpTestAllocator, str]):
 
     def _new(self, name: str) -> NewInstance:
         op = self.op
-        diskless = self.template == DiskTemplate.DISKLESS
         disks: list[dict[str, Any]] = [dict(item) for item in op.disks or ()]
         return NewInstance(
             name=name,
@@ -72,7 +70,7 @@ class TestAllocator(Operation[OpTestAllocator, str]):
             os=op.os or "",
             tags=op.tags,
             group_name=op.group_name,
-            nodes=1 if diskless else TEMPLATES.get(self.template).traits.nodes_needed,
+            nodes=traits_of(self.template).nodes_needed,
         )
 
     def run(self) -> str:

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
+from ganeti.storage.registry import traits_of
 
 _CHECK = "file-storage-bounds"
-_FILES = frozenset({DiskTemplate.FILE, DiskTemplate.SHAREDFILE})
 
 
 def checks(config: Config) -> dict[str, Any]:
     """What to ask the nodes; nothing when the cluster keeps no disks in files."""
-    return {_CHECK: None} if _FILES & set(config.cluster.enabled_disk_templates) else {}
+    enabled = config.cluster.enabled_disk_templates
+    return {_CHECK: None} if any(traits_of(name).file_based for name in enabled) else {}
 
 
 def nodes(report: Report, online: Iterable[Node], found: Mapping[str, Mapping[str, Any]]) -> None:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ganeti.base.text import join_names
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 from ganeti.paths import Paths
+from ganeti.storage.registry import TEMPLATES, traits_of
 
 #: What a node answered to its checks, by name.
 Answers = Mapping[str, Any]
 
-#: Check of a directory -> template that uses it, code of the finding, where its name is.
-_DIRECTORIES: Mapping[str, tuple[DiskTemplate, str, Callable[[Config], str]]] = {
-    "file-storage-path": (
-        DiskTemplate.FILE,
-        "ENODEFILESTORAGEPATHUNUSABLE",
-        lambda config: config.cluster.file_storage_dir,
-    ),
-    "shared-file-storage-path": (
-        DiskTemplate.SHAREDFILE,
+#: Setting of the cluster with a directory -> check of that directory, code of the finding.
+_DIRECTORIES: Mapping[str, tuple[str, str]] = {
+    "file_storage_dir": ("file-storage-path", "ENODEFILESTORAGEPATHUNUSABLE"),
+    "shared_file_storage_dir": (
+        "shared-file-storage-path",
         "ENODESHAREDFILESTORAGEPATHUNUSABLE",
-        lambda config: config.cluster.shared_file_storage_dir,
     ),
-    "gluster-storage-path": (
-        DiskTemplate.GLUSTER,
-        "ENODEGLUSTERSTORAGEPATHUNUSABLE",
-        lambda config: config.cluster.gluster_storage_dir,
-    ),
+    "gluster_storage_dir": ("gluster-storage-path", "ENODEGLUSTERSTORAGEPATHUNUSABLE"),
 }
 
 
@@ -39,10 +31,12 @@ def checks(config: Config, paths: Paths, nodes: Iterable[Node]) -> dict[str, Any
     """What to ask nodes."""
     enabled = config.cluster.enabled_disk_templates
     asked: dict[str, Any] = {"nodesetup": None}
-    for check, (template, _code, directory) in _DIRECTORIES.items():
-        if template in enabled and directory(config):
-            asked[check] = directory(config)
-    if DiskTemplate.FILE in enabled or DiskTemplate.SHAREDFILE in enabled:
+    used = [traits_of(name) for name in enabled]
+    for field, (check, _code) in _DIRECTORIES.items():
+        directory = getattr(config.cluster, field)
+        if directory and any(traits.directory == field for traits in used):
+            asked[check] = directory
+    if any(traits.file_based for traits in used):
         asked["allowed-file-storage-paths"] = None
     if programs := _oob_programs(config):
         asked["oob-paths"] = programs
@@ -95,9 +89,11 @@ def node(report: Report, config: Config, paths: Paths, item: Node, answers: Answ
 
 
 def _directories(report: Report, config: Config, item: Node, answers: Answers) -> None:
-    for check, (template, code, directory) in _DIRECTORIES.items():
+    for field, (check, code) in _DIRECTORIES.items():
         if text := answers.get(check):
-            where = f"disks of template {template} cannot be in {directory(config)}"
+            users = [t for t in TEMPLATES.names() if traits_of(t).directory == field]
+            directory = getattr(config.cluster, field)
+            where = f"disks of template {join_names(users)} cannot be in {directory}"
             report.error(code, "node", item.name, f"{where}: {text}")
     forbidden = answers.get("allowed-file-storage-paths")
     if isinstance(forbidden, str):

@@ -10,10 +10,10 @@ from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 from ganeti.rpc.objects import BlockDevStatus, LocalDisk
+from ganeti.storage.registry import traits_of
 
 #: What a node answered to its checks, by name.
 Answers = Mapping[str, Any]
@@ -24,7 +24,7 @@ _LOCAL_STATES = ("ok", "unknown", "faulty", "syncing")
 
 def checks(config: Config) -> dict[str, Any]:
     """What to ask nodes; nothing when the cluster does not use DRBD."""
-    used = DiskTemplate.DRBD in config.cluster.enabled_disk_templates
+    used = drbd.is_enabled(config.cluster.enabled_disk_templates)
     if not used and not any(drbd.disks(config)):
         return {}
     return {"drbd-helper": None, "drbd-list": None, "drbd-version": None}
@@ -90,7 +90,7 @@ def versions(report: Report, nodes: Iterable[Node], answers: Mapping[str, Answer
 def is_looked_at(instance: Instance | None, disk: Disk) -> bool:
     """Whether the state of a disk's copies is of interest."""
     active = instance is not None and instance.disks_active
-    return disk.dev_type is DiskTemplate.DRBD and active
+    return traits_of(disk.dev_type).mirrored and active
 
 
 def state(

@@ -8,10 +8,10 @@ from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.planning import policy
 from ganeti.ops.verification.report import Report
+from ganeti.storage.registry import traits_of
 
 #: Tags of a cluster with a prefix for tags of instances that must not share a node.
 _EXCLUSION = "htools:iextags:"
@@ -36,8 +36,9 @@ def instance(report: Report, config: Config, item: Instance) -> None:
 def _exclusive(report: Report, config: Config, item: Instance, node: Node) -> None:
     """With exclusive storage only plain disks can have their physical volumes for themselves."""
     here = [disk for disk in config.disks_of(item) if node.uuid in disk.nodes]
-    if any(disk.dev_type is DiskTemplate.DRBD for disk in here):
-        text = f"has disks of template drbd on node {node.name}, which has exclusive storage"
+    mirrored = sorted({str(disk.dev_type) for disk in here if traits_of(disk.dev_type).mirrored})
+    for template in mirrored:
+        text = f"has disks of template {template} on node {node.name}, which has exclusive storage"
         report.error("EINSTANCEUNSUITABLENODE", "instance", item.name, text)
     unknown = [disk.iv_name for disk in here if _is_uncounted(disk)]
     if unknown:
@@ -50,7 +51,7 @@ def _exclusive(report: Report, config: Config, item: Instance, node: Node) -> No
 
 
 def _is_uncounted(disk: Disk) -> bool:
-    return disk.dev_type is DiskTemplate.PLAIN and disk.spindles is None
+    return traits_of(disk.dev_type).is_volume and disk.spindles is None
 
 
 def exclusion_tags(report: Report, config: Config, nodes: Iterable[Node]) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from ganeti.base.text import plural
-from ganeti.config import parameters, volumes
+from ganeti.config import volumes
 from ganeti.config.volumes import Expected
 from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.ops.verification import files
 from ganeti.ops.verification.report import Report
+from ganeti.storage.registry import volume_templates
 
 #: Share by which physical volumes may differ where disks get whole ones.
 _PV_TOLERANCE = 0.02
@@ -26,7 +27,7 @@ def checks(config: Config, nodes: Iterable[Node]) -> dict[str, Any]:
     """What to ask the nodes of a group; nothing when the cluster does not use LVM."""
     enabled = set(config.cluster.enabled_disk_templates)
     groups = sorted(volumes.groups(config))
-    if not groups or not (enabled & parameters.LVM_TEMPLATES or _has_volumes(config)):
+    if not groups or not (enabled & volume_templates() or _has_volumes(config)):
         return {}
     asked: dict[str, Any] = {"vglist": None, "lvlist": groups, "pvlist": groups}
     if any(_exclusive(config, node) for node in nodes):

@@ -9,17 +9,12 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.query.field import UNAVAIL, Context, Kind
 from ganeti.query.kinds import stamps
+from ganeti.storage.registry import traits_of
 
 TEXT, NUMBER, UNIT, OTHER = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.OTHER
 BOOL = FieldKind.BOOL
-
-#: Templates whose disks are files: their logical id is a driver and a path.
-_FILES = frozenset({DiskTemplate.FILE, DiskTemplate.SHAREDFILE, DiskTemplate.GLUSTER})
-#: Templates whose disks lie on volumes ``[group, name]`` of their own or of their parts.
-_VOLUMES = frozenset({DiskTemplate.PLAIN, DiskTemplate.DRBD})
 
 
 class DiskKind(Kind[Disk]):
@@ -83,29 +78,26 @@ def _groups(ctx: Context) -> Column[Disk]:
 
 @KIND.value("logical_id", "Logical_ID", OTHER, "What the driver finds the data by, but no secret")
 def _logical_id(disk: Disk) -> list[Any]:
-    parts = list(disk.logical_id)
-    return parts[:-1] if disk.dev_type is DiskTemplate.DRBD else parts
+    names = traits_of(disk.dev_type).id_parts
+    return [part for name, part in zip(names, disk.logical_id) if name != "secret"]
 
 
 @KIND.value("path", "Path", TEXT, "File or device with the data, where it has one place")
 def _path(disk: Disk) -> str | None:
-    if disk.dev_type in _FILES | {DiskTemplate.BLOCKDEV} and len(disk.logical_id) == 2:
-        return str(disk.logical_id[1])
-    return None
+    named = dict(zip(traits_of(disk.dev_type).id_parts, disk.logical_id))
+    return str(named["path"]) if "path" in named else None
 
 
 @KIND.value("volumes", "Volumes", OTHER, "Logical volumes as group/name: data, then metadata")
 def _volumes(disk: Disk) -> list[str] | None:
-    if disk.dev_type not in _VOLUMES:
-        return None
-    return ["/".join(map(str, part.logical_id)) for part in disk.children or (disk,)]
+    volumes = [part for part in disk.children or (disk,) if traits_of(part.dev_type).is_volume]
+    return ["/".join(map(str, part.logical_id)) for part in volumes] or None
 
 
 @KIND.value("minors", "Minors", OTHER, "DRBD minors, in the order of the nodes in logical_id")
 def _minors(disk: Disk) -> list[int] | None:
-    if disk.dev_type is not DiskTemplate.DRBD or len(disk.logical_id) != 6:
-        return None
-    return [int(disk.logical_id[3]), int(disk.logical_id[4])]
+    names = traits_of(disk.dev_type).id_parts
+    return [int(part) for name, part in zip(names, disk.logical_id) if name == "minor"] or None
 
 
 # instance ------------------------------------------------------------------------------------

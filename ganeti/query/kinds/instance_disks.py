@@ -10,13 +10,10 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
+from ganeti.storage.registry import traits_of
 
 TEXT, NUMBER, UNIT, OTHER = FieldKind.TEXT, FieldKind.NUMBER, FieldKind.UNIT, FieldKind.OTHER
-
-#: MiB that a DRBD disk needs besides its data.
-DRBD_METADATA = 128
 
 #: name of one, title of one, kind, name of all, title of all, noun
 _VALUES = (
@@ -85,9 +82,7 @@ def _disk_usage(ctx: Context) -> Column[Instance]:
         for uuid in instance.disks:
             disk = disks.get(uuid)
             if disk is not None:
-                usage += disk.size
-                if disk.dev_type is DiskTemplate.DRBD:
-                    usage += DRBD_METADATA
+                usage += disk.size + traits_of(disk.dev_type).overhead
         return (0, usage)
 
     return column

@@ -9,11 +9,11 @@ import msgspec
 
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
+from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import (
     AdminState,
     AdminStateSource,
-    DiskTemplate,
     HypervisorName,
     InstanceStatus,
     RunState,
@@ -23,9 +23,7 @@ from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Field, Kind, T
 from ganeti.query.kinds.instance_params import inherited_hvparams
 from ganeti.query.live import NO_ANSWER, Answers, Need, NodeState
 from ganeti.rpc.objects import InstanceInfo
-
-#: Templates whose data is on the instance's own nodes, so it can run nowhere else.
-_LOCAL = frozenset({DiskTemplate.PLAIN, DiskTemplate.FILE, DiskTemplate.DRBD})
+from ganeti.storage.registry import traits_of
 
 
 def add_fields(kind: Kind[Instance]) -> None:
@@ -94,16 +92,22 @@ def _nodes_to_ask(ctx: Context, rows: Sequence[Instance]) -> list[Node]:
             continue
         wanted.add(node.uuid)
         wanted.update(tables.secondary_nodes[instance.uuid])
-        if node.group not in groups and not all(
-            uuid in config.disks and config.disks[uuid].dev_type in _LOCAL
-            for uuid in instance.disks or ("",)
-        ):
+        if node.group not in groups and not _is_local(config, instance):
             groups.add(node.group)
     return [
         node
         for node in tables.nodes
         if not node.offline and (node.uuid in wanted or (node.group in groups and node.vm_capable))
     ]
+
+
+def _is_local(config: Config, instance: Instance) -> bool:
+    """Whether its data is on its own nodes, so that it can run nowhere else."""
+    disks = [config.disks.get(uuid) for uuid in instance.disks]
+    return bool(disks) and all(
+        disk is not None and disk.dev_type is not None and not traits_of(disk.dev_type).shared
+        for disk in disks
+    )
 
 
 # answers -------------------------------------------------------------------------------------

@@ -12,12 +12,10 @@ from ganeti.model.node import Node
 from ganeti.query.field import NODATA, OFFLINE, UNAVAIL, Context, Kind, Task, failed
 from ganeti.query.kinds import ndparams, node_reserved, stamps
 from ganeti.query.live import NO_ANSWER, Need, NodeInfo, NodeRequest, NodeState, StorageUnit
+from ganeti.storage.registry import traits_of, volume_templates
 
 TEXT, BOOL, NUMBER = FieldKind.TEXT, FieldKind.BOOL, FieldKind.NUMBER
 UNIT, OTHER = FieldKind.UNIT, FieldKind.OTHER
-
-#: Templates whose storage tells its size -> type of the storage.
-_REPORTING = {"file": "file", "plain": "lvm-vg", "drbd": "lvm-vg"}
 
 
 class NodeKind(Kind[Node]):
@@ -68,15 +66,16 @@ def _request(ctx: Context, needs: frozenset[Need], node: Node) -> NodeRequest:
 def default_storage(cluster: Cluster) -> tuple[str, str] | None:
     """Type and name of the storage whose size is shown: that of the first fitting template."""
     for template in cluster.enabled_disk_templates:
-        kind = _REPORTING.get(template)
-        name = cluster.file_storage_dir if kind == "file" else cluster.volume_group_name
-        if kind and name:
+        traits = traits_of(template)
+        kind = traits.space_checked_as
+        name = getattr(cluster, traits.directory or "volume_group_name")
+        if kind and name and not traits.shared:
             return kind, name
     return None
 
 
 def _spindle_storage(cluster: Cluster) -> tuple[str, str] | None:
-    if cluster.volume_group_name and {"plain", "drbd"}.intersection(cluster.enabled_disk_templates):
+    if cluster.volume_group_name and volume_templates() & set(cluster.enabled_disk_templates):
         return "lvm-pv", cluster.volume_group_name
     return None
 

@@ -54,7 +54,13 @@ class DrbdDevice(Device):
     """
 
     traits: ClassVar[Traits] = Traits(
-        mirrored=True, space_checked_as="lvm-vg", nodes_needed=2, holds_old_data=True
+        mirrored=True,
+        space_checked_as="lvm-vg",
+        nodes_needed=2,
+        holds_old_data=True,
+        id_parts=("node", "node", "port", "minor", "minor", "secret"),
+        built_on="plain",
+        overhead=META_SIZE,
     )
     params: ClassVar[type[msgspec.Struct]] = params.DrbdParams
 

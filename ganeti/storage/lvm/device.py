@@ -55,7 +55,10 @@ class LvmDevice(Device):
     """
 
     traits: ClassVar[Traits] = Traits(
-        space_checked_as="lvm-vg", may_adopt=True, holds_old_data=True
+        space_checked_as="lvm-vg",
+        may_adopt=True,
+        holds_old_data=True,
+        id_parts=("vg", "volume"),
     )
     params: ClassVar[type[msgspec.Struct]] = LvmParams
 

@@ -12,9 +12,10 @@ from ganeti.bootstrap import defaults
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import verify
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model import base, ipolicy, params
+from ganeti.model import base, ipolicy
 from ganeti.model.config import Config, ConfigData
 from ganeti.model.names import AllocPolicy, DiskTemplate
+from ganeti.storage.registry import default_params
 
 
 def made(**choices: Any) -> ConfigData:
@@ -90,7 +91,7 @@ def test_builtin_values_are_never_shared_between_clusters() -> None:
     first.ipolicy["minmax"][0]["max"]["cpu-count"] = 1
     assert made().cluster.diskparams["drbd"]["c-max-rate"] == 61440
     assert made().cluster.ipolicy["minmax"] == ipolicy.defaults()["minmax"]
-    assert params.DISK_PARAM_DEFAULTS["drbd"]["c-max-rate"] == 61440
+    assert default_params()["drbd"]["c-max-rate"] == 61440
 
 
 def test_choices_are_taken() -> None:

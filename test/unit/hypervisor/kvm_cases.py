@@ -16,6 +16,7 @@ import msgspec
 
 from ganeti.hypervisor.kvm import argv, params
 from ganeti.hypervisor.kvm.devices import Drive, Nic
+from ganeti.storage.registry import traits_of
 
 RECORDED = Path(__file__).parents[2] / "recorded" / "kvm_argv.json"
 TABLE = RECORDED.with_name("kvm_argv_params.json")
@@ -48,7 +49,8 @@ def drive(number: int = 1, **changes: Any) -> Drive:
         "template": "file",
         "path": f"/srv/web1/disk{number}",
     }
-    return msgspec.convert({**facts, **changes}, Drive)
+    facts |= changes
+    return msgspec.convert({"shared": traits_of(facts["template"]).shared, **facts}, Drive)
 
 
 def nic(number: int = 1, **changes: Any) -> Nic:

@@ -13,11 +13,11 @@ from storage_nodes import StorageNodes
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
-from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import params
+from ganeti.storage.registry import default_params
 
 NAMES = ("n1", "n2")
 ADDRESSES = ("127.9.1.1", "127.9.1.2")
@@ -40,7 +40,7 @@ def disk(node: str, number: int = 0) -> NodeDisk:
         children=children,
         size=8,
         logical_id=("a", "b", 11000 + number, number, number, f"{number}" * 40),
-        params=params.logical(DISK_PARAM_DEFAULTS["drbd"]),
+        params=params.logical(default_params()["drbd"]),
         dynamic_params={
             "local-ip": ADDRESSES[here],
             "remote-ip": ADDRESSES[1 - here],

@@ -15,13 +15,12 @@ from storage_nodes import StorageNodes
 
 from ganeti import errors
 from ganeti.model.names import DiskTemplate
-from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk
 from ganeti.storage.drbd import params, tool
 from ganeti.storage.drbd.device import DrbdDevice
 from ganeti.storage.interface import Environment
-from ganeti.storage.registry import device
+from ganeti.storage.registry import default_params, device
 
 SECRET = "0123456789abcdef0123456789abcdef01234567"
 ADDRESSES = {"n1": "127.9.0.1", "n2": "127.9.0.2"}
@@ -56,7 +55,7 @@ def node_disk(
         children=children,
         size=size,
         logical_id=("n1", "n2", port, *minors, secret),
-        params=params.logical({**DISK_PARAM_DEFAULTS["drbd"], **given}),
+        params=params.logical({**default_params()["drbd"], **given}),
         dynamic_params={
             "local-ip": ADDRESSES[node],
             "remote-ip": ADDRESSES[other],

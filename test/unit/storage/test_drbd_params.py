@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ganeti.model.params import DISK_PARAM_DEFAULTS
 from ganeti.storage.drbd import params
 from ganeti.storage.drbd.params import DrbdParams
+from ganeti.storage.registry import default_params
 
-DEFAULTS = DISK_PARAM_DEFAULTS["drbd"]
+DEFAULTS = default_params()["drbd"]
 
 
 def options(**change: object) -> list[str]:

@@ -6,12 +6,12 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.nodes import candidates
 from ganeti.rpc.calls import NodeCalls
+from ganeti.storage.registry import traits_of
 
 
 def mirrored(config: Config, node: Node) -> list[Instance]:
@@ -20,7 +20,7 @@ def mirrored(config: Config, node: Node) -> list[Instance]:
     return [
         item
         for item in found
-        if any(config.disks[uuid].dev_type is DiskTemplate.DRBD for uuid in item.disks)
+        if any(traits_of(config.disks[uuid].dev_type).mirrored for uuid in item.disks)
     ]
 
 

@@ -21,7 +21,7 @@ from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import drafts
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 def template_of(
@@ -47,9 +47,7 @@ def template_of(
 
 def nodes_needed(template: DiskTemplate) -> int:
     """How many nodes an instance with such disks has."""
-    if template is DiskTemplate.DISKLESS:
-        return 1
-    return TEMPLATES.get(template).traits.nodes_needed
+    return traits_of(template).nodes_needed
 
 
 def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Any:

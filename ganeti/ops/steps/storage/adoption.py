@@ -17,7 +17,7 @@ from ganeti.ops import annotate
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 def is_asked_for(wanted: Sequence[DiskParams]) -> bool:
@@ -37,13 +37,13 @@ def sized(
         OpPrereqError: one cannot be adopted: the template does not allow it, it is not there, in
             use, or a disk of an instance already.
     """
-    if kind is DiskTemplate.DISKLESS or not TEMPLATES.get(kind).traits.may_adopt:
+    if not traits_of(kind).may_adopt:
         raise errors.invalid(f"disks of template {kind} cannot be adopted")
     names = [_name(ctx, kind, item) for item in wanted]
     for name in names:
         if names.count(name) > 1:
             raise errors.invalid(f"{name} is to be adopted twice")
-    if kind is DiskTemplate.PLAIN:
+    if traits_of(kind).is_volume:
         sizes = _volumes(ctx, node, names)
     else:
         sizes = _devices(ctx, node, names)
@@ -81,7 +81,7 @@ def _rename(
 
 
 def _name(ctx: Context, kind: DiskTemplate, item: DiskParams) -> str:
-    if kind is not DiskTemplate.PLAIN:
+    if not traits_of(kind).is_volume:
         return str(item.adopt)
     group = item.vg or ctx.config.cluster.volume_group_name or ""
     return f"{group}/{item.adopt}"
@@ -111,7 +111,7 @@ def _devices(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
         str(disk.logical_id[1]): instance
         for instance in config.instances.values()
         for disk in config.disks_of(instance)
-        if disk.dev_type is DiskTemplate.BLOCKDEV
+        if traits_of(disk.dev_type).must_adopt
     }
     found = ctx.rpc.one(node, NodeCalls.bdev_sizes, list(names))
     for name in names:

@@ -27,7 +27,7 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, disk_layout
 from ganeti.ops.steps.storage import attachment, copy_progress, disks, space, sync
 from ganeti.rpc.calls import NodeCalls
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 class Way(Enum):
@@ -37,12 +37,6 @@ class Way(Enum):
     PUT_ON = "a mirror is built on its volume"
     TAKE_OFF = "its volume is taken from under the mirror"
     COPY = "its content is copied"
-
-
-_IN_PLACE = {
-    (DiskTemplate.PLAIN, DiskTemplate.DRBD): Way.PUT_ON,
-    (DiskTemplate.DRBD, DiskTemplate.PLAIN): Way.TAKE_OFF,
-}
 
 
 @dataclass
@@ -76,7 +70,9 @@ def way_of(old: DiskTemplate | None, template: DiskTemplate) -> Way:
     """How a disk of one template becomes one of another. Pure."""
     if old is template:
         return Way.STAY
-    return _IN_PLACE.get((old or DiskTemplate.DISKLESS, template), Way.COPY)
+    if old is not None and traits_of(template).built_on == old:
+        return Way.PUT_ON
+    return Way.TAKE_OFF if traits_of(old).built_on == template else Way.COPY
 
 
 def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list[Node]:
@@ -88,8 +84,7 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
     wanted = None if named is None else config.node(named)
     if op.iallocator is not None:
         raise errors.invalid("name the secondary node with --node: allocators do not choose it")
-    mirrored = op.disk_template in TEMPLATES and TEMPLATES.get(op.disk_template).traits.mirrored
-    if not mirrored:
+    if not traits_of(op.disk_template).mirrored:
         if wanted is not None:
             raise errors.invalid(
                 f"disk template {op.disk_template} needs no secondary node; leave --node away"
@@ -161,7 +156,7 @@ def _check_possible(
         raise errors.invalid(
             f"disks cannot be converted from {current} to {template}: one of them has no disks"
         )
-    if op.ext_params and not TEMPLATES.get(template).traits.takes_options:
+    if op.ext_params and not traits_of(template).takes_options:
         raise errors.invalid(
             f"disk template {template} has no parameters of a provider; leave --ext-params away"
         )
