@@ -18,6 +18,7 @@ from ganeti.base import typed
 from ganeti.base.text import nearest
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
+from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate, NicMode
 from ganeti.model.params import BackendParams, NicParams, NodeParams, Params
 from ganeti.storage.registry import TEMPLATES, default_params
@@ -32,6 +33,8 @@ _Natural = Annotated[int, msgspec.Meta(ge=0)]
 _MAC_PREFIX = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){2}")
 #: Name of a bridge, a switch or a routing table.
 _LINK = re.compile(r"[^\s/]*")
+#: Modes that put NICs on a bridge or switch, which may have VLANs.
+_SWITCHED = frozenset({NicMode.BRIDGED, NicMode.OPENVSWITCH})
 _VLAN = re.compile(r"\.?\d+(:\d+)*|(:\d+)+")
 
 
@@ -112,31 +115,56 @@ def backend(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
     """
     partial = _changed(BackendParams, current, params.expand_backend(change), "backend")
     full = params.check(BackendParams, partial, "backend", partial=False)
+    _check_memory(full)
+    return full
+
+
+def own_backend(config: Config, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+    """Own backend parameters of an instance after a change; the others come from the cluster.
+
+    Raises:
+        ParameterError, OpPrereqError: a wrong name or value, or minmem above maxmem.
+    """
+    own = _changed(BackendParams, current, params.expand_backend(change), "backend")
+    _check_memory(config.beparams_for(own))
+    return own
+
+
+def _check_memory(full: Params) -> None:
     if full["minmem"] > full["maxmem"]:
         raise refuse(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
-    return full
 
 
 def nic(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
     """Complete parameters of NICs; OpPrereqError, ParameterError."""
     partial = _changed(NicParams, current, change, "NIC")
     full = params.check(NicParams, partial, "NIC", partial=False)
-    if full["mode"] not in set(NicMode):
-        raise refuse(f"unknown NIC mode '{full['mode']}'; choose from {', '.join(NicMode)}")
-    check_link(full["link"])
-    if full["mode"] in ("bridged", "openvswitch") and not full["link"]:
-        raise refuse(f"NIC mode {full['mode']} needs a link: the name of a bridge or switch")
-    if full["vlan"] and not _VLAN.fullmatch(full["vlan"]):
-        raise refuse(
-            f"'{full['vlan']}' is not a VLAN: expected a form like 10, .10, :10:20 or .10:20"
-        )
+    check_nic(full)
     return full
 
 
-def check_link(link: str) -> None:
-    """Refuse what cannot be the link of a NIC, whatever its mode; OpPrereqError."""
+def check_nic(full: Mapping[str, Any], what: str = "") -> None:
+    """Refuse complete parameters of a NIC that do not fit together.
+
+    ``what`` names the NIC at the start of the message, as in ``"NIC 0: "``.
+
+    Raises:
+        OpPrereqError: unknown mode, an invalid or missing link, an invalid VLAN, or one where
+            NICs have none.
+    """
+    mode, link, vlan = full["mode"], full["link"], full["vlan"]
+    if mode not in set(NicMode):
+        raise refuse(f"{what}unknown NIC mode '{mode}'; choose from {', '.join(NicMode)}")
     if not _LINK.fullmatch(link):
-        raise refuse(f"NIC link {link!r} has blanks, line breaks or slashes")
+        raise refuse(f"{what}NIC link {link!r} has blanks, line breaks or slashes")
+    if mode in _SWITCHED and not link:
+        raise refuse(f"{what}NIC mode {mode} needs a link: the name of a bridge or switch")
+    if vlan and mode not in _SWITCHED:
+        raise refuse(f"{what}NIC mode {mode} has no VLAN")
+    if vlan and not _VLAN.fullmatch(vlan):
+        raise refuse(
+            f"{what}'{vlan}' is not a VLAN: expected a form like 10, .10, :10:20 or .10:20"
+        )
 
 
 def node(current: Mapping[str, Any], change: Mapping[str, Any], *, single: bool = False) -> Params:

@@ -57,10 +57,8 @@ class Shape:
     spindle_use: int
     disks: Sequence[int]
     nics: int
-    #: of the instance, as it is computed from its disks
-    template: str
-    #: of the single disks, where they differ
-    parts: tuple[str, ...] = ()
+    #: of its disks; ``diskless`` without disks
+    templates: tuple[str, ...]
 
 
 def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
@@ -70,7 +68,7 @@ def violations(policy: Mapping[str, Any], shape: Shape) -> list[str]:
     """
     found: list[str] = []
     allowed = policy.get("disk-templates", ALL_TEMPLATES)
-    for template in shape.parts or (shape.template,):
+    for template in shape.templates:
         if template not in allowed:
             found.append(
                 f"disk template {template} is not allowed (allowed are {', '.join(allowed)})"
@@ -93,7 +91,7 @@ def _outside(low: Mapping[str, int], high: Mapping[str, int], shape: Shape) -> l
         *(("disk-size", f" of disk {i}", size) for i, size in enumerate(shape.disks)),
     ]
     for key, which, value in checks:
-        if key == "disk-count" and shape.template == DiskTemplate.DISKLESS:
+        if key == "disk-count" and DiskTemplate.DISKLESS in shape.templates:
             continue
         if key in low and key in high and not low[key] <= value <= high[key]:
             found.append(f"{key}{which} {value} is not between {low[key]} and {high[key]}")

@@ -78,6 +78,15 @@ class HotplugTarget(StrEnum):
     NIC = "hotnic"
 
 
+class LocalDisk(IntEnum):
+    """``ldisk_status`` of a ``BlockDevStatus``: how the data on this node is."""
+
+    OKAY = 0
+    UNKNOWN = 1
+    FAULTY = 2
+    SYNCHRONISING = 3
+
+
 class AllocPolicy(StrEnum):
     """Allocation policy of a node group."""
 

@@ -8,6 +8,7 @@ configuration, a secret one only over the wire at submission and to the script t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 #: What is written instead of a value.
@@ -60,3 +61,11 @@ class Secret(Hidden):
     __slots__ = ()
 
     notation: ClassVar[str] = "secret<any>"
+
+
+def reveal_all(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The plain values of a mapping, some of which may be hidden; call it as :meth:`reveal`."""
+    return {
+        key: value.reveal() if isinstance(value, Hidden) else value
+        for key, value in (values or {}).items()
+    }

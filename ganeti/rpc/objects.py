@@ -6,13 +6,13 @@ A node has no configuration, so the master annotates everything a driver needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 
 from ganeti import errors
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, MigrationState
+from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, LocalDisk, MigrationState
 
 Json = dict[str, Any]
 
@@ -136,15 +136,6 @@ class RunRight(msgspec.Struct, kw_only=True, frozen=True):
     state: RightState
     #: name of the other node while the instance is on its way
     peer: str = ""
-
-
-class LocalDisk(IntEnum):
-    """``ldisk_status`` of a :class:`BlockDevStatus`: how the data on this node is."""
-
-    OKAY = 0
-    UNKNOWN = 1
-    FAULTY = 2
-    SYNCHRONISING = 3
 
 
 class BlockDevStatus(msgspec.Struct, kw_only=True):

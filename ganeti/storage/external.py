@@ -17,8 +17,9 @@ import msgspec
 from ganeti import errors
 from ganeti.base import files, process
 from ganeti.base.clock import SYSTEM
+from ganeti.model.names import LocalDisk
 from ganeti.model.params import Params
-from ganeti.rpc.objects import BlockDevStatus, LocalDisk, NodeDisk
+from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import external_provider as provider
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 

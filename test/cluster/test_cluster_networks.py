@@ -206,7 +206,7 @@ def test_settings(cluster: Cluster) -> None:
         ("remove net1", "connected to node group default"),
         ("rename nosuch net2", "nosuch"),
         ("connect -N mode=pool,link=x net1 default", "'pool'"),
-        ("connect -N mode=routed,link=x,vlan=5 net1 default", "knows no VLAN"),
+        ("connect -N mode=routed,link=x,vlan=5 net1 default", "NIC mode routed has no VLAN"),
         ("connect -N colour=red net1 default", "unknown key 'colour'"),
         ("connect -N mode=routed,link=x net1 default", "with mode=bridged, link=br100"),
         ("connect net1 nosuch", "nosuch"),

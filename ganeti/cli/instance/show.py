@@ -237,6 +237,8 @@ def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
 
 def _status(kind: str, status: Sequence[Any]) -> str:
     """State of a disk on a node: device, and how far a mirror is in sync."""
+    from ganeti.model.names import LocalDisk  # only details of mirrored disks need it
+
     path, major, minor, percent, left, degraded, local = status
     numbers = ":".join("N/A" if number is None else str(number) for number in (major, minor))
     text = f"{path} ({numbers})"
@@ -248,7 +250,7 @@ def _status(kind: str, status: Sequence[Any]) -> str:
     elif not degraded:
         text += " in sync"
     if degraded:
-        text += ", status *DEGRADED*" + (" *MISSING DISK*" if local == 3 else "")
+        text += ", status *DEGRADED*" + (" *MISSING DISK*" if local == LocalDisk.FAULTY else "")
     elif percent is None:
         text += ", status ok"
     return text

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ganeti import errors
+from ganeti.config import parameters
 from ganeti.jobs.execution import Need
-from ganeti.model import params
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
-from ganeti.model.params import BackendParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
@@ -78,10 +77,7 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
     """
     config = ctx.config
     template = disk_layout.template(ctx, op)
-    own = params.check(
-        BackendParams, params.without_defaults(params.expand_backend(op.beparams)), "backend"
-    )
-    be = config.beparams_for(own)
+    be = config.beparams_for(parameters.own_backend(config, {}, op.beparams))
     return NewInstance(
         name=name,
         template=str(template),

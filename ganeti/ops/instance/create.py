@@ -11,21 +11,22 @@ import uuid
 from collections.abc import Collection
 
 from ganeti import errors
+from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
-from ganeti.model import base, ipolicy, params
+from ganeti.model import base
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, HypervisorName, LockLevel, NodeUuid
-from ganeti.model.params import BackendParams, Params
+from ganeti.model.params import Params
 from ganeti.opcodes.enums import InstCreateMode
-from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator.new_place import NewPlace
 from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.planning import checks, communication_nic, disk_layout, nics
+from ganeti.ops.planning import checks, communication_nic, disk_layout, nics, policy
 from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps import host_names, node_checks
 from ganeti.ops.steps.running import bridges, power
@@ -84,16 +85,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         )
         self.template = disk_layout.template(ctx, op)
         self.os = op.os_type or ""
-        self.beparams = params.check(
-            BackendParams,
-            params.without_defaults(params.expand_backend(op.beparams)),
-            "backend",
-        )
+        self.beparams = parameters.own_backend(config, {}, op.beparams)
         self.full_be = config.beparams_for(self.beparams)
-        if self.full_be["minmem"] > self.full_be["maxmem"]:
-            raise errors.invalid(
-                f"minmem {self.full_be['minmem']} is larger than maxmem {self.full_be['maxmem']}"
-            )
         self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, op.hvparams)
         layout = disk_layout.layout(
             ctx,
@@ -111,8 +104,8 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         self.nics = nics.all_new(
             ctx, self.cards, self.node.group, check_conflicts=op.conflicts_check
         )
-        self._check_policy()
         self.instance = self._make_instance()
+        self._check_policy()
         self._check_node()
 
     def _check_mode(self) -> None:
@@ -127,14 +120,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             self.ctx.log("Without an OS the instance is not started")
 
     def _check_policy(self) -> None:
-        shape = ipolicy.Shape(
-            memory=self.full_be["maxmem"],
-            vcpus=self.full_be["vcpus"],
-            spindle_use=self.full_be["spindle_use"],
-            disks=[disk.size for disk in self.disks],
-            nics=len(self.nics),
-            template=self.template,
-        )
+        shape = policy.shape(self.ctx.config, self.instance, self.disks, self.template)
         checks.shape_allowed(self.ctx, self.node.group, shape, ignore=self.op.ignore_ipolicy)
 
     def _check_node(self) -> None:
@@ -168,10 +154,10 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
         op = self.op
         result: Params = dict(op.osparams)
         for hidden in (op.osparams_private, op.osparams_secret):
-            for key, value in (hidden or {}).items():
+            for key, value in reveal_all(hidden).items():
                 if key in result:
                     raise errors.invalid(f"OS parameter '{key}' is given more than once")
-                result[key] = _plain(value)
+                result[key] = value
         return result
 
     def _make_instance(self) -> Instance:
@@ -185,7 +171,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             hvparams=self.hvparams,
             beparams=self.beparams,
             osparams=dict(op.osparams),
-            osparams_private={k: _plain(v) for k, v in (op.osparams_private or {}).items()},
+            osparams_private=reveal_all(op.osparams_private),
             admin_state=AdminState.DOWN,
             nics=tuple(self.nics),
             disks=tuple(disk.uuid for disk in self.disks),  # type: ignore[misc]
@@ -308,7 +294,3 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             power.set_state(ctx, instance, AdminState.DOWN, disks_active=True)
         else:
             instance_disks.shutdown(ctx, instance)
-
-
-def _plain(value: object) -> object:
-    return value.reveal() if isinstance(value, Hidden) else value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.model.params import Params, fill, without_defaults
-from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance import OpInstanceReinstall
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
@@ -53,8 +53,7 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
 
     @staticmethod
     def _merge(old: Params, new: object) -> Params:
-        given = {} if not isinstance(new, dict) else new
-        plain = {k: v.reveal() if isinstance(v, Hidden) else v for k, v in given.items()}
+        plain = reveal_all(new if isinstance(new, dict) else {})
         kept = {k: v for k, v in old.items() if k not in plain}
         return {**kept, **without_defaults(plain)}
 

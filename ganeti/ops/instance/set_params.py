@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
@@ -141,25 +140,12 @@ class InstanceSetParams(Operation[OpInstanceSetParams, list[Row]]):
     def _check_policy(self) -> None:
         config = self.ctx.config
         before = policy.shape(config, self.instance)
-        be = config.beparams_for(self.settings.values.get("beparams", self.instance.beparams))
-        after = replace(
-            before,
-            memory=be["maxmem"],
-            vcpus=be["vcpus"],
-            spindle_use=be["spindle_use"],
-            disks=[disk.size for disk in self.disks.result],
-            nics=len(self.nics.result),
-            template=str(self.op.disk_template or self._template()),
-            parts=() if self.op.disk_template else policy.parts(self.disks.result),
-        )
+        template = self.op.disk_template and str(self.op.disk_template)
+        changed = self._changed_instance(self.instance)
+        after = policy.shape(config, changed, self.disks.result, template)
         checks.shape_allowed(
             self.ctx, self.primary.group, after, before=before, ignore=self.op.ignore_ipolicy
         )
-
-    def _template(self) -> str:
-        """The computed template with the disks as they are going to be; mixed ones are parts."""
-        kinds = {str(disk.dev_type) for disk in self.disks.result if disk.dev_type is not None}
-        return next(iter(kinds)) if kinds else str(DiskTemplate.DISKLESS)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config

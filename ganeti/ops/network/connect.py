@@ -8,7 +8,6 @@ from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
-from ganeti.model.names import NicMode
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -35,19 +34,12 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
 
     def check(self) -> None:
         op, ctx = self.op, self.ctx
-        mode = str(op.network_mode)
-        if mode not in set(NicMode):
-            raise errors.invalid(
-                f"NICs cannot reach a network by mode '{mode}'; known are {', '.join(NicMode)}"
-            )
-        if op.network_vlan and mode not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
-            raise errors.invalid(f"mode {mode} knows no VLAN")
-        parameters.check_link(str(op.network_link))
         self.params = {
-            "mode": mode,
+            "mode": str(op.network_mode),
             "link": str(op.network_link),
             "vlan": str(op.network_vlan),
         }
+        parameters.check_nic(self.params)
         self.before = self.group.networks.get(self.network.uuid)
         if self.before is not None:
             self._check_same()

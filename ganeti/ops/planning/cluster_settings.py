@@ -23,6 +23,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
 from ganeti.opcodes.enums import DdmSimple
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.storage.registry import traits_of, volume_templates
 
 Values = dict[str, Any]
@@ -308,10 +309,7 @@ def _os_parameters(config: Config, op: OpClusterSetParams) -> Values:
     if op.osparams is not None:
         values["osparams"] = _by_os(cluster.osparams, op.osparams)
     if op.osparams_private_cluster is not None:
-        revealed = {
-            name: {key: value.reveal() for key, value in given.items()}
-            for name, given in op.osparams_private_cluster.items()
-        }
+        revealed = {name: reveal_all(given) for name, given in op.osparams_private_cluster.items()}
         values["osparams_private_cluster"] = _by_os(cluster.osparams_private_cluster, revealed)
     public = values.get("osparams", cluster.osparams)
     for name, private in values.get(

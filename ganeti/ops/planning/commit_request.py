@@ -10,7 +10,7 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import HypervisorName
 from ganeti.model.params import expand_backend, without_defaults
-from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 
 #: Addresses that a card was given when it was reserved.
@@ -30,10 +30,7 @@ def completed(config: Config, reserved: Instance, op: OpInstanceCreate) -> Insta
     full = config.beparams(reserved)
     for key, value in wanted.items():
         known.value(f"backend parameter {key}", full.get(key), value)
-    private = {
-        key: value.reveal() if isinstance(value, Hidden) else value
-        for key, value in (op.osparams_private or {}).items()
-    }
+    private = reveal_all(op.osparams_private)
     if op.tags:
         known.value("set of tags", reserved.tags, tuple(sorted(set(op.tags))))
     _cards(known, reserved, op)

@@ -134,15 +134,9 @@ def _check(config: Config, index: int, nic: Nic, group: str) -> None:
             f" to node group {config.groups[group].name}; see gnt-network connect"
         )
     params = config.nicparams_for(nic.nicparams, nic.network, group)
-    parameters.check_link(params["link"])
-    if params["mode"] not in set(NicMode):
-        raise errors.invalid(
-            f"NIC {index}: unknown mode '{params['mode']}'; known are {', '.join(NicMode)}"
-        )
+    parameters.check_nic(params, f"NIC {index}: ")
     if params["mode"] == NicMode.ROUTED and nic.ip is None:
         raise errors.invalid(f"NIC {index}: mode routed needs an IP address")
-    if params["vlan"] and params["mode"] not in (NicMode.OPENVSWITCH, NicMode.BRIDGED):
-        raise errors.invalid(f"NIC {index}: mode {params['mode']} knows no VLAN")
 
 
 def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None) -> str:

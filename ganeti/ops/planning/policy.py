@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ganeti.model import ipolicy
+from ganeti.model import base, ipolicy
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -16,24 +16,22 @@ def shape(
     disks: Sequence[Disk] | None = None,
     template: str | None = None,
 ) -> ipolicy.Shape:
-    """What a policy looks at in an instance; with other disks and template than it has."""
+    """What a policy looks at in an instance, with other disks than it has if they are given.
+
+    ``template`` is the one that all disks are going to have.
+    """
     be = config.beparams(instance)
     disks = config.disks_of(instance) if disks is None else disks
+    kinds = {str(disk.dev_type) for disk in disks if disk.dev_type is not None}
+    without = config.disk_template(base.replace(instance, disks=()))
     return ipolicy.Shape(
         memory=be["maxmem"],
         vcpus=be["vcpus"],
         spindle_use=be["spindle_use"],
         disks=[disk.size for disk in disks],
         nics=len(instance.nics),
-        template=template or config.disk_template(instance),
-        parts=parts(disks),
+        templates=(template,) if template else tuple(sorted(kinds)) or (without,),
     )
-
-
-def parts(disks: Iterable[Disk]) -> tuple[str, ...]:
-    """Templates of disks if they have several, as a policy looks at them."""
-    kinds = sorted({str(disk.dev_type) for disk in disks if disk.dev_type is not None})
-    return tuple(kinds) if len(kinds) > 1 else ()
 
 
 def violations(config: Config, instance: Instance) -> list[str]:

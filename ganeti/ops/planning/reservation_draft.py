@@ -10,16 +10,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.model import base, ipolicy, params
+from ganeti.config import parameters
+from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
 from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, NodeUuid
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
-from ganeti.model.params import BackendParams
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, disk_layout, nics, policy
@@ -70,12 +71,7 @@ def draft(
     name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
     wanted = op.hypervisor or config.cluster.enabled_hypervisors[0]
     hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, str(wanted)))
-    own = params.check(
-        BackendParams, params.without_defaults(params.expand_backend(op.beparams)), "backend"
-    )
-    full = config.beparams_for(own)
-    if full["minmem"] > full["maxmem"]:
-        raise errors.invalid(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
+    own = parameters.own_backend(config, {}, op.beparams)
     os_name = op.os_type or ""
     disks = _disks(ctx, op, name or uuid, nodes)
     if op.disk_template is not None:
@@ -90,9 +86,7 @@ def draft(
         hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
         beparams=own,
         osparams=dict(op.osparams),
-        osparams_private={
-            key: value.reveal() for key, value in (op.osparams_private or {}).items()
-        },
+        osparams_private=reveal_all(op.osparams_private),
         nics=tuple(_nics(ctx, op, nodes)),
         disks=tuple(disk.uuid for disk in disks),  # type: ignore[misc]
         tags=tuple(sorted(set(op.tags))),
@@ -100,25 +94,9 @@ def draft(
         reservation=reservation,
     )
     if nodes:
-        _check_policy(ctx, op, instance, disks, nodes[0].group)
+        shape = policy.shape(config, instance, disks)
+        checks.shape_allowed(ctx, nodes[0].group, shape, ignore=op.ignore_ipolicy)
     return Drafted(instance, disks)
-
-
-def _check_policy(
-    ctx: Context, op: OpInstanceCreate, instance: Instance, disks: Sequence[Disk], group: str
-) -> None:
-    checks.shape_allowed(
-        ctx, group, shape(ctx, instance, disks, op.disk_template), ignore=op.ignore_ipolicy
-    )
-
-
-def shape(
-    ctx: Context, instance: Instance, disks: Sequence[Disk], template: object = None
-) -> ipolicy.Shape:
-    """What an instance policy looks at in a reservation."""
-    kinds = {disk.dev_type for disk in disks if disk.dev_type is not None}
-    known = next(iter(kinds), None) or template or DiskTemplate.DISKLESS
-    return policy.shape(ctx.config, instance, disks, str(known))
 
 
 def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic]:

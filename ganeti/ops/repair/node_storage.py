@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LocalDisk, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpRepairNodeStorage
@@ -13,7 +13,6 @@ from ganeti.ops import annotate
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import LocalDisk
 
 #: The node's own name for the operation.
 _FIX = "fix-consistency"

@@ -20,7 +20,7 @@ from ganeti.model.names import AdminState, DiskTemplate, DiskUuid, HypervisorNam
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.opcodes.enums import InstCreateMode
-from ganeti.opcodes.hidden import Hidden
+from ganeti.opcodes.hidden import reveal_all
 from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.instance.create import InstanceCreate
@@ -162,10 +162,10 @@ class InstanceCommit(InstanceCreate):
     def _osparams(self) -> Params:
         instance = self.whole.instance
         result: Params = {**instance.osparams, **instance.osparams_private}
-        for key, value in (self.op.osparams_secret or {}).items():
+        for key, value in reveal_all(self.op.osparams_secret).items():
             if key in result:
                 raise errors.invalid(f"OS parameter '{key}' is given more than once")
-            result[key] = value.reveal() if isinstance(value, Hidden) else value
+            result[key] = value
         return result
 
     # run -----------------------------------------------------------------------------------

@@ -6,16 +6,16 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base.text import join_names
+from ganeti.config import parameters
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
 from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
-from ganeti.model.params import VALUE_DEFAULT, BackendParams, expand_backend
-from ganeti.model.params import check as check_params
+from ganeti.model.params import VALUE_DEFAULT, expand_backend
 from ganeti.opcodes.devices import DiskParams, NicParams
-from ganeti.opcodes.hidden import REDACTED, Hidden
+from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
@@ -94,13 +94,8 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         op, ctx = self.op, self.ctx
         values: dict[str, Any] = {}
         if op.beparams:
+            values["beparams"] = parameters.own_backend(ctx.config, old.beparams, op.beparams)
             given = expand_backend(op.beparams)
-            values["beparams"] = check_params(BackendParams, merged(old.beparams, given), "backend")
-            full = ctx.config.beparams_for(values["beparams"])
-            if full["minmem"] > full["maxmem"]:
-                raise errors.invalid(
-                    f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}"
-                )
             self.rows += [(f"be/{key}", value) for key, value in given.items()]
         if op.os_name is not None:
             values["os"] = op.os_name
@@ -108,10 +103,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         if op.hvparams:
             values["hvparams"] = self._hvparams(old)
             self.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
-        private = {
-            key: value.reveal() if isinstance(value, Hidden) else value
-            for key, value in (op.osparams_private or {}).items()
-        }
+        private = reveal_all(op.osparams_private)
         values["osparams"] = merged(old.osparams, op.osparams)
         values["osparams_private"] = merged(old.osparams_private, private)
         twice = sorted(set(values["osparams"]) & set(values["osparams_private"]))

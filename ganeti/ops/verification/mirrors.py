@@ -10,16 +10,22 @@ from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
-from ganeti.rpc.objects import BlockDevStatus, LocalDisk
+from ganeti.rpc.objects import BlockDevStatus
 from ganeti.storage.registry import traits_of
 
 #: What a node answered to its checks, by name.
 Answers = Mapping[str, Any]
 
 #: Words for ``BlockDevStatus.ldisk_status``.
-_LOCAL_STATES = ("ok", "unknown", "faulty", "syncing")
+_LOCAL_STATES: Mapping[int, str] = {
+    LocalDisk.OKAY: "ok",
+    LocalDisk.UNKNOWN: "unknown",
+    LocalDisk.FAULTY: "faulty",
+    LocalDisk.SYNCHRONISING: "syncing",
+}
 
 
 def checks(config: Config) -> dict[str, Any]:
@@ -106,7 +112,8 @@ def state(
     assert isinstance(found, BlockDevStatus)
     if not found.is_degraded:
         return
-    text = f"{where} is degraded; local disk state is '{_LOCAL_STATES[found.ldisk_status]}'"
+    local = _LOCAL_STATES.get(found.ldisk_status, "unknown")
+    text = f"{where} is degraded; local disk state is '{local}'"
     text += _meaning(item, instance, found)
     if found.sync_percent is None:
         report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)

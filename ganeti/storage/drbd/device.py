@@ -17,6 +17,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.model.names import LocalDisk
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import measure, registry
@@ -39,8 +40,6 @@ _SECOND_WAIT = 10
 _PAIRED = frozenset({Link.PAIRED})
 _DUAL = frozenset({Link.DUAL})
 _ALONE = frozenset({Link.ALONE})
-#: ``BlockDevStatus.ldisk_status``
-_OKAY, _UNKNOWN, _FAULTY, _SYNC = range(4)
 
 
 class DrbdDevice(Device):
@@ -433,15 +432,15 @@ class _Ends(msgspec.Struct, rename="kebab"):
     remote_minor: int
 
 
-def _local_status(live: Live) -> int:
-    """How good the data of this side is, as ``ldisk_status``. Pure."""
+def _local_status(live: Live) -> LocalDisk:
+    """How good the data of this side is. Pure."""
     if live.disk is DiskState.UP_TO_DATE:
-        return _OKAY
+        return LocalDisk.OKAY
     if live.connection.is_resync and live.disk is DiskState.INCONSISTENT:
-        return _SYNC
+        return LocalDisk.SYNCHRONISING
     if live.disk in (DiskState.UNKNOWN, DiskState.ATTACHING, DiskState.NEGOTIATING):
-        return _UNKNOWN
-    return _FAULTY
+        return LocalDisk.UNKNOWN
+    return LocalDisk.FAULTY
 
 
 def _clear(device: str) -> None:

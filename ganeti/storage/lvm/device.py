@@ -17,7 +17,8 @@ from typing import ClassVar
 import msgspec
 
 from ganeti import errors, paths
-from ganeti.rpc.objects import BATCH, BlockDevStatus, LocalDisk, NodeDisk
+from ganeti.model.names import LocalDisk
+from ganeti.rpc.objects import BATCH, BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
 from ganeti.storage.lvm import allocation, report, tool
 

@@ -188,7 +188,7 @@ def test_mirrored_disks(master: RecordingMaster, gnt_instance: Run) -> None:
         logical_id=["a", "b", 11001, 0, 1, "hush"],
         spindles=2,
         pstatus=["/dev/drbd0", 147, 0, 41.5, 90, True, 0],
-        sstatus=["/dev/drbd1", 147, 1, None, None, True, 3],
+        sstatus=["/dev/drbd1", 147, 1, None, None, True, 2],
         children=[disk(iv_name=None, size=128)],
     )
     healthy = disk(

@@ -120,7 +120,7 @@ def shape(**facts: Any) -> Shape:
         "spindle_use": 1,
         "disks": [1024],
         "nics": 1,
-        "template": "file",
+        "templates": ("file",),
     }
     return Shape(**{**good, **facts})
 
@@ -151,7 +151,7 @@ def test_each_limit_is_kept(facts: dict[str, Any], words: str) -> None:
 
 
 def test_a_diskless_instance_needs_no_disks() -> None:
-    assert ipolicy.violations(ipolicy.defaults(), shape(disks=[], template="diskless")) == []
+    assert ipolicy.violations(ipolicy.defaults(), shape(disks=[], templates=("diskless",))) == []
 
 
 def test_a_forbidden_template_is_named_with_the_allowed_ones() -> None:

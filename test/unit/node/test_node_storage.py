@@ -15,10 +15,11 @@ from local_node import LocalNode
 from node_samples import INSTANCE, disk, instance
 
 from ganeti import errors
+from ganeti.model.names import LocalDisk
 from ganeti.node.context import NodeContext
 from ganeti.node.disk_states import combined
 from ganeti.paths import Paths
-from ganeti.rpc.objects import BlockDevStatus, CopyStatus, LocalDisk, NodeDisk
+from ganeti.rpc.objects import BlockDevStatus, CopyStatus, NodeDisk
 
 MIB = 1024 * 1024
 

@@ -100,7 +100,7 @@ def test_the_default_of_the_cluster_itself_goes_back_to_the_builtin_one(
 
 
 def test_a_mode_that_nobody_knows_is_refused(cluster: OneProcess) -> None:
-    with pytest.raises(errors.OpPrereqError, match="unknown mode 'automatic'"):
+    with pytest.raises(errors.OpPrereqError, match="unknown NIC mode 'automatic'"):
         add(cluster, mode="automatic")
     assert cluster.config.instances == {}
 

@@ -10,19 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import errors
+from ganeti.config import parameters
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.model.node import Node
 from ganeti.model.params import (
     VALUE_DEFAULT,
-    BackendParams,
     Params,
     expand_backend,
     fill,
     without_defaults,
 )
-from ganeti.model.params import check as check_params
-from ganeti.opcodes.hidden import REDACTED, Hidden
+from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks
@@ -106,10 +105,7 @@ def _os(
     if op.os_name is None and not op.osparams and not op.osparams_private:
         return
     name = op.os_name or instance.os
-    given_private = {
-        key: value.reveal() if isinstance(value, Hidden) else value
-        for key, value in (op.osparams_private or {}).items()
-    }
+    given_private = reveal_all(op.osparams_private)
     public = merged(instance.osparams, op.osparams)
     private = merged(instance.osparams_private, given_private)
     twice = sorted(set(public) & set(private))
@@ -168,12 +164,8 @@ def _backend(
 ) -> None:
     if not op.beparams:
         return
-    given = expand_backend(op.beparams)
-    own = merged(instance.beparams, given)
-    values = check_params(BackendParams, own, "backend")
+    values = parameters.own_backend(ctx.config, instance.beparams, op.beparams)
     full = ctx.config.beparams_for(values)
-    if full["minmem"] > full["maxmem"]:
-        raise errors.invalid(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
     more = full["maxmem"] - ctx.config.beparams(instance)["maxmem"]
     if more > 0 and runs is not None and not op.force and not primary.offline:
         # its next start must not fail
@@ -184,7 +176,7 @@ def _backend(
             memory=(str(instance.hypervisor), more),
         )
     result.values["beparams"] = values
-    result.rows += [(f"be/{key}", value) for key, value in given.items()]
+    result.rows += [(f"be/{key}", value) for key, value in expand_backend(op.beparams).items()]
 
 
 def _memory(

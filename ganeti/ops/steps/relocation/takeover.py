@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, LocalDisk
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import annotate
@@ -14,9 +14,6 @@ from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
-
-#: ``ldisk_status`` of a disk whose own data is complete.
-_COMPLETE = 0
 
 
 class Takeover:
@@ -65,7 +62,7 @@ class Takeover:
         for disk in config.disks_of(self._instance):
             wire = annotate.disk(config, disk, self._target.group)
             status = ctx.rpc.one(self._target, NodeCalls.blockdev_find, wire)
-            if status is not None and status.ldisk_status == _COMPLETE:
+            if status is not None and status.ldisk_status == LocalDisk.OKAY:
                 continue
             what = "is not active" if status is None else "is not up to date"
             text = f"{disk.iv_name} {what} on node {self._target.name}"

@@ -18,7 +18,7 @@ from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Context, Needs
-from ganeti.ops.planning import checks, disk_layout, reservation_draft
+from ganeti.ops.planning import checks, disk_layout, policy, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import drafts
 from ganeti.storage.registry import traits_of
@@ -201,12 +201,11 @@ def check(ctx: Context, before: Instance, item: Drafted, *, ignore_ipolicy: bool
     group = config.nodes[instance.primary_node].group
     known = None
     if old is not None and old.group == group:
-        known = reservation_draft.shape(ctx, before, config.disks_of(before))
-    template = template_of(ctx, instance, item.disks)
+        known = policy.shape(config, before)
     checks.shape_allowed(
         ctx,
         group,
-        reservation_draft.shape(ctx, instance, item.disks, template),
+        policy.shape(config, instance, item.disks),
         before=known,
         ignore=ignore_ipolicy,
     )

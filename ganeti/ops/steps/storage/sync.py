@@ -10,6 +10,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
@@ -29,8 +30,6 @@ STALLED = 900.0
 #: Failed calls in a row after which the wait ends, and seconds between them: a node daemon may be
 #: restarted meanwhile.
 _FAILED_CALLS, _RETRY = 6, 5.0
-#: Value of ``BlockDevStatus.ldisk_status`` for data that is not good.
-FAULTY = 2
 #: Percent, or else seconds, between two lines about the same disk.
 _STEP, _SILENCE = 1.0, 60.0
 
@@ -70,7 +69,7 @@ def judge(names: Sequence[str], found: Sequence[BlockDevStatus]) -> State:
     faulty: list[str] = []
     estimates: list[float] = []
     for name, status in zip(names, found):
-        if status.ldisk_status == FAULTY:
+        if status.ldisk_status == LocalDisk.FAULTY:
             faulty.append(name)
         if status.sync_percent is not None:
             running[name] = status.sync_percent
@@ -141,7 +140,7 @@ def faulty(ctx: Context, node: Node, disks: Sequence[Disk]) -> list[str]:
                 f"the state of {disk.iv_name} on node {node.name} is not known: {status};"
                 " see gnt-instance activate-disks"
             )
-        if status.ldisk_status == FAULTY:
+        if status.ldisk_status == LocalDisk.FAULTY:
             found.append(disk.iv_name)
     return found
 
