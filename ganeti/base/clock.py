@@ -28,6 +28,23 @@ class SystemClock:
 SYSTEM: Clock = SystemClock()
 
 
+class Deadline:
+    """A moment so many seconds from now, by the monotonic clock."""
+
+    def __init__(self, seconds: float, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
+        self._end = clock.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds until then, 0 when it has passed."""
+        return max(0.0, self._end - self._clock.monotonic())
+
+    @property
+    def has_passed(self) -> bool:
+        return self._clock.monotonic() >= self._end
+
+
 def split(seconds: float) -> list[int]:
     """``[seconds, microseconds]`` as job files and clients have it."""
     whole = math.floor(seconds)

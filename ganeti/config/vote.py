@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
 from ganeti.model.config import Config
 from ganeti.model.node import Node
@@ -163,6 +164,8 @@ def hold(
     patience: float,
     retiring: str = "",
     renew: Callable[[], Own] | None = None,
+    clock: Clock = SYSTEM,
+    wait: Callable[[float], object] = time.sleep,
 ) -> dict[str, Answer[MasterView]]:
     """Vote; returns the answers when this node may be the master.
 
@@ -175,15 +178,15 @@ def hold(
     Raises:
         NoMasterError: another node is the master, or has newer data, or too few answered.
     """
-    end = time.monotonic() + patience
+    end = clock.monotonic() + patience
     while True:
         answers = ask(config, rpc)
         own = own if renew is None else renew()
         missing = missing_answers(config, own, answers)
         late = renew is not None and newer_data(config, own, answers, retiring=retiring) is not None
-        if (missing is None and not late) or time.monotonic() + PAUSE > end:
+        if (missing is None and not late) or clock.monotonic() + PAUSE > end:
             break
-        time.sleep(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
+        wait(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
     problem = None
     if missing is None and not failover:
         problem = other_master(config, own, answers)

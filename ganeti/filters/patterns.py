@@ -9,11 +9,11 @@ bound is compiling, so patterns are looked over first: nested repeats multiply i
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from ganeti.base.clock import SYSTEM, Clock, Deadline
 from ganeti.errors import ParameterError
 
 #: Characters of one pattern.
@@ -45,17 +45,17 @@ _GROUP = re.compile(
 class Budget:
     """Time for matching, shared by all patterns of a filter."""
 
-    def __init__(self, seconds: float = TIME_LIMIT) -> None:
+    def __init__(self, seconds: float = TIME_LIMIT, clock: Clock = SYSTEM) -> None:
         self._seconds = seconds
-        self._deadline = 0.0
+        self._clock = clock
         self.start()
 
     def start(self) -> None:
         """Begin a new pass with the full time."""
-        self._deadline = time.monotonic() + self._seconds
+        self._deadline = Deadline(self._seconds, self._clock)
 
     def left(self) -> float:
-        return self._deadline - time.monotonic()
+        return self._deadline.left
 
 
 def matcher(pattern: str, budget: Budget) -> Callable[[str], bool]:

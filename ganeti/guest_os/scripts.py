@@ -217,9 +217,10 @@ def _run(
     env: environment.Environment,
     log: Path,
     timeout: float,
+    clock: Clock = SYSTEM,
 ) -> None:
     script = found.script(action)
-    begin = time.monotonic()
+    begin = clock.monotonic()
     try:
         result = process.run([str(script)], timeout=timeout, env=env, cwd=found.path, log=log)
     except errors.CommandError as err:
@@ -230,7 +231,7 @@ def _run(
         script,
         instance_name,
         ending,
-        time.monotonic() - begin,
+        clock.monotonic() - begin,
         log,
     )
     if result.ok:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -23,6 +22,7 @@ from msgspec import Meta
 
 from ganeti import errors
 from ganeti.base import files, process, typed
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor import host, mounts, occupants, root_fs, typed_params
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
 from ganeti.model.names import RunState
@@ -118,13 +118,13 @@ class ChrootHypervisor(Hypervisor):
 
     def _ask(self, name: str, started: _Started, timeout: float) -> bool:
         """Have the script end everything, then ask what is left; whether nothing is left."""
-        end = time.monotonic() + timeout
+        end = Deadline(timeout)
         point = self._point(name)
         result = self._script(name, started.init_script, "stop", max(timeout, _LEAST))
         if not result.ok:
             log.warning("stop of instance %s: %s", name, self._explain(name, result))
         occupants.ask(point)
-        return occupants.wait_gone(point, max(0.0, end - time.monotonic()))
+        return occupants.wait_gone(point, end.left)
 
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
         """End and start everything in the file system, which stays mounted."""

@@ -12,12 +12,12 @@ import os
 import re
 import select
 import signal
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor import mounts
 
 _MNT_ID = re.compile(r"^mnt_id:\s*(\d+)$", re.MULTILINE)
@@ -60,7 +60,7 @@ def names(point: Path) -> list[str]:
 
 def wait_gone(point: Path, timeout: float) -> bool:
     """Wait until no process uses a directory; False after ``timeout`` seconds."""
-    end = time.monotonic() + timeout
+    end = Deadline(timeout)
     while True:
         with of(point) as found:
             if not found:
@@ -85,7 +85,7 @@ def kill(point: Path, timeout: float) -> None:
     Raises:
         HypervisorError: some are still there, by number and name.
     """
-    end = time.monotonic() + timeout
+    end = Deadline(timeout)
     with of(point) as found:
         for _ in range(_ROUNDS):
             for process in found:
@@ -103,13 +103,12 @@ def kill(point: Path, timeout: float) -> None:
         )
 
 
-def _wait(processes: Iterable[Process], end: float) -> bool:
+def _wait(processes: Iterable[Process], end: Deadline) -> bool:
     """Wait until all of them ended; False when the time is over."""
     for process in processes:
         poll = select.poll()
         poll.register(process.fd, select.POLLIN)
-        left = max(0, int((end - time.monotonic()) * 1000))
-        if not poll.poll(left):
+        if not poll.poll(int(end.left * 1000)):
             return False
     return True
 

@@ -58,7 +58,7 @@ class Core:
         self.clock = clock
         identity = Identity(paths.client_cert, paths.ca_cert)
         self.rpc = NodeRpc(identity.client_context())
-        self.replication = Replication(self.rpc)
+        self.replication = Replication(self.rpc, clock)
         self.job_files = JobFiles(paths.queue, self.replication)
         self.job_files.open()
         try:

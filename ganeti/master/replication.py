@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import position
+from ganeti.base.clock import SYSTEM, Clock, Deadline
 from ganeti.base.copies import Round
 from ganeti.base.file_parts import Contents
 from ganeti.model.config import Config
@@ -209,9 +209,12 @@ class _Round:
 class Channel:
     """One candidate: a thread that sends what is pending, in order."""
 
-    def __init__(self, node: Node, rpc: NodeRpc, state: State, sequence: int) -> None:
+    def __init__(
+        self, node: Node, rpc: NodeRpc, state: State, sequence: int, clock: Clock = SYSTEM
+    ) -> None:
         """``sequence`` is the number of the last write; a snapshot taken from now on has it."""
         self.node = node
+        self._clock = clock
         self._sequence = sequence
         self._rpc = rpc
         self._state = state
@@ -281,7 +284,7 @@ class Channel:
 
     def _wanted(self) -> bool:
         # A failed candidate is tried again with the next update, but not in a busy loop.
-        rested = not self.trouble or time.monotonic() - self._failed_at >= SHORTEST_RETRY
+        rested = not self.trouble or self._clock.monotonic() - self._failed_at >= SHORTEST_RETRY
         return self._stopping or (rested and self._work())
 
     def _loop(self) -> None:
@@ -323,7 +326,7 @@ class Channel:
         if not self.trouble and not self._stopping:
             _LOG.error("%s has no copy of the newest state: %s", self.node.name, why)
         self.trouble = why
-        self._failed_at = time.monotonic()
+        self._failed_at = self._clock.monotonic()
         self._pending.rounds = []
         for round_ in rounds:
             round_.failed(self.node.name, why)
@@ -386,8 +389,9 @@ def _parts(contents: Mapping[str, bytes]) -> Iterable[dict[str, bytes]]:
 class Replication:
     """The copies of a running master; implements :class:`~ganeti.base.copies.Copies`."""
 
-    def __init__(self, rpc: NodeRpc) -> None:
+    def __init__(self, rpc: NodeRpc, clock: Clock = SYSTEM) -> None:
         self._rpc = rpc
+        self._clock = clock
         self._lock = threading.Lock()
         self._channels: dict[str, Channel] = {}
         #: number of the last write in this term
@@ -431,17 +435,19 @@ class Replication:
             ]
             for uuid, node in wanted.items():
                 if uuid not in self._channels:
-                    self._channels[uuid] = Channel(node, self._rpc, self._state, self._sequence)
+                    self._channels[uuid] = Channel(
+                        node, self._rpc, self._state, self._sequence, self._clock
+                    )
         for channel in ended:
             threading.Thread(target=channel.stop, daemon=True, name="channel-end").start()
 
     def stop(self, timeout: float) -> None:
         """Let the candidates have everything, for at most ``timeout`` seconds, and end."""
-        end = time.monotonic() + timeout
+        end = Deadline(timeout, self._clock)
         with self._lock:
             channels, self._channels = list(self._channels.values()), {}
         for channel in channels:
-            channel.flushed(max(0.0, end - time.monotonic()))
+            channel.flushed(end.left)
             channel.stop()
         if self._position is not None:
             os.close(self._position)

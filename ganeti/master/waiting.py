@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import heapq
 import threading
-import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
+
+from ganeti.base.clock import SYSTEM, Clock
 
 #: Of a job: ``[values of the asked fields, new log entries]``
 Answer = list[Any] | dict[str, Any]
@@ -38,7 +39,8 @@ class Wait:
 class Waiting:
     """All waits. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM) -> None:
+        self._clock = clock
         self._by_key: dict[Hashable, set[Wait]] = {}
         self._mutex = threading.Lock()
         self._timers: list[tuple[float, int, Wait]] = []
@@ -57,7 +59,7 @@ class Waiting:
         with self._mutex:
             self._by_key.setdefault(wait.key, set()).add(wait)
             self._forget_ended()
-            heapq.heappush(self._timers, (time.monotonic() + timeout, next(self._seq), wait))
+            heapq.heappush(self._timers, (self._clock.monotonic() + timeout, next(self._seq), wait))
             if self._timers[0][2] is wait:
                 self._wake.notify()
         self._look(wait, last=False)
@@ -113,7 +115,7 @@ class Waiting:
             with self._mutex:
                 if self._stopping:
                     return
-                now = time.monotonic()
+                now = self._clock.monotonic()
                 due: list[Wait] = []
                 while self._timers and (not self._timers[0][2].open or self._timers[0][0] <= now):
                     wait = heapq.heappop(self._timers)[2]

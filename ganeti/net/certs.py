@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.clock import SYSTEM
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -249,7 +250,7 @@ def expiry(
     error_days: int = ERROR_DAYS,
 ) -> tuple[Expiry, str]:
     """Judge the validity at ``now`` (seconds since the epoch): level and a text for the admin."""
-    moment = time.time() if now is None else now
+    moment = SYSTEM.now() if now is None else now
     if moment < info.not_before:
         return Expiry.ERROR, f"valid only from {_date(info.not_before)}"
     left = info.not_after - moment
@@ -311,7 +312,7 @@ def _builder(
 
     from cryptography import x509
 
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(SYSTEM.now(), UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

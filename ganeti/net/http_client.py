@@ -17,7 +17,6 @@ import http
 import http.client
 import socket
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM
 from ganeti.net import resolve
 from ganeti.net.peers import check_host, check_peer_name
 from ganeti.net.tls import EarlyAnswerError, ReloadableContext, TLSError, TLSSocket
@@ -132,7 +132,7 @@ class _Link:
     def limit(self, seconds: float) -> None:
         """End everything that follows in this time (without TLS: each wait)."""
         if isinstance(self.sock, TLSSocket):
-            self.sock.deadline = time.monotonic() + seconds
+            self.sock.deadline = SYSTEM.monotonic() + seconds
         else:
             self.sock.settimeout(seconds)
 
@@ -346,13 +346,13 @@ class Client:
                     return None
                 link = kept.pop()
                 self._busy.add(link)
-            fresh = time.monotonic() - link.last_used < self._idle_limit
+            fresh = SYSTEM.monotonic() - link.last_used < self._idle_limit
             if fresh and link.is_alive():
                 return link
             self._drop(link)
 
     def _keep(self, key: _Key, link: _Link) -> None:
-        link.last_used = time.monotonic()
+        link.last_used = SYSTEM.monotonic()
         with self._lock:
             kept = self._idle.setdefault(key, [])
             if not self._stopped and len(kept) < self._per_host:
@@ -367,7 +367,7 @@ class Client:
         link.sock.close()
 
     def _connect(self, call: Call) -> _Link:
-        end = time.monotonic() + call.connect_timeout
+        end = SYSTEM.monotonic() + call.connect_timeout
         try:
             address = resolve.address(call.host)
             sock = socket.create_connection(

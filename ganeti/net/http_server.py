@@ -25,7 +25,6 @@ import logging
 import selectors
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from types import TracebackType
@@ -39,6 +38,7 @@ from cheroot.ssl import Adapter
 from cheroot.workers import threadpool
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.net.http_body import Body
 from ganeti.net.http_detached import Detached, Keeper
 from ganeti.net.http_head import MAX_HEAD, RequestHead
@@ -181,7 +181,7 @@ class _Connection(HTTPConnection):
         self.keeper: Keeper | None = None
         self.last_request = False
         self._shaken = not isinstance(sock, TLSSocket)
-        self._accepted = time.time()
+        self._accepted = SYSTEM.now()
         self._last_used = self._accepted
         self._head = RequestHead(server.collect_body)
         self._head_began = 0.0
@@ -232,7 +232,7 @@ class _Connection(HTTPConnection):
             sock.sock_shutdown()
         except OSError:
             return _Step.CLOSE
-        self._refused_at = time.time()
+        self._refused_at = SYSTEM.now()
         return _Step.WAIT
 
     def _collect(self, sock: TLSSocket) -> _Step:
@@ -240,7 +240,7 @@ class _Connection(HTTPConnection):
             if not data:
                 return _Step.CLOSE
             if not self._head:
-                self._head_began = time.time()
+                self._head_began = SYSTEM.now()
             before = len(self._head)
             complete = self._head.feed(data)
             self.server.collected += len(self._head) - before
@@ -275,7 +275,7 @@ class _Connection(HTTPConnection):
         """Serve one request, in no more than the time for a whole one."""
         limited = isinstance(self.socket, TLSSocket) and self.server.request_limit is not None
         if limited:
-            self.socket.deadline = time.monotonic() + self.server.request_limit
+            self.socket.deadline = SYSTEM.monotonic() + self.server.request_limit
         try:
             return bool(super().communicate())  # type: ignore[no-untyped-call]
         finally:
@@ -299,9 +299,9 @@ class _Connection(HTTPConnection):
 
     def _swallow_rest(self) -> None:
         # Closing with unread input would reset the connection and might destroy the answer.
-        end = time.monotonic() + LINGER
+        end = Deadline(LINGER)
         self.socket.settimeout(LINGER)
-        while time.monotonic() < end and self.socket.recv(MAX_HEAD):
+        while not end.has_passed and self.socket.recv(MAX_HEAD):
             pass
 
 
@@ -332,10 +332,10 @@ class _Pool(threadpool.ThreadPool):
 
 def _join(workers: list[threading.Thread], timeout: float) -> list[threading.Thread]:
     """Wait for threads, ``timeout`` seconds in all; those that still run."""
-    end = time.monotonic() + timeout
+    end = Deadline(timeout)
     for worker in workers:
         if worker is not threading.current_thread():
-            worker.join(max(0.0, end - time.monotonic()))
+            worker.join(end.left)
     return [worker for worker in workers if worker.is_alive()]
 
 

@@ -14,7 +14,6 @@ import os
 import select
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from OpenSSL import SSL, crypto
 from OpenSSL._util import lib as _openssl
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class TLSSocket:
     """A socket-like object over ``OpenSSL.SSL.Connection``, for ``http.client`` and cheroot.
 
     The kernel socket is non-blocking; waiting is done with poll, so every operation ends in time:
-    ``settimeout`` limits one wait without progress, :attr:`deadline` (a ``time.monotonic()``
+    ``settimeout`` limits one wait without progress, :attr:`deadline` (a monotonic
     moment, None for no limit) ends all operations together. One thread uses it at a time;
     only :meth:`shutdown` may be called from another thread, to end what the first one waits for.
 
@@ -245,7 +245,7 @@ class TLSSocket:
         if not self._usable:
             # OpenSSL allows no further use after an error; it might ask to wait for ever.
             raise ConnectionAbortedError(errno.ECONNABORTED, "the connection failed before")
-        started = time.monotonic()
+        started = SYSTEM.monotonic()
         while True:
             # OpenSSL before 4.0 keeps errors per thread and takes one that another connection
             # left for its own (SSL_get_error(3)); pyOpenSSL leaves one when a system call fails.
@@ -275,7 +275,7 @@ class TLSSocket:
         limits = [] if self._timeout is None else [started + self._timeout]
         if self.deadline is not None:
             limits.append(self.deadline)
-        left = None if not limits else min(limits) - time.monotonic()
+        left = None if not limits else min(limits) - SYSTEM.monotonic()
         # With a full window no reset tells a client that the server refused and stopped reading.
         listening = event == select.POLLOUT and not self._server_side
         poller = select.poll()

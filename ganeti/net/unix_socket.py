@@ -13,7 +13,6 @@ import select
 import socket
 import stat
 import struct
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from types import TracebackType
 
 from ganeti import constants, errors
 from ganeti.base import retry
+from ganeti.base.clock import Deadline
 
 TERMINATOR = b"\x03"
 #: Longest path in a ``sockaddr_un``, without the closing zero.
@@ -137,7 +137,7 @@ class FramedClient:
     def recv(self) -> bytes:
         """Wait for one message; errors as in :meth:`call`."""
         sock = self._connected()
-        end = time.monotonic() + 2 * self._io_timeout
+        end = Deadline(2 * self._io_timeout)
         with self._closing_on_error("waiting for an answer of"):
             while True:
                 messages = self._reader.feed(self._chunk(sock, end))
@@ -171,8 +171,8 @@ class FramedClient:
             messages = self._reader.feed(data)
             return messages[0] if messages else None
 
-    def _chunk(self, sock: socket.socket, end: float) -> bytes:
-        left = end - time.monotonic()
+    def _chunk(self, sock: socket.socket, end: Deadline) -> bytes:
+        left = end.left
         if left <= 0:
             raise TimeoutError
         if left < self._io_timeout:
@@ -242,11 +242,11 @@ class FramedClient:
 
 def _connect(path: Path, timeout: float, *, again: bool) -> socket.socket:
     last: list[OSError] = []
-    end = time.monotonic() + timeout
+    end = Deadline(timeout)
 
     def attempt() -> socket.socket | None:
         try:
-            return _connect_once(path, max(0.001, end - time.monotonic()))
+            return _connect_once(path, max(0.001, end.left))
         except OSError as err:
             if not again or err.errno not in _NOBODY:
                 raise

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ganeti.base import log
+from ganeti.base.clock import SYSTEM
 
 _LOG = logging.getLogger("ganeti.rapi.access")
 #: Where requests find the function that logs them (status, bytes) when they are answered later.
@@ -51,7 +52,7 @@ def logged(app: App) -> App:
         try:
             answer = app(environ, note)
         except BaseException:  # the connection broke, or a bug; the server deals with it
-            _LOG.info("%s", line(environ, "500", 0, time.time()))
+            _LOG.info("%s", line(environ, "500", 0, SYSTEM.now()))
             raise
         return _counted(answer, environ, seen)
 
@@ -63,7 +64,7 @@ def _later(environ: dict[str, Any], seen: list[str]) -> Callable[[int, int], Non
     seen[:] = [""]
 
     def write(status: int, size: int) -> None:
-        _LOG.info("%s", line(environ, str(status), size, time.time()))
+        _LOG.info("%s", line(environ, str(status), size, SYSTEM.now()))
 
     return write
 
@@ -79,4 +80,4 @@ def _counted(answer: Iterable[bytes], environ: dict[str, Any], seen: list[str]) 
         if close is not None:
             close()
         if seen != [""]:
-            _LOG.info("%s", line(environ, seen[0] if seen else "500", size, time.time()))
+            _LOG.info("%s", line(environ, seen[0] if seen else "500", size, SYSTEM.now()))

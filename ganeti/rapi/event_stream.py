@@ -7,7 +7,6 @@ a while misses nothing. A reader that does not read is dropped and disturbs nobo
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM
 from ganeti.base.ring import Ring
 from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking
@@ -166,7 +166,7 @@ class EventStream:
 
     def _beat(self) -> None:
         self._loop.later(self._heartbeat, self._beat)
-        oldest = time.monotonic() - LONGEST
+        oldest = SYSTEM.monotonic() - LONGEST
         for guest in [*self._readers]:
             if guest.since < oldest:
                 guest.close()

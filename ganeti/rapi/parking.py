@@ -12,7 +12,6 @@ import logging
 import os
 import selectors
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ganeti import constants, errors
+from ganeti.base.clock import SYSTEM
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
 from ganeti.net.http_detached import Detached
@@ -81,7 +81,7 @@ class Loop:
 
     def later(self, seconds: float, action: Action) -> Timer:
         timer = Timer(action)
-        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._seq), timer))
+        heapq.heappush(self._timers, (SYSTEM.monotonic() + seconds, next(self._seq), timer))
         return timer
 
     def watch(self, thing: HasFileno | int, action: Action, *, write: bool = False) -> None:
@@ -101,7 +101,7 @@ class Loop:
         while not self._stopping:
             for key, _mask in self._selector.select(self._pause()):
                 self._do(key.data)
-            now = time.monotonic()
+            now = SYSTEM.monotonic()
             while self._timers and self._timers[0][0] <= now:
                 action = heapq.heappop(self._timers)[2].action
                 if action is not None:
@@ -116,7 +116,7 @@ class Loop:
     def _pause(self) -> float | None:
         while self._timers and self._timers[0][2].action is None:
             heapq.heappop(self._timers)
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        return max(0.0, self._timers[0][0] - SYSTEM.monotonic()) if self._timers else None
 
     def _awake(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -192,7 +192,7 @@ class Guest:
         self._last = False
         #: bytes that the client has taken
         self.sent = 0
-        self.since = time.monotonic()
+        self.since = SYSTEM.monotonic()
         self.closed = False
         loop.watch(connection, self._ready)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM
 from ganeti.model.names import JOBS_FINALIZED
 from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking, schemas
@@ -104,7 +104,7 @@ class _JobWait:
     ) -> None:
         self._question = question
         self._ended = ended
-        self._until = time.monotonic() + question.seconds
+        self._until = SYSTEM.monotonic() + question.seconds
         self._luxi = LuxiCall(loop, path)
         self._guest = Guest(loop, connection, self.close)
 
@@ -112,7 +112,7 @@ class _JobWait:
         self._ask(self._question.values)
 
     def _ask(self, seen: list[Any] | None) -> None:
-        left = max(0.0, self._until - time.monotonic())
+        left = max(0.0, self._until - SYSTEM.monotonic())
         whole = self._question.fields is None
         fields = ["status"] if whole else self._question.fields
         serial = _NO_LOG if whole else self._question.serial
@@ -131,7 +131,7 @@ class _JobWait:
         self._reply({"job_info": found[0], "log_entries": found[1]})
 
     def _whole(self, found: list[Any]) -> None:
-        if found[0][0] in JOBS_FINALIZED or time.monotonic() >= self._until:
+        if found[0][0] in JOBS_FINALIZED or SYSTEM.monotonic() >= self._until:
             args = [[self._question.job_id], list(_JOB), self._question.redacted]
             self._luxi.ask("QueryJobs", args, self._show, self._fail)
         else:

@@ -13,7 +13,6 @@ import os
 import select
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +21,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio, patience, process, typed
+from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.hypervisor.kvm import probe_image
 from ganeti.hypervisor.kvm.binary import Binary
 from ganeti.hypervisor.kvm.params import KvmParams
@@ -86,13 +86,13 @@ class Chooser:
             return self._find_out(key, binary)
 
     def _find_out(self, key: str, binary: Binary) -> Choice:
-        start = time.monotonic()
+        start = SYSTEM.monotonic()
         reason = self._missing() or probe(binary.path, "kvm") or ""
         verdict = Verdict(
             key=key,
             accelerator="tcg" if reason else "kvm",
             reason=reason,
-            seconds=round(time.monotonic() - start, 3),
+            seconds=round(SYSTEM.monotonic() - start, 3),
         )
         files.write_atomic(self.cache, jsonio.dumps(msgspec.to_builtins(verdict)), fsync=False)
         if not reason:
@@ -172,7 +172,7 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
 
 def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
     """Exit status (negative: it had to be killed) and what QEMU said."""
-    end = time.monotonic() + patience.scaled(timeout)
+    end = Deadline(patience.scaled(timeout))
     try:
         child = subprocess.Popen(
             argv,
@@ -194,7 +194,7 @@ def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
     return status, said
 
 
-def _listen(child: subprocess.Popen[bytes], end: float) -> bytes:
+def _listen(child: subprocess.Popen[bytes], end: Deadline) -> bytes:
     """What QEMU says until it ends, is stuck, or the time is over; reaps nothing."""
     said = b""
     if child.stderr is None:
@@ -203,13 +203,12 @@ def _listen(child: subprocess.Popen[bytes], end: float) -> bytes:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     while _STUCK not in said:
-        left = end - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
+        if end.has_passed or not poll.poll(end.left * 1000):
             return said
         data = os.read(fd, 65536)
         if not data:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.1, end - time.monotonic()))
+                child.wait(max(0.1, end.left))
             return said
         said += data
     return said

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import retry
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor.kvm import argv, devices, network, pinning, processors, setup
 from ganeti.hypervisor.kvm.devices import Device, Drive
 from ganeti.hypervisor.kvm.params import KvmParams, load
@@ -394,8 +394,8 @@ class Hotplug:
                     return
                 if "already in the process of unplug" not in str(err):
                     raise
-            end = time.monotonic() + _UNPLUG_TIMEOUT
-            while (left := end - time.monotonic()) > 0:
+            end = Deadline(_UNPLUG_TIMEOUT)
+            while (left := end.left) > 0:
                 event = events.next(left)
                 if event is None:
                     break

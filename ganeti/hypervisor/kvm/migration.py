@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import signal
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, process, retry
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import journal, migration_plan, power, qemu_process, uids
 from ganeti.hypervisor.kvm.migration_plan import Journey
@@ -138,13 +138,13 @@ class Migration:
 
     @staticmethod
     def _followed(qmp: Qmp, params: KvmParams) -> dict[str, Any]:
-        end = time.monotonic() + _STATUS_WAIT
+        end = Deadline(_STATUS_WAIT)
         with qmp.events("MIGRATION", "MIGRATION_PASS") as events:
             while True:
                 answer: dict[str, Any] = qmp.command("query-migrate")
                 if migration_plan.wants_switch(answer, params):
                     qmp.command("migrate-start-postcopy")
-                left = end - time.monotonic()
+                left = end.left
                 if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
                     return _with_sums(qmp, answer)
                 events.next(left)
@@ -198,7 +198,7 @@ class Migration:
     def _stopped(qmp: Qmp, name: str) -> str:
         """Cancel what is going on; QEMU's word for how it ended."""
         with qmp.events("MIGRATION") as events:
-            end = time.monotonic() + _CANCEL_TIMEOUT
+            end = Deadline(_CANCEL_TIMEOUT)
             asked = False
             while True:
                 word = str(qmp.command("query-migrate").get("status", "none"))
@@ -207,7 +207,7 @@ class Migration:
                 if not asked:
                     qmp.command("migrate_cancel")
                     asked = True
-                left = end - time.monotonic()
+                left = end.left
                 if left <= 0:
                     raise errors.HypervisorError(
                         f"QEMU of instance {name} does not stop sending ({word}) within"
@@ -277,10 +277,10 @@ class Migration:
                 f"instance {name} did not arrive: its QEMU has ended on this node"
                 + self._starter.why_ended(name)
             )
-        end = time.monotonic() + _ARRIVAL_TIMEOUT
+        end = Deadline(_ARRIVAL_TIMEOUT)
         with self._store.control(name) as qmp, qmp.events("MIGRATION", "RESUME") as events:
             while qmp.command("query-status")["status"] == "inmigrate":
-                left = end - time.monotonic()
+                left = end.left
                 if left <= 0:
                     raise errors.HypervisorError(
                         f"instance {name} has not arrived on this node: not everything was sent"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 
 from ganeti import errors
 from ganeti.base import process
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor.kvm import qemu_process
 from ganeti.hypervisor.kvm.runtime import QMP_TIMEOUT, Store
 
@@ -25,14 +25,14 @@ def press(store: Store, name: str, pid: int, timeout: float) -> None:
     Raises:
         HypervisorError: QEMU runs but cannot be told.
     """
-    end = time.monotonic() + timeout
+    end = Deadline(timeout)
     while True:
         # However long somebody waits, a QEMU that does not answer is told of soon.
-        limit = min(QMP_TIMEOUT, max(1.0, end - time.monotonic()))
+        limit = min(QMP_TIMEOUT, max(1.0, end.left))
         if not _tell(store, name, pid, "system_powerdown", limit):
             return
-        left = end - time.monotonic()
-        if process.wait_exit(pid, max(0.0, min(left, _PRESS_AGAIN))) or left <= _PRESS_AGAIN:
+        left = end.left
+        if process.wait_exit(pid, min(left, _PRESS_AGAIN)) or left <= _PRESS_AGAIN:
             return
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.clock import SYSTEM
 from ganeti.hypervisor import host
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import (
@@ -172,7 +172,7 @@ class Starter:
                 argv=tuple(command),
                 accelerator=start.node.accelerator,
                 cards=tuple(card.card for card in cards),
-                started=time.time(),
+                started=SYSTEM.now(),
                 memory=arrival.memory if arrival else guest.memory,
                 machine=machine,
                 places=places.taken,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-import time
 from pathlib import Path
 
 from ganeti import errors
+from ganeti.base.clock import Deadline
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
@@ -62,12 +62,12 @@ class TestDelay(Operation[OpTestDelay, None]):
 
         The log names the socket, in an entry of the kind ``delay-test``.
         """
-        job, end = self.ctx.job, time.monotonic() + self.op.duration
+        job, end = self.ctx.job, Deadline(self.op.duration, self.ctx.clock)
         with tempfile.TemporaryDirectory(prefix="ganeti-delay-") as directory:
             path = Path(directory) / "interrupt"
             with unix_socket.listen(path, 0o600) as listener:
                 job.log([str(path)], "delay-test")
-                while (left := end - time.monotonic()) > 0 and not job.cancel_asked.is_set():
+                while (left := end.left) > 0 and not job.cancel_asked.is_set():
                     listener.settimeout(min(left, _LOOK))
                     with contextlib.suppress(TimeoutError):
                         listener.accept()[0].close()

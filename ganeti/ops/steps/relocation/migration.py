@@ -8,7 +8,6 @@ finds.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from ganeti import errors
@@ -96,7 +95,7 @@ class Migration:
 
     def _follow(self) -> None:
         """Wait until all of the guest is at the target."""
-        progress = Progress(time.monotonic())
+        progress = Progress(self._ctx.clock.monotonic())
         here = annotate.instance(self._ctx.config, self._instance)
         while True:
             found = self._ctx.rpc.one(self._source, NodeCalls.instance_get_migration_status, here)
@@ -109,7 +108,7 @@ class Migration:
                 raise errors.OpExecError(f"the hypervisor gave it up{why}")
             if self._ctx.job.cancel_asked.is_set():
                 raise errors.JobCanceled("the migration was canceled")
-            line = progress.next(found, time.monotonic())
+            line = progress.next(found, self._ctx.clock.monotonic())
             if line is not None:
                 self._ctx.log(line)
 

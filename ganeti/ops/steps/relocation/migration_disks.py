@@ -6,10 +6,10 @@ may write, which the hypervisors do one after the other.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from ganeti import errors
+from ganeti.base.clock import Deadline
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
@@ -109,7 +109,7 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
         OpExecError: not within ``SYNC_PATIENCE`` seconds.
         JobCanceled: the user does not want to wait.
     """
-    end = time.monotonic() + SYNC_PATIENCE
+    end = Deadline(SYNC_PATIENCE, ctx.clock)
     wires = _wires(ctx, disks, nodes[0])
     told = -1.0
     while True:
@@ -117,7 +117,7 @@ def _wait_for_sync(ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node]) -
         if all(done for done, _percent in found):
             return
         percent = min(percent for _done, percent in found)
-        if time.monotonic() > end:
+        if end.has_passed:
             raise errors.OpExecError(
                 f"the disks are not in sync after {SYNC_PATIENCE / 60:.0f} minutes"
                 f" ({percent:.1f} %)"

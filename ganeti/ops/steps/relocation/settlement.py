@@ -6,11 +6,11 @@ repeated: a settlement that is interrupted is settled by the next one.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.clock import Deadline
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, MigrationState, RunState
 from ganeti.model.node import Node
@@ -179,11 +179,11 @@ class Settlement:
 
         That is so once its hypervisor has given the move up by itself; waits some time for that.
         """
-        end = time.monotonic() + self.patience
+        end = Deadline(self.patience, self.ctx.clock)
         wire = self._wire(self.source)
         while True:
             found = self.ctx.rpc.one(self.source, NodeCalls.instance_get_migration_status, wire)
-            if found.status is not MigrationState.ACTIVE or time.monotonic() > end:
+            if found.status is not MigrationState.ACTIVE or end.has_passed:
                 break
         failed = found.status in (MigrationState.FAILED, MigrationState.CANCELLED)
         return Source.KEPT if failed and self._runs(self.source) else Source.UNKNOWN
