@@ -351,7 +351,7 @@ def _count(what: str, value: Any) -> int:
     try:
         return typed.convert(value, _Natural, strict=False)
     except msgspec.ValidationError:
-        raise refuse(f"{what} must be a whole number that is not negative, not '{value}'") from None
+        raise refuse(f"{what} must be an integer that is not negative, not '{value}'") from None
 
 
 def _allowed(value: Any) -> list[str]:
@@ -383,7 +383,7 @@ def hv_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> Pa
     """State of hypervisors ``{hypervisor: {key: number}}`` after a change.
 
     Raises:
-        ParameterError: an unknown hypervisor or key, or no whole number.
+        ParameterError: an unknown hypervisor or key, or not an integer.
     """
     result: Params = {name: dict(values) for name, values in (current or {}).items()}
     for name, given in change.items():
@@ -396,7 +396,7 @@ def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
     """State of storage ``{template: {unit: {key: MiB}}}`` after a change.
 
     Raises:
-        ParameterError: a kind of storage that is none, an unknown key, or no whole number.
+        ParameterError: a kind of storage that is none, an unknown key, or not an integer.
     """
     result: Params = {
         kind: {unit: dict(values) for unit, values in units.items()}

@@ -89,7 +89,7 @@ def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
 def newer_data(config: Config, own: Own, answers: Answers, *, retiring: str = "") -> str | None:
     """Which node has newer data than we, None when none has. Pure.
 
-    ``retiring`` is the uuid of a master that will be stopped first: what it has now is no matter.
+    ``retiring`` is the uuid of a master that will be stopped first: what it has now does not count.
 
     What a later master has written is newer, whatever an older one has counted up to: it may have
     made changes that nobody acknowledged. Without positions (state of an older version) serials and

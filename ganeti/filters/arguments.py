@@ -44,7 +44,7 @@ def _condition(arg: str, name_field: str, numeric: bool) -> list[Any]:
     if numeric:
         if not (arg.isascii() and arg.lstrip("-+").isdigit()):
             raise OpPrereqError(
-                f"'{arg}' is no {name_field}: expected a whole number", ErrorCode.INVAL
+                f"'{arg}' is not a valid {name_field}: expected an integer", ErrorCode.INVAL
             )
         return ["==", name_field, int(arg)]
     if GLOB_CHARS.intersection(arg):

@@ -281,7 +281,7 @@ def _match(column: Column[R], operand: Operand, found: Callable[[str], bool]) ->
 
 def _contains(column: Column[R], operand: Operand, value: Value) -> Predicate[R]:
     text = isinstance(value, str)
-    wanted = f"a list of {'texts' if text else 'whole numbers'}"
+    wanted = f"a list of {'texts' if text else 'integers'}"
 
     def test(row: R) -> bool:
         status, got = column(row)

@@ -157,7 +157,7 @@ def _tokens() -> pp.ParserElement:
     string = pp.Regex(_STRING).set_name("a text in quotes")
     string.set_parse_action(lambda found: str(found[0])[1:-1])
     number = pp.Regex(r"[-+]?[0-9]+").set_parse_action(lambda found: int(found[0]))
-    value = (string | number).set_name("a text in quotes or a whole number")
+    value = (string | number).set_name("a text in quotes or an integer")
     regex = pp.Regex(_REGEX).set_name("a regular expression such as /^web/")
     regex.set_parse_action(_read_regex)
     member = pp.Regex(rf"(?:not\s+)?in(?!{_WORD})").set_name("'in' or 'not in'")

@@ -207,7 +207,7 @@ def _value(wire: Any, value: Any) -> Value:
         return int(value)
     raise QueryFilterParseError(
         f"{_quote(value)} in {_quote(wire)} is not a value for a condition:"
-        " use a text or a whole number"
+        " use a text or an integer"
     )
 
 
@@ -235,7 +235,7 @@ def _quote(value: Any, limit: int = 60) -> str:
 
 
 def to_wire(tree: Filter | None) -> list[Any] | None:
-    """The JSON form of a tree; ``from_wire`` gives back an equal tree."""
+    """The JSON form of a tree; ``from_wire`` returns an equal tree."""
     if tree is None:
         return None
     match tree:

@@ -81,7 +81,7 @@ def action_of(raw: Any) -> Action:
     if isinstance(raw, list | tuple) and len(raw) == 2 and raw[0] == RATE_LIMIT:
         limit = raw[1]
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= HIGHEST:
-            raise _wrong(f"{RATE_LIMIT} needs a whole number from 1 on, not {shown(raw[1])}")
+            raise _wrong(f"{RATE_LIMIT} needs an integer from 1 on, not {shown(raw[1])}")
         return Action(RATE_LIMIT, limit)
     hint = nearest(raw, WORDS) if isinstance(raw, str) else ""
     raise _wrong(
@@ -94,7 +94,7 @@ def check_priority(raw: Any) -> int:
     """The priority of a rule; OpPrereqError unless it is a number from 0 on."""
     if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= HIGHEST:
         raise _wrong(
-            f"the priority of a filter rule must be a whole number from 0 to {HIGHEST},"
+            f"the priority of a filter rule must be an integer from 0 to {HIGHEST},"
             f" not {shown(raw)}"
         )
     return raw

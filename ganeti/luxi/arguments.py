@@ -37,7 +37,7 @@ def _is_job_id(value: Any) -> bool:
 _WORDS: dict[str, tuple[Check, str, str]] = {
     "str": (lambda value: isinstance(value, str), "a text", "texts"),
     "bool": (lambda value: isinstance(value, bool), "true or false", "booleans"),
-    "int": (_is_int, "a whole number", "whole numbers"),
+    "int": (_is_int, "an integer", "integers"),
     "number": (_is_number, "a number", "numbers"),
     "job id": (_is_job_id, "a job id, which is a number", "job ids, which are numbers"),
     "object": (lambda value: isinstance(value, Mapping), "an object", "objects"),

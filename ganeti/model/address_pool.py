@@ -74,8 +74,8 @@ def _complete(network: Network, bits: str | None) -> str:
     return (bits or "").ljust(size(network), "0")
 
 
-def taken(network: Network) -> str:
-    """Map of all addresses that cannot be given out."""
+def used_map(network: Network) -> str:
+    """Map of all addresses that cannot be assigned."""
     both = int(own(network), 2) | int(external(network), 2)
     return f"{both:0{size(network)}b}"
 
@@ -92,7 +92,7 @@ def is_external(network: Network, address: str) -> bool:
 
 def first_free(network: Network, besides: Collection[str] = ()) -> str | None:
     """The lowest free address that is not among ``besides``; None when the pool is exhausted."""
-    bits = taken(network)
+    bits = used_map(network)
     first = int(subnet(network).network_address)
     found = bits.find("0")
     while found >= 0:

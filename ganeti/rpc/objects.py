@@ -97,7 +97,7 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     run_epoch: RunEpoch = (0, 0)
 
     def backend(self, name: str, default: int | None = None) -> int:
-        """A backend parameter that is a whole number, such as ``maxmem`` (MiB) or ``vcpus``.
+        """A backend parameter that is an integer, such as ``maxmem`` (MiB) or ``vcpus``.
 
         Raises:
             ParameterError: it is missing and has no default, or it is something else.
@@ -105,7 +105,7 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
         value = self.beparams.get(name, default)
         if type(value) is not int:
             raise errors.ParameterError(
-                f"instance {self.name}: the backend parameter {name} must be a whole number,"
+                f"instance {self.name}: the backend parameter {name} must be an integer,"
                 f" not {value!r:.60}"
             )
         return value

@@ -42,6 +42,29 @@ def test_links_lead_to_files(page: Path) -> None:
     assert missing == []
 
 
+def _anchors(path: Path) -> set[str]:
+    """Anchors of a page, as GitHub and the site make them from its headings."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_lead_to_headings(page: Path) -> None:
+    missing = []
+    for link in _LINK.findall(page.read_text()):
+        name, mark, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if mark and "://" not in link and anchor not in _anchors(target):
+            missing.append(link)
+    assert missing == []
+
+
+def test_the_index_names_all_pages() -> None:
+    index = ROOT / "doc" / "index.md"
+    named = {(index.parent / link).resolve() for link in _LINK.findall(index.read_text())}
+    assert sorted({*(ROOT / "doc").rglob("*.md")} - named - {index}) == []
+
+
 def _beside(page: Path, name: str) -> str:
     return str(page.parent.relative_to(ROOT) / name)
 

@@ -54,7 +54,7 @@ _DOWN = ("kvm-ifdown-os",)
 
 @dataclass(frozen=True)
 class OpenCard:
-    """A card that is ready for QEMU, whose descriptors :func:`close` gives back."""
+    """A card that is ready for QEMU, whose descriptors :func:`close` closes."""
 
     nic: Nic
     card: Card

@@ -65,7 +65,7 @@ def reserved(network: Network) -> str | None:
     """A text of 0 (free) and 1 (taken), one for each address; None without a pool."""
     if network.reservations is None and network.ext_reservations is None:
         return None
-    return address_pool.taken(network)
+    return address_pool.used_map(network)
 
 
 @KIND.value("map", "Map", TEXT, "All addresses of the pool: X for taken and . for free ones")

@@ -129,7 +129,7 @@ class DrbdDevice(Device):
         side = self._side()
         state, setup, live = side.observe()
         if state.disk is Disk.FOREIGN:
-            raise side.taken(setup, live)
+            raise side.taken_error(setup, live)
         self._create_metadata(side)
 
     @staticmethod
@@ -156,7 +156,7 @@ class DrbdDevice(Device):
             live = side.live()
             if live.disk is DiskState.INCONSISTENT and not live.connection.is_resync:
                 if not side.dialect.is_new(side.wish):
-                    raise side.unusable(live, trouble(live))
+                    raise side.unusable_error(live, trouble(live))
                 side.run(side.dialect.first_primary(side.wish))
                 return
         self.open()
@@ -219,7 +219,7 @@ class DrbdDevice(Device):
             try:
                 side.reach(state, setup, role=Role.PRIMARY)
             except tool.ToolFailure as err:
-                raise side.unusable(live, trouble(live), errors.text(err)) from err
+                raise side.unusable_error(live, trouble(live), errors.text(err)) from err
 
     def close(self) -> None:
         """Become secondary; fine when the device is not active."""
@@ -245,9 +245,11 @@ class DrbdDevice(Device):
         if self.size() >= wanted * MIB:
             return
         if not live.connection.has_peer:
-            raise side.unusable(live, trouble(live), "a DRBD disk grows only while it is mirrored")
+            raise side.unusable_error(
+                live, trouble(live), "a DRBD disk grows only while it is mirrored"
+            )
         if live.connection.is_resync:
-            raise side.unusable(live, None, "it cannot grow before it is synchronised")
+            raise side.unusable_error(live, None, "it cannot grow before it is synchronised")
         if not dry_run:
             side.run(side.dialect.resize(side.wish, wanted))
 
@@ -294,9 +296,9 @@ class DrbdDevice(Device):
                     return
             why = kernel.reason()
         if refused or why:
-            raise side.unusable(live, SPLIT_BRAIN, why or "the two sides refuse each other")
+            raise side.unusable_error(live, SPLIT_BRAIN, why or "the two sides refuse each other")
         peer = side.wish.remote.word
-        raise side.unusable(live, trouble(live), f"no answer from {peer} within {seconds} s")
+        raise side.unusable_error(live, trouble(live), f"no answer from {peer} within {seconds} s")
 
     def needs_activation(self) -> bool:
         """Not active, without its own disk, or not looking for the peer."""
@@ -315,7 +317,7 @@ class DrbdDevice(Device):
         if not live.connection.has_peer and live.connection is not Connection.STANDALONE:
             live = side.await_peer(seconds)
         if not live.connection.has_peer:
-            raise side.unusable(live, trouble(live))
+            raise side.unusable_error(live, trouble(live))
         if live.connection.is_resync:
             return False, live.percent or 0.0
         return True, 100.0
@@ -332,7 +334,7 @@ class DrbdDevice(Device):
         with side.alone():
             state, setup, live = side.observe()
             if state.disk is Disk.FOREIGN:
-                raise side.taken(setup, live)
+                raise side.taken_error(setup, live)
             if state.disk is Disk.ATTACHED:
                 side.reach(state, setup, disk=Disk.DISKLESS)
 

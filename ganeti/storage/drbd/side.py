@@ -79,7 +79,7 @@ class Side:
             steps = plan(state, disk=disk, links=links, role=role)
         except errors.BlockDeviceError as err:
             _setup, live = self.dialect.observe(self.minor)
-            raise self.taken(setup, live) from err
+            raise self.taken_error(setup, live) from err
         if state.disk is Disk.FOREIGN and steps and setup is not None:
             log.warning(
                 "minor %d belongs to disk %s: taking down %s, which is not in the configuration",
@@ -119,8 +119,8 @@ class Side:
         for argv in commands:
             tool.run(argv)
 
-    def taken(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
-        """The minor is used by somebody else."""
+    def taken_error(self, setup: Setup | None, live: Live) -> errors.BlockDeviceError:
+        """The error for a minor that another device uses."""
         who = "something else" if setup is None else setup.resource
         where = f" on {setup.data}" if setup and setup.data else ""
         repair = FOREIGN.repair.replace("RESOURCE", who).replace("MINOR", str(self.minor))
@@ -129,8 +129,10 @@ class Side:
             f" {who}{where} ({live}); nothing was done. To free it: {repair}"
         )
 
-    def unusable(self, live: Live, what: Trouble | None, why: str = "") -> errors.BlockDeviceError:
-        """The disk cannot do what is asked for, with what is wrong and what repairs it."""
+    def unusable_error(
+        self, live: Live, what: Trouble | None, why: str = ""
+    ) -> errors.BlockDeviceError:
+        """The error for a disk in a wrong state, with the command that repairs it."""
         text = f"disk {self.uuid} (minor {self.minor}, {live})"
         text += f": {why}" if why else ""
         if what is not None:

@@ -41,7 +41,7 @@ def _environment() -> dict[str, str]:
     environment = {
         "PATH": process.search_path(),
         "LC_ALL": "C",
-        # Descriptors of the daemon that the tool inherits are no news to anybody.
+        # Descriptors of the daemon that the tool inherits need no warning.
         "LVM_SUPPRESS_FD_WARNINGS": "1",
     }
     environment.update((name, os.environ[name]) for name in _OWN_VARIABLES if name in os.environ)

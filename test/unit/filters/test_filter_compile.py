@@ -158,7 +158,7 @@ def test_kinds_that_cannot_fit_are_refused_before_any_row(wire, told):
         (["?", "any"], 1, "needs true or false"),
         (["=[]", "any", "x"], "x", "needs a list of texts"),
         (["=[]", "any", "x"], [1], "which holds a number"),
-        (["=[]", "any", 1], ["x"], "needs a list of whole numbers"),
+        (["=[]", "any", 1], ["x"], "needs a list of integers"),
         (["=[]", "any", 1], [True], "which holds a boolean"),
         (["=[]", "any", "x"], {"x": 1}, "which holds an object"),
         (["=[]", "any", "x"], [["x"]], "which holds a list"),

@@ -74,7 +74,7 @@ def test_examples(text, wire):
     ("text", "told", "column"),
     [
         ("", "expected a condition, 'not' or '('", 0),
-        ("name ==", "expected a text in quotes or a whole number", 7),
+        ("name ==", "expected a text in quotes or an integer", 7),
         ("name == foo", 'write "foo" if the text is meant', 8),
         ('name == "foo', "has no closing quote", 8),
         ("name =~ /x/q", "flags i or s, not 'q'", 11),

@@ -14,7 +14,7 @@ def network(subnet: str = "198.51.100.0/29", **more: str) -> Network:
 
 
 def test_maps_that_were_never_written_are_free():
-    assert address_pool.taken(network()) == "0" * 8
+    assert address_pool.used_map(network()) == "0" * 8
     assert address_pool.external(network(ext_reservations="11")) == "11000000"
 
 
