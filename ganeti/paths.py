@@ -134,6 +134,18 @@ class Paths:
     def watcher_pause(self) -> Path:
         return self.data / "watcher.pause"
 
+    def watcher_state(self, group: str) -> Path:
+        """What the watcher tried and saw in a node group, by its UUID (JSON)."""
+        return self.data / f"watcher.{group}.data"
+
+    def watcher_status(self, group: str) -> Path:
+        """A line ``<instance> <status>`` for each instance of a node group."""
+        return self.data / f"watcher.{group}.instance-status"
+
+    def onetime_conf(self, daemon: str) -> Path:
+        """Options for one start of a daemon by systemd."""
+        return self.data / f"{daemon}.onetime.conf"
+
     @property
     def exports(self) -> Path:
         return self.under("/srv/ganeti/export")

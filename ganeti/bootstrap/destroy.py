@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from ganeti import constants, paths
-from ganeti.bootstrap import daemons
+from ganeti.base import services
 from ganeti.bootstrap.init import remove_files
 
 
@@ -15,7 +15,7 @@ def finish_destroy() -> None:
     Call it after OP_CLUSTER_DESTROY succeeded. Idempotent.
     """
     where = paths.current()
-    daemons.stop_master(where)
-    daemons.stop(constants.NODED, where)
+    services.stop_master(where)
+    services.stop(constants.NODED, where)
     shutil.rmtree(where.queue, ignore_errors=True)
     remove_files(where)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ganeti import constants, errors, paths
-from ganeti.base import daemon, position
-from ganeti.bootstrap import daemons
+from ganeti.base import daemon, position, services
 from ganeti.config import vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store, read_config
@@ -229,7 +228,7 @@ class Failover:
 
     def _start(self) -> None:
         options = ["--no-voting", "--yes-do-it"] if self.no_voting else []
-        for problem in daemons.start_master(self.where, *options):
+        for problem in services.start_master(self.where, *options):
             self.say(problem)
 
     def _hooks(self, phase: str) -> None:

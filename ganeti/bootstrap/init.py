@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, programs, sealed_file
+from ganeti.base import files, programs, sealed_file, services
 from ganeti.base.clock import SYSTEM
 from ganeti.base.text import join_names
-from ganeti.bootstrap import daemons, defaults
+from ganeti.bootstrap import defaults
 from ganeti.bootstrap.settings import InitSettings
 from ganeti.config import drbd, ssconf
 from ganeti.config.store import write_checkpoint
@@ -61,10 +61,10 @@ def init_cluster(settings: InitSettings) -> list[str]:
         _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
         write_checkpoint(Config(data), where)
-        undo.callback(daemons.stop, constants.NODED, where)
-        daemons.start(constants.NODED, where)
-        undo.callback(daemons.stop_master, where)
-        problems = daemons.start_master(where)
+        undo.callback(services.stop, constants.NODED, where)
+        services.start(constants.NODED, where)
+        undo.callback(services.stop_master, where)
+        problems = services.start_master(where)
         undo.pop_all()
     return problems
 

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, jsonio, typed
-from ganeti.bootstrap import daemons
+from ganeti.base import files, jsonio, services, typed
 from ganeti.bootstrap.init import make_directories, write_ssconf
 from ganeti.net import certs
 from ganeti.paths import Paths
@@ -75,14 +74,14 @@ def setup(request: SetupRequest) -> None:
         certs.digest(getattr(request, name), name)
     make_directories(where)
     if request.start:
-        daemons.stop(constants.NODED, where)
+        services.stop(constants.NODED, where)
     files.write_atomic(where.ca_cert, request.ca_pem, mode=0o444)
     files.write_atomic(where.server_cert, request.server_pem, mode=0o400)
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
     write_ssconf(where, request.ssconf)
     file_paths.write_default(where, (request.ssconf.get(key, "") for key in file_settings()))
     if request.start:
-        daemons.start(constants.NODED, where)
+        services.start(constants.NODED, where)
 
 
 def _check(where: Paths, request: SetupRequest) -> None:

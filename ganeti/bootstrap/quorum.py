@@ -15,9 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from ganeti import constants, errors, paths
-from ganeti.base import position
+from ganeti.base import position, services
 from ganeti.base.text import join_names
-from ganeti.bootstrap import daemons
 from ganeti.config import vote
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store, read_config
@@ -71,13 +70,13 @@ class Recovery:
             if not confirm(self._danger()):
                 return False
             answers = self._check_votes()  # time has passed
-            daemons.stop_master(self.where)
+            services.stop_master(self.where)
             self.config = read_config(self.where)
             left = self._without_dead()
             number = vote.claim(left, self.rpc, self._own(), answers, lead=vote.LEAD)
             self.say(f"Term {number} begins; calls of other masters are refused")
             self._record()
-            for problem in daemons.start_master(self.where):
+            for problem in services.start_master(self.where):
                 self.say(problem)
             self.say(f"The cluster continues without {self._all_names()}")
             return True

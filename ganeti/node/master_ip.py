@@ -13,10 +13,11 @@ from pathlib import Path
 
 from ganeti import constants, errors, paths
 from ganeti.base import process
+from ganeti.base.run_parts import Result
 from ganeti.net import resolve
 from ganeti.node import network
 from ganeti.node.context import NodeContext
-from ganeti.node.hooks import HookResult, Hooks
+from ganeti.node.hooks import Hooks
 from ganeti.rpc.calls.master_ip import MasterIpCalls
 from ganeti.rpc.objects import MasterNetwork
 
@@ -139,7 +140,7 @@ class MasterIp(MasterIpCalls):
         }
         refused: list[list[str]] = []
         for script, code, output in self._hooks.hooks_runner(name, phase, variables):
-            if code == HookResult.FAIL:
+            if code == Result.FAIL:
                 refused.append([self._context.name, script, output])
         if refused and phase == "pre":
             raise errors.HooksAbort(refused)

@@ -22,7 +22,7 @@ from local_cluster import Cluster
 from waiting import wait_for
 
 from ganeti import constants
-from ganeti.bootstrap import daemons
+from ganeti.base import services
 from ganeti.config.store import read_config
 from ganeti.luxi.client import Client
 
@@ -38,7 +38,7 @@ class CrashRun:
         self.cluster = Cluster(directory / "c", nodes)
         self.known = Acknowledged()
         self.paths = self.cluster.paths()
-        daemons.stop(constants.MASTERD, self.paths)
+        services.stop(constants.MASTERD, self.paths)
         run_log = directory / "runs"
         self.checker = Checker(self.paths, self.known, run_log)
         self.log = directory / "master.log"

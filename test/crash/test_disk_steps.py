@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 from local_cluster import Cluster
 
 from ganeti import constants
-from ganeti.bootstrap import daemons
+from ganeti.base import services
 from ganeti.luxi.client import Client
 
 WEB, DB = "web.example.com", "db.example.com"
@@ -89,7 +89,7 @@ class Steps:
             assert self.cluster.add(name, node="node1").code == 0
         self.cluster.ok("instance shutdown", DB)
         paths = self.cluster.paths()
-        daemons.stop(constants.MASTERD, paths)
+        services.stop(constants.MASTERD, paths)
         log = directory / "master.log"
         self.socket = paths.luxi_socket
         self.master = MasterProcess(self.cluster.env(), directory / "runs", log, CHECKPOINT_AFTER)

@@ -25,8 +25,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ganeti import constants, paths
-from ganeti.base import daemon, process
-from ganeti.bootstrap import daemons
+from ganeti.base import daemon, process, services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NETWORK = "10.99.0"
@@ -169,7 +168,7 @@ class NetNode:
         """Start a daemon; what it says when it does not run."""
         if self.pid(name) is not None:
             return Ran(0, "", "runs already")
-        return self.run(daemons.argv(name), timeout)
+        return self.run(services.ALL[name].argv(), timeout)
 
     def signal(self, name: str, number: signal.Signals) -> bool:
         """Send a signal to a daemon; False when it does not run."""

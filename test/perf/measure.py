@@ -15,8 +15,7 @@ HERE = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(HERE))
 
 from ganeti import constants, paths  # noqa: E402
-from ganeti.base import daemon  # noqa: E402
-from ganeti.bootstrap import daemons  # noqa: E402
+from ganeti.base import daemon, services  # noqa: E402
 from ganeti.luxi.client import Client  # noqa: E402
 
 TOOL = [sys.executable, str(HERE / "tools" / "local-cluster")]
@@ -45,10 +44,10 @@ class Cluster:
     def stop_master(self) -> None:
         """Stop the master daemon and wait for its end."""
         self.client.close()
-        daemons.stop(constants.MASTERD, paths.Paths(self.root))
+        services.stop(constants.MASTERD, paths.Paths(self.root))
 
     def start_master(self) -> None:
-        daemons.start(constants.MASTERD, paths.Paths(self.root))
+        services.start(constants.MASTERD, paths.Paths(self.root))
 
     def destroy(self) -> None:
         self.client.close()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ganeti import constants, errors
-from ganeti.base import jsonio
-from ganeti.bootstrap import daemons, init, node_setup
+from ganeti.base import jsonio, services
+from ganeti.bootstrap import init, node_setup
 from ganeti.net import certs
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
@@ -188,7 +188,7 @@ def test_a_name_without_address_is_refused(where: Paths) -> None:
 @pytest.mark.parametrize("name", [constants.NODED, constants.MASTERD])
 def test_the_command_line_of_a_daemon_runs_that_daemon(name: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [*daemons.argv(name), "--help"],
+        services.ALL[name].argv("--help"),
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
@@ -201,11 +201,11 @@ def test_the_command_line_of_a_daemon_runs_that_daemon(name: str, tmp_path: Path
 
 def test_a_daemon_that_cannot_start_says_why(where: Paths) -> None:
     with pytest.raises(errors.OpExecError, match="this node is not part of a cluster"):
-        daemons.start(constants.NODED, where)
+        services.start(constants.NODED, where)
 
 
 def test_stopping_what_does_not_run_is_no_error(where: Paths) -> None:
-    assert daemons.stop(constants.NODED, where) is False
+    assert services.stop(constants.NODED, where) is False
     init.make_directories(where)
     where.pid_file(constants.NODED).write_text(f"{os.getpid()}\n")
-    assert daemons.stop(constants.NODED, where) is False
+    assert services.stop(constants.NODED, where) is False

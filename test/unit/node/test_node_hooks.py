@@ -9,8 +9,9 @@ import pytest
 from local_node import LocalNode
 
 from ganeti import errors
+from ganeti.base.run_parts import MAX_OUTPUT
 from ganeti.node.context import NodeContext
-from ganeti.node.hooks import MAX_OUTPUT, Hooks
+from ganeti.node.hooks import Hooks
 from ganeti.paths import Paths
 
 SKIP, FAIL, SUCCESS = 0, 1, 2

@@ -1,0 +1,199 @@
+"""The daemons of this node: which there are, whether they run, how to start and stop them.
+
+Where systemd manages them (it runs this machine and has their units), they are started and stopped
+through it, so that its view stays true. Elsewhere, and below a root of its own, they are processes
+that go to the background by themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import constants, errors
+from ganeti.base import daemon, files, process
+from ganeti.paths import Paths
+
+#: Seconds until a daemon must say that it is ready.
+START_TIMEOUT = 60.0
+#: Seconds in which a daemon that was told to stop may finish its work.
+STOP_TIMEOUT = 90.0
+_UNITS = (Path("/etc/systemd/system"), Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
+_BOOTED = Path("/run/systemd/system")
+
+
+@dataclass(frozen=True)
+class Service:
+    """One daemon."""
+
+    name: str
+    module: str
+    #: variable of ``/etc/default/ganeti`` with options for it
+    variable: str
+    #: without this file the node has no use for it
+    needs: Callable[[Paths], Path]
+    #: whether it runs on the master node only
+    of_master: bool = False
+
+    @property
+    def unit(self) -> str:
+        return f"{self.name}.service"
+
+    def argv(self, *options: str) -> list[str]:
+        """Command line with the interpreter that runs this program."""
+        return [sys.executable, "-m", self.module, *options]
+
+
+#: All daemons in the order of their start.
+ALL: dict[str, Service] = {
+    service.name: service
+    for service in (
+        Service(constants.NODED, "ganeti.node.daemon", "NODED_ARGS", lambda p: p.server_cert),
+        Service(
+            constants.MASTERD,
+            "ganeti.master.daemon",
+            "MASTERD_ARGS",
+            lambda p: p.config_file,
+            of_master=True,
+        ),
+        Service(
+            constants.RAPI,
+            "ganeti.rapi.daemon",
+            "RAPI_ARGS",
+            lambda p: p.rapi_cert,
+            of_master=True,
+        ),
+    )
+}
+
+
+def uses_systemd(paths: Paths) -> bool:
+    """Whether systemd starts and stops the daemons of this node."""
+    if paths.root != Path("/") or not _BOOTED.is_dir():
+        return False
+    return any((directory / ALL[constants.NODED].unit).exists() for directory in _UNITS)
+
+
+def is_running(name: str, paths: Paths) -> bool:
+    """Whether a daemon runs, by the lock of its pid file."""
+    return daemon.running_pid(paths.pid_file(name)) is not None
+
+
+def options_of(service: Service, paths: Paths) -> list[str]:
+    """What ``/etc/default/ganeti`` says about a daemon.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or the value is no list of words.
+    """
+    path = paths.under("/etc/default/ganeti")
+    try:
+        lines = files.read_text(path).splitlines()
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as err:
+        raise errors.ConfigurationError(f"cannot read {path}: {err}") from err
+    found: list[str] = []
+    for number, line in enumerate(lines, 1):
+        key, separator, value = line.strip().partition("=")
+        if key != service.variable or not separator:
+            continue
+        try:
+            found = [word for part in shlex.split(value, comments=True) for word in part.split()]
+        except ValueError as err:
+            raise errors.ConfigurationError(f"{path}, line {number}: {err}") from err
+    return found
+
+
+def start(name: str, paths: Paths, *options: str) -> None:
+    """Start a daemon unless it runs; returns when it serves requests.
+
+    ``options`` come after those of ``/etc/default/ganeti`` and hold for this start only.
+
+    Raises:
+        OpExecError: it did not start; the text is its own.
+        ConfigurationError: ``/etc/default/ganeti`` is broken.
+    """
+    if is_running(name, paths):
+        return
+    service = ALL[name]
+    if uses_systemd(paths):
+        _start_unit(service, paths, options)
+        return
+    words = service.argv(*options_of(service, paths), *options)
+    _check(process.run(words, timeout=START_TIMEOUT, env=dict(os.environ)))
+
+
+def _start_unit(service: Service, paths: Paths, options: Sequence[str]) -> None:
+    once = paths.onetime_conf(service.name)
+    if options:
+        files.write_atomic(once, f"ONETIME_ARGS={shlex.join(options)}\n", mode=0o644)
+    try:
+        _check(process.run(["systemctl", "start", service.unit], timeout=START_TIMEOUT + 30))
+    finally:
+        files.remove(once)
+
+
+def _check(result: process.Result) -> None:
+    if not result.ok:
+        text = (result.stderr or result.stdout).strip() or result.explain()
+        raise errors.OpExecError(text)
+
+
+def start_master(paths: Paths, *options: str) -> list[str]:
+    """Start the daemons of the master with options for the first; returns when all serve.
+
+    Returns a text for each daemon without which the cluster works as well and that did not start.
+
+    Raises:
+        OpExecError: the master daemon did not start; the text is its own.
+    """
+    start(constants.MASTERD, paths, *options)
+    try:
+        start(constants.RAPI, paths)
+    except errors.OpExecError as err:
+        return [f"The remote API does not run: {errors.text(err)}"]
+    return []
+
+
+def stop_master(paths: Paths) -> None:
+    """Stop the daemons of the master, the last started first."""
+    for name in (constants.RAPI, constants.MASTERD):
+        stop(name, paths)
+
+
+def stop(name: str, paths: Paths, timeout: float = STOP_TIMEOUT) -> bool:
+    """Stop a daemon and wait for its end; killed after ``timeout`` seconds.
+
+    Returns whether it ran.
+    """
+    pid = daemon.running_pid(paths.pid_file(name))
+    if uses_systemd(paths):
+        _check(process.run(["systemctl", "stop", ALL[name].unit], timeout=timeout + 30))
+        return pid is not None
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    if not process.wait_exit(pid, timeout):
+        os.kill(pid, signal.SIGKILL)
+        process.wait_exit(pid, 10.0)
+    return True
+
+
+def reopen_logs(name: str, paths: Paths) -> bool:
+    """Have a daemon open its log again after it was moved away; returns whether it runs."""
+    pid = daemon.running_pid(paths.pid_file(name))
+    if pid is None:
+        return False
+    try:
+        os.kill(pid, signal.SIGHUP)
+    except ProcessLookupError:
+        return False
+    return True
