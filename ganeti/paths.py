@@ -175,6 +175,11 @@ class Paths:
     def luxi_socket_legacy(self) -> Path:
         return self.socket_dir / "ganeti-master"
 
+    @property
+    def instance_status(self) -> Path:
+        """A line ``<instance> <status>`` for each instance, as the watcher saw it."""
+        return self.run / "instance-status"
+
     def pid_file(self, daemon: str) -> Path:
         return self.run / f"{daemon}.pid"
 

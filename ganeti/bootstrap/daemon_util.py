@@ -192,3 +192,7 @@ _ACTIONS: Mapping[str, _Action] = {
         "whether systemd manages the daemons (exit code 0 or 1)",
     ),
 }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,6 +13,6 @@ _LIMIT = 30
 
 def run(now: Round) -> None:
     """Archive what ended more than the job age ago."""
-    archived, left = now.client.auto_archive_jobs(now.job_age, _LIMIT)
+    archived, left = now.client.auto_archive_jobs(now.options.job_age, _LIMIT)
     if archived or left:
         _LOG.info("Archived %s jobs, left %s", archived, left)

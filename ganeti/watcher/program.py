@@ -1,7 +1,7 @@
-"""The program ``ganeti-watcher``, started by cron.
+"""The program ``ganeti-watcher``, started by cron or a timer on each node.
 
 Exit codes: 0 done, paused, or another watcher is at work; 1 a task failed; 11 this node is not
-the master; 5 it belongs to no cluster.
+the master, and what concerns the node itself is done; 5 it belongs to no cluster.
 """
 
 from __future__ import annotations
@@ -9,31 +9,40 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.luxi.client import Client
-from ganeti.watcher.round import Round
-from ganeti.watcher.tasks import TASKS, Task
+from ganeti.luxi.client import Client, master_name
+from ganeti.watcher.round import Here, Options, Round
+from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
 _LOG = logging.getLogger(__name__)
 #: Seconds after its end when a job is archived, if nobody says another time.
 _JOB_AGE = 6 * 3600
-_OLD = "accepted for old cron tables; without effect"
+_OLD = "accepted for old cron tables; without effect, as one process does all groups"
+
+T = TypeVar("T")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run all tasks once; the exit code."""
     options = _parser().parse_args(argv)
     where = paths.current()
-    log.setup(
-        constants.WATCHER,
-        file=where.log / "watcher.log",
-        debug=options.debug,
-        console=options.debug,
-    )
+    if master_name(where) is None:
+        return _tell("this node belongs to no cluster", constants.EXIT_NOTCLUSTER)
+    try:
+        files.ensure_dir(where.log, 0o770)
+        log.setup(
+            constants.WATCHER,
+            file=where.log / "watcher.log",
+            debug=options.debug,
+            console=options.debug,
+        )
+    except OSError as err:
+        return _tell(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
     lock = files.FileLock(where.watcher_lock)
     try:
         lock.acquire()
@@ -67,25 +76,55 @@ def _parser() -> argparse.ArgumentParser:
         help="archive jobs that ended longer ago (default: %(default)s)",
     )
     parser.add_argument("--ignore-pause", action="store_true", help="act in spite of a pause")
-    for name in ("--wait-children", "--no-wait-children", "--no-verify-disks", "--no-strict"):
+    for name in ("--wait-children", "--no-wait-children"):
         parser.add_argument(name, action="store_true", help=_OLD)
-    parser.add_argument("--rapi-ip", metavar="ADDRESS", help=_OLD)
+    parser.add_argument(
+        "--no-verify-disks", action="store_true", help="do not look whether disks are active"
+    )
+    parser.add_argument(
+        "--no-strict",
+        action="store_true",
+        help="a node that does not answer does not spoil the verification of disks",
+    )
+    parser.add_argument(
+        "--rapi-ip",
+        metavar="ADDRESS",
+        help="ask the remote API at this address whether it answers (default: its own)",
+    )
+    parser.add_argument(
+        "--node-group", metavar="GROUP", help="look after one node group only (name or UUID)"
+    )
     return parser
 
 
-def _watch(options: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
+def _options(given: argparse.Namespace) -> Options:
+    return Options(
+        job_age=given.job_age,
+        group=given.node_group,
+        verify_disks=not given.no_verify_disks,
+        strict=not given.no_strict,
+        rapi_address=given.rapi_ip,
+    )
+
+
+def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
     until = paused_until(where, clock)
-    if until is not None and not options.ignore_pause:
+    if until is not None and not given.ignore_pause:
         _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
         return constants.EXIT_SUCCESS
+    options = _options(given)
+    code = run(Here(where, clock, options), NODE_TASKS) if options.group is None else 0
     client = Client()
     try:
         client.query_config_values(["cluster_name"])
-        return run(Round(client, clock, options.job_age), TASKS)
+        now = Round(client, clock, where, options)
+        if options.group is not None:
+            assert now.groups  # an unknown one is refused before anything is done
+        return run(now, TASKS) or code
     except errors.NoMasterError as err:
         if err.exit_code == constants.EXIT_NOTMASTER:
             _LOG.debug("%s", errors.text(err))
-            return err.exit_code
+            return code or err.exit_code
         return _tell(errors.text(err), err.exit_code)
     except errors.GanetiError as err:
         return _tell(errors.text(err), err.exit_code)
@@ -93,7 +132,7 @@ def _watch(options: argparse.Namespace, where: paths.Paths, clock: Clock) -> int
         client.close()
 
 
-def run(now: Round, tasks: Mapping[str, Task]) -> int:
+def run(now: T, tasks: Mapping[str, Callable[[T], None]]) -> int:
     """Do all tasks, whatever becomes of the others; the exit code.
 
     Raises:
@@ -107,6 +146,9 @@ def run(now: Round, tasks: Mapping[str, Task]) -> int:
             raise
         except errors.GanetiError as err:
             code = _tell(f"task {name} failed: {errors.text(err)}", constants.EXIT_FAILURE)
+        except OSError as err:
+            text = errors.text(files.failure(err))
+            code = _tell(f"task {name} failed: {text}", constants.EXIT_FAILURE)
         except Exception:  # noqa: BLE001 - the other tasks are done whatever it was
             _LOG.exception("task %s failed", name)
             code = constants.EXIT_FAILURE
@@ -127,3 +169,7 @@ def _tell(text: str, code: int) -> int:
     _LOG.error("%s", text)
     sys.stderr.write(f"{constants.WATCHER}: {text}\n")
     return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

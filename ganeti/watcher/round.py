@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from ganeti import errors
 from ganeti.base.clock import Clock
 from ganeti.luxi.client import Client, Submission
+from ganeti.paths import Paths
+from ganeti.watcher import view
 
 #: Who asked, in the reason trail of every job of the watcher.
 SOURCE = "gnt:watcher"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line of the watcher says."""
+
+    #: seconds after its end when a job is archived
+    job_age: int
+    #: UUID or name of the only node group to look after; None for all
+    group: str | None = None
+    verify_disks: bool = True
+    #: whether a node that does not answer is an error of the disk verification
+    strict: bool = True
+    #: where the remote API is asked whether it answers; None: where it listens
+    rapi_address: str | None = None
+
+
+@dataclass(frozen=True)
+class Here:
+    """This node, for the tasks that each node does."""
+
+    paths: Paths
+    clock: Clock
+    options: Options
 
 
 @dataclass(frozen=True)
@@ -19,8 +47,24 @@ class Round:
 
     client: Client
     clock: Clock
-    #: seconds after its end when a job is archived
-    job_age: int
+    paths: Paths
+    options: Options
+
+    @cached_property
+    def groups(self) -> Sequence[view.Group]:
+        """The node groups to look after, with live data of all nodes; asked for once.
+
+        Raises:
+            GanetiError: the master does not answer, or there is no such group.
+        """
+        found = view.load(self.client)
+        wanted = self.options.group
+        if wanted is None:
+            return found
+        chosen = [group for group in found if wanted in (group.uuid, group.name)]
+        if not chosen:
+            raise errors.OpPrereqError(f"node group {wanted!r} is not known", "unknown_entity")
+        return chosen
 
     def reason(self, text: str) -> list[list[Any]]:
         """Reason trail of an opcode."""
@@ -28,4 +72,4 @@ class Round:
 
     def submit(self, ops: Sequence[Mapping[str, Any]]) -> list[Submission]:
         """A job for each opcode; nobody waits for them."""
-        return self.client.submit_many_jobs([[op] for op in ops])
+        return self.client.submit_many_jobs([[op] for op in ops]) if ops else []

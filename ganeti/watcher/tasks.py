@@ -1,21 +1,30 @@
-"""What the watcher does on the master node, one after the other.
+"""What the watcher does: on each node, then on the master node, one after the other.
 
-A task gets a :class:`~ganeti.watcher.round.Round`, asks the master over LUXI and submits jobs; it
-waits for none. It may fail: the others are done all the same. To add one, write a function in a
-module of its own and a line in ``TASKS``.
+A task of the master gets a :class:`~ganeti.watcher.round.Round`, asks the master over LUXI and
+submits jobs. It may fail: the others are done all the same. To add one, write a function in a
+module of its own and a line here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ganeti.watcher import archive, reservations
-from ganeti.watcher.round import Round
+from ganeti.watcher import archive, daemons, disks, hooks, instances, reservations, status
+from ganeti.watcher.round import Here, Round
 
 Task = Callable[[Round], None]
+NodeTask = Callable[[Here], None]
 
-#: Name, as in the log, and the function; in the order in which they are done.
+#: Name, as in the log, and the function; in the order in which they are done on each node.
+NODE_TASKS: Mapping[str, NodeTask] = {
+    "daemons": daemons.run,
+    "hooks": hooks.run,
+}
+#: The same for the master node.
 TASKS: Mapping[str, Task] = {
     "archive": archive.run,
     "reservations": reservations.run,
+    "status": status.run,
+    "instances": instances.run,
+    "disks": disks.run,
 }

@@ -1,0 +1,143 @@
+"""Instances that should run are started again, and disks of nodes that booted are activated.
+
+An instance that does not come up is tried five times, then it is left to a person for eight hours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti import errors
+from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
+from ganeti.watcher import memory as memory_file
+from ganeti.watcher.memory import MAX_ATTEMPTS, Kind, Memory
+from ganeti.watcher.round import Round
+from ganeti.watcher.view import Group, Instance
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Action:
+    """One job, and the attempt that it counts as, if it does."""
+
+    op: Mapping[str, Any]
+    name: str
+    why: str
+    kind: Kind | None = None
+
+
+def run(now: Round) -> None:
+    """Submit jobs for all groups and remember them.
+
+    Raises:
+        GanetiError: the master did not take a job; the next run tries again.
+    """
+    refused: list[str] = []
+    for group in now.groups:
+        path = now.paths.watcher_state(group.uuid)
+        memory = memory_file.load(path)
+        memory.drop_old((item.name for item in group.instances), now.clock.now())
+        actions = _without_locked(now, list(decide(group, memory)))
+        refused += _submit(now, actions, memory)
+        memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
+        memory_file.save(path, memory)
+    if refused:
+        raise errors.GenericError(f"jobs were not accepted: {'; '.join(refused)}")
+
+
+def decide(group: Group, memory: Memory) -> Iterator[Action]:
+    """What is to be done in a group; changes what is remembered about instances that are well."""
+    booted = {
+        name
+        for name, boot in group.boots.items()
+        if boot is not None and memory.boots.get(name, boot) != boot
+    }
+    for instance in group.instances:
+        if instance.status is InstanceStatus.ERROR_DOWN:
+            yield from _restart(instance, memory)
+            continue
+        if memory.forget(Kind.RESTART, instance.name):
+            _LOG.info("Instance %s runs again", instance.name)
+        if _stopped_inside(instance):
+            yield from _clean_up(instance, memory)
+            continue
+        memory.forget(Kind.CLEANUP, instance.name)
+        where = [name for name in instance.nodes if name in booted]
+        if where and instance.disks_active and group.all_answer(instance):
+            why = f"node {', '.join(where)} was rebooted"
+            yield Action(activate_disks(instance), instance.name, why)
+
+
+def activate_disks(instance: Instance) -> Mapping[str, Any]:
+    """The opcode that makes the disks of an instance usable again."""
+    return {"OP_ID": "OP_INSTANCE_ACTIVATE_DISKS", **_identity(instance)}
+
+
+def _restart(instance: Instance, memory: Memory) -> Iterator[Action]:
+    count = memory.count(Kind.RESTART, instance.name)
+    if count >= MAX_ATTEMPTS:
+        _LOG.error(
+            "Instance %s is down and was started %s times without success; start it with"
+            " 'gnt-instance startup %s' when the cause is removed",
+            instance.name,
+            count,
+            instance.name,
+        )
+        return
+    op = {"OP_ID": "OP_INSTANCE_STARTUP", **_identity(instance)}
+    why = "the instance should run and is down"
+    yield Action(op, instance.name, why, Kind.RESTART)
+
+
+def _stopped_inside(instance: Instance) -> bool:
+    """Whether a user stopped it from inside, and that is not recorded yet."""
+    return instance.status is InstanceStatus.USER_DOWN and instance.admin_state is AdminState.UP
+
+
+def _clean_up(instance: Instance, memory: Memory) -> Iterator[Action]:
+    if memory.count(Kind.CLEANUP, instance.name) >= MAX_ATTEMPTS:
+        _LOG.error("Instance %s was stopped by its user and cannot be cleaned up", instance.name)
+        return
+    op = {
+        "OP_ID": "OP_INSTANCE_SHUTDOWN",
+        **_identity(instance),
+        "admin_state_source": AdminStateSource.USER.value,
+        "force": True,
+    }
+    why = "the user of the instance stopped it"
+    yield Action(op, instance.name, why, Kind.CLEANUP)
+
+
+def _identity(instance: Instance) -> dict[str, str]:
+    return {"instance_name": instance.name, "instance_uuid": instance.uuid}
+
+
+def _without_locked(now: Round, actions: list[Action]) -> list[Action]:
+    """Without instances that a job works on or waits for: what it does may be the cure."""
+    if not actions:
+        return []
+    names = {f"instance/{action.name}" for action in actions}
+    found = now.client.query("lock", ["name", "mode", "pending"], None)
+    busy = {name for (_s, name), (_m, mode), (_p, pending) in found.data if mode or pending}
+    for name in sorted(names & busy):
+        _LOG.info("A job holds the lock %s; left to the next run", name)
+    return [action for action in actions if f"instance/{action.name}" not in busy]
+
+
+def _submit(now: Round, actions: list[Action], memory: Memory) -> list[str]:
+    """Submit the jobs; the refusals."""
+    refused = []
+    ops = [{**action.op, "reason": now.reason(action.why)} for action in actions]
+    for action, submitted in zip(actions, now.submit(ops)):
+        if submitted.job_id is None:
+            refused.append(f"{action.name}: {submitted.error}")
+            continue
+        what = action.op["OP_ID"].removeprefix("OP_INSTANCE_").lower()
+        _LOG.info("%s %s (%s): job %s", what, action.name, action.why, submitted.job_id)
+        if action.kind is not None:
+            memory.note(action.kind, action.name, now.clock.now())
+    return refused

@@ -1,0 +1,102 @@
+"""What the watcher remembers of a node group from run to run: attempts, and boots of nodes.
+
+``watcher.<group>.data`` is JSON: ``{"instance": {name: {restart_count, restart_when, cleanup_count,
+cleanup_when}}, "node": {name: {bootid}}}`` (interface tables, daemons).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ganeti import errors
+from ganeti.base import files, jsonio
+
+_LOG = logging.getLogger(__name__)
+
+#: So often the watcher tries to bring an instance to its wanted state.
+MAX_ATTEMPTS = 5
+#: Seconds after the last attempt when it may try again.
+FORGET_AFTER = 8 * 3600
+
+
+class Kind(StrEnum):
+    """What was tried; part of the keys in the file."""
+
+    RESTART = "restart"
+    CLEANUP = "cleanup"
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """How often something was tried, and when last (Unix time)."""
+
+    count: int = 0
+    when: float = 0.0
+
+
+@dataclass
+class Memory:
+    """Attempts by kind and instance, and boots by node; changed in place, then saved."""
+
+    attempts: dict[tuple[Kind, str], Attempts] = field(default_factory=dict)
+    boots: dict[str, str] = field(default_factory=dict)
+
+    def count(self, kind: Kind, name: str) -> int:
+        return self.attempts.get((kind, name), Attempts()).count
+
+    def note(self, kind: Kind, name: str, now: float) -> None:
+        """One attempt more."""
+        self.attempts[kind, name] = Attempts(self.count(kind, name) + 1, now)
+
+    def forget(self, kind: Kind, name: str) -> bool:
+        """It succeeded; whether there was an attempt."""
+        return self.attempts.pop((kind, name), None) is not None
+
+    def drop_old(self, names: Iterable[str], now: float) -> None:
+        """Forget instances that do not exist any more, and attempts of long ago."""
+        known = set(names)
+        self.attempts = {
+            (kind, name): item
+            for (kind, name), item in self.attempts.items()
+            if name in known and 0 <= now - item.when < FORGET_AFTER
+        }
+
+
+def load(path: Path) -> Memory:
+    """The memory of a group; empty when the file is missing. A broken one is told and left out."""
+    try:
+        return _parse(jsonio.loads(path.read_bytes()))
+    except FileNotFoundError:
+        return Memory()
+    except (OSError, errors.ParseError, TypeError, ValueError, AttributeError) as err:
+        _LOG.error("%s cannot be read, so earlier attempts do not count: %s", path, err)
+        return Memory()
+
+
+def save(path: Path, memory: Memory) -> None:
+    """Write the memory of a group; OSError when that fails."""
+    instances: dict[str, dict[str, Any]] = {}
+    for (kind, name), item in sorted(memory.attempts.items()):
+        record = instances.setdefault(name, {})
+        record[f"{kind}_count"], record[f"{kind}_when"] = item.count, item.when
+    nodes = {name: {"bootid": boot} for name, boot in sorted(memory.boots.items())}
+    data = jsonio.dumps_bytes({"instance": instances, "node": nodes})
+    if not path.exists() or path.read_bytes() != data:
+        files.write_atomic(path, data, mode=0o600)
+
+
+def _parse(raw: Mapping[str, Any]) -> Memory:
+    memory = Memory()
+    for name, record in raw.get("instance", {}).items():
+        for kind in Kind:
+            if f"{kind}_count" in record:
+                count, when = int(record[f"{kind}_count"]), float(record[f"{kind}_when"])
+                memory.attempts[kind, name] = Attempts(count, when)
+    for name, record in raw.get("node", {}).items():
+        memory.boots[name] = str(record["bootid"])
+    return memory

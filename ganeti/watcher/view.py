@@ -1,0 +1,118 @@
+"""What the watcher knows about the cluster: two queries, then data without behaviour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti.luxi.client import Client
+from ganeti.model.names import AdminState, DiskTemplate, InstanceStatus
+
+_INSTANCE = (
+    "uuid",
+    "name",
+    "status",
+    "admin_state",
+    "disks_active",
+    "pnode",
+    "snodes",
+    "disk_template",
+)
+_NODE = ("name", "group.uuid", "group", "offline", "bootid")
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance as it should be and as it is."""
+
+    uuid: str
+    name: str
+    status: InstanceStatus
+    admin_state: AdminState
+    disks_active: bool
+    primary: str
+    secondaries: tuple[str, ...]
+    template: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.primary, *self.secondaries)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A node group and the instances whose primary node is in it."""
+
+    uuid: str
+    name: str
+    instances: tuple[Instance, ...]
+    #: node -> random text that changes at each boot; None for a node that does not answer
+    boots: Mapping[str, str | None]
+
+    @property
+    def has_verifiable_disks(self) -> bool:
+        """Whether there are disks that a node can be asked about; providers answer for theirs."""
+        no_answer = (DiskTemplate.EXT.value, DiskTemplate.DISKLESS.value)
+        return any(item.disks_active and item.template not in no_answer for item in self.instances)
+
+    def all_answer(self, instance: Instance) -> bool:
+        """Whether its nodes in the group answer; without one its disks cannot be complete."""
+        return all(self.boots.get(name, "of another group") is not None for name in instance.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    group: str
+    group_name: str
+    offline: bool
+    boot: str | None
+
+
+def load(client: Client) -> list[Group]:
+    """All node groups with nodes, by name; asks all nodes for live data, through the master.
+
+    Raises:
+        GanetiError: the master does not answer.
+    """
+    nodes = {
+        str(name): _Node(str(group), str(group_name), bool(offline), boot or None)
+        for name, group, group_name, offline, boot in _values(client, "node", _NODE, None)
+    }
+    instances: dict[str, list[Instance]] = {}
+    not_reserved = ["!", ["?", "forthcoming"]]
+    for row in _values(client, "instance", _INSTANCE, not_reserved):
+        instance = _instance(row)
+        if instance is not None and instance.primary in nodes:
+            instances.setdefault(nodes[instance.primary].group, []).append(instance)
+    groups: dict[str, Group] = {}
+    for node in nodes.values():
+        if node.group not in groups:
+            boots = {name: other.boot for name, other in nodes.items() if other.group == node.group}
+            found = sorted(instances.get(node.group, ()), key=lambda item: item.name)
+            groups[node.group] = Group(node.group, node.group_name, tuple(found), boots)
+    return sorted(groups.values(), key=lambda group: group.name)
+
+
+def _values(
+    client: Client, what: str, fields: Sequence[str], qfilter: Any
+) -> list[tuple[Any, ...]]:
+    """Rows of values; None where there is none, or the node does not answer."""
+    found = client.query(what, list(fields), qfilter)
+    return [tuple(value if status == 0 else None for status, value in row) for row in found.data]
+
+
+def _instance(row: tuple[Any, ...]) -> Instance | None:
+    uuid, name, status, admin_state, active, primary, secondaries, template = row
+    if status is None or not primary:
+        return None
+    return Instance(
+        uuid=uuid,
+        name=name,
+        status=InstanceStatus(status),
+        admin_state=AdminState(admin_state),
+        disks_active=bool(active),
+        primary=primary,
+        secondaries=tuple(secondaries or ()),
+        template=template or "",
+    )

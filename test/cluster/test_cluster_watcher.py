@@ -1,0 +1,178 @@
+"""The watcher on a real cluster: dead guests, daemons and disks come back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from local_cluster import Cluster, Ran
+
+from ganeti import constants
+from ganeti.base import process
+
+GUEST = "web1.example.com"
+
+
+def watch(cluster: Cluster, *words: str, node: str = "node1") -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "ganeti.watcher.program", *words],
+        env=cluster.env(node),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def daemon_util(cluster: Cluster, *words: str) -> Ran:
+    done = subprocess.run(
+        [sys.executable, "-m", "ganeti.bootstrap.daemon_util", *words],
+        env=cluster.env(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def kill(cluster: Cluster, name: str, node: str = "node1") -> None:
+    pid = cluster.pid(name, node)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    process.wait_exit(pid, 10)
+
+
+def log(cluster: Cluster) -> str:
+    return (cluster.paths().log / "watcher.log").read_text()
+
+
+def status(cluster: Cluster) -> str:
+    [[found]] = cluster.cells("instance list -o status", GUEST)
+    return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def guest(cluster: Cluster) -> None:
+    assert cluster.add(GUEST).code == 0
+
+
+@contextlib.contextmanager
+def hook(cluster: Cluster, text: str, node: str = "node1") -> Iterator[None]:
+    directory = cluster.paths(node).hooks / "watcher"
+    directory.mkdir(parents=True, exist_ok=True)
+    script = directory / "10-mine"
+    script.write_text(f"#!/bin/sh\n{text}\n")
+    script.chmod(0o755)
+    yield
+    script.unlink()
+
+
+def test_a_quiet_cluster_gets_its_status_written_and_nothing_else(cluster: Cluster) -> None:
+    assert watch(cluster).lines == []
+    assert cluster.paths().instance_status.read_text() == f"{GUEST} running\n"
+    assert "INSTANCE" not in "".join(cluster.ok("job list -o summary").lines[-1:])
+
+
+def test_a_guest_that_died_runs_again(cluster: Cluster) -> None:
+    next(cluster.paths("node2").fake_hypervisor.glob(f"{GUEST}*")).unlink()
+    assert status(cluster) == "ERROR_down"
+    assert watch(cluster).code == 0
+    [job] = [row[0] for row in cluster.cells("job list -o id,summary") if "STARTUP" in row[1]]
+    cluster.ok("job watch", job)
+    assert status(cluster) == "running"
+    assert watch(cluster).code == 0
+    assert f"Instance {GUEST} runs again" in log(cluster)
+    assert "gnt:watcher" in cluster.ok("job info", job).out
+
+
+def test_daemons_that_died_are_started(cluster: Cluster) -> None:
+    for name in (constants.NODED, constants.RAPI, constants.MASTERD):
+        kill(cluster, name)
+    assert watch(cluster).code == 0
+    for name in (constants.NODED, constants.RAPI, constants.MASTERD):
+        assert cluster.pid(name) is not None
+    kill(cluster, constants.NODED, "node3")
+    assert watch(cluster, node="node3").code == 11
+    assert cluster.pid(constants.NODED, "node3") is not None
+    assert cluster.pid(constants.MASTERD, "node3") is None
+
+
+def test_one_that_hangs_is_killed_and_started(cluster: Cluster) -> None:
+    pid = cluster.pid(constants.RAPI)
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    assert watch(cluster).code == 0
+    assert cluster.pid(constants.RAPI) not in (None, pid)
+    assert "ganeti-rapi does not answer" in log(cluster)
+
+
+def test_hooks_of_the_administrator_run_on_each_node(cluster: Cluster) -> None:
+    mark = cluster.directory / "mark"
+    with hook(cluster, f'echo "$PATH" > {mark}', node="node3"):
+        assert watch(cluster, node="node3").code == 11
+    assert mark.read_text() == "/sbin:/bin:/usr/sbin:/usr/bin\n"
+    with hook(cluster, "echo broken; exit 3"):
+        failed = watch(cluster)
+    assert failed.code == 1
+    assert "task hooks failed: watcher/10-mine: broken" in failed.err
+
+
+def test_wrong_words(cluster: Cluster) -> None:
+    assert watch(cluster, "--node-group", "nix").err == (
+        "ganeti-watcher: node group 'nix' is not known\n"
+    )
+    assert watch(cluster, "--node-group", "default").code == 0
+    assert watch(cluster, "--job-age", "soon").code == 2
+
+
+def test_daemons_by_hand(cluster: Cluster) -> None:
+    names = daemon_util(cluster, "list-start-daemons").lines
+    assert names == ["ganeti-noded", "ganeti-masterd", "ganeti-rapi"]
+    assert daemon_util(cluster, "list_stop_daemons").lines == names[::-1]
+    assert daemon_util(cluster, "check", "ganeti-rapi").code == 0
+    assert daemon_util(cluster, "stop", "ganeti-rapi").code == 0
+    assert daemon_util(cluster, "check", "ganeti-rapi").code == 1
+    assert daemon_util(cluster, "stop-all").code == 0
+    assert [cluster.pid(name) for name in names] == [None, None, None]
+    assert daemon_util(cluster, "start-all").code == 0
+    assert None not in [cluster.pid(name) for name in names]
+    assert daemon_util(cluster, "rotate-all-logs").code == 0
+    assert daemon_util(cluster, "check-exitcode", "11").code == 0
+    assert daemon_util(cluster, "use-systemctl").code == 1
+    unknown = daemon_util(cluster, "start", "ganeti-x")
+    assert unknown.code == 2
+    assert "unknown daemon 'ganeti-x'; choose from ganeti-noded" in unknown.err
+
+
+def test_options_of_daemons_come_from_the_defaults_file(cluster: Cluster) -> None:
+    defaults = cluster.paths().under("/etc/default/ganeti")
+    defaults.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        defaults.write_text('# ours\nNODED_ARGS="-d"\nRAPI_ARGS="--nonsense"\n')
+        assert daemon_util(cluster, "stop", "ganeti-noded").code == 0
+        assert daemon_util(cluster, "start", "ganeti-noded").code == 0
+        pid = cluster.pid(constants.NODED)
+        with open(f"/proc/{pid}/cmdline") as stream:
+            assert stream.read().split("\0")[-2] == "-d"
+        assert daemon_util(cluster, "stop", "ganeti-rapi").code == 0
+        refused = daemon_util(cluster, "start", "ganeti-rapi")
+        assert refused.code == 1
+        assert "--nonsense" in refused.err
+        defaults.write_text('NODED_ARGS="-d\n')
+        broken = daemon_util(cluster, "start", "ganeti-rapi")
+        assert (broken.code, "line 1" in broken.err) == (0, False)
+        defaults.write_text('RAPI_ARGS="-d\n')
+        assert daemon_util(cluster, "stop", "ganeti-rapi").code == 0
+        assert "line 1: No closing quotation" in daemon_util(cluster, "start", "ganeti-rapi").err
+    finally:
+        defaults.unlink()
+    assert daemon_util(cluster, "start", "ganeti-rapi").code == 0

@@ -1,0 +1,203 @@
+"""Which instances the watcher starts, cleans up and whose disks it activates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ganeti import errors, paths
+from ganeti.luxi.client import QueryResult, Submission
+from ganeti.model.names import AdminState, InstanceStatus
+from ganeti.watcher import instances, memory
+from ganeti.watcher.memory import FORGET_AFTER, MAX_ATTEMPTS, Attempts, Kind, Memory
+from ganeti.watcher.round import Options, Round
+from ganeti.watcher.view import Group, Instance
+
+BOOTS = {"node1": "boot-1", "node2": "boot-2", "node3": None}
+
+
+def instance(
+    name: str = "web1",
+    status: InstanceStatus = InstanceStatus.RUNNING,
+    *,
+    wanted: AdminState = AdminState.UP,
+    active: bool = True,
+    nodes: tuple[str, ...] = ("node1", "node2"),
+) -> Instance:
+    return Instance(f"u-{name}", name, status, wanted, active, nodes[0], nodes[1:], "drbd")
+
+
+def decide(known: Memory, *found: Instance) -> list[tuple[str, str]]:
+    group = Group("g", "default", found, BOOTS)
+    return [(str(action.op["OP_ID"]), action.name) for action in instances.decide(group, known)]
+
+
+def known(**boots: str) -> Memory:
+    return Memory(boots={"node1": "boot-1", "node2": "boot-2", **boots})
+
+
+def test_what_should_run_and_does_not_is_started() -> None:
+    down = instance(status=InstanceStatus.ERROR_DOWN)
+    assert decide(known(), down, instance("web2")) == [("OP_INSTANCE_STARTUP", "web1")]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        InstanceStatus.RUNNING,
+        InstanceStatus.ADMIN_DOWN,
+        InstanceStatus.ADMIN_OFFLINE,
+        InstanceStatus.ERROR_UP,
+        InstanceStatus.ERROR_WRONG_NODE,
+        InstanceStatus.ERROR_NODE_DOWN,
+        InstanceStatus.ERROR_NODE_OFFLINE,
+    ],
+)
+def test_others_are_left_alone(status: InstanceStatus) -> None:
+    assert decide(known(), instance(status=status)) == []
+
+
+def test_after_five_attempts_a_person_must_look() -> None:
+    memory_of = known()
+    down = instance(status=InstanceStatus.ERROR_DOWN)
+    memory_of.attempts[Kind.RESTART, "web1"] = Attempts(MAX_ATTEMPTS - 1, 1.0)
+    assert decide(memory_of, down)
+    memory_of.note(Kind.RESTART, "web1", 2.0)
+    assert decide(memory_of, down) == []
+
+
+def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
+    tried = known()
+    tried.note(Kind.RESTART, "web1", 100.0)
+    tried.note(Kind.RESTART, "gone", 100.0)
+    tried.drop_old(["web1"], 100.0 + FORGET_AFTER - 1)
+    assert tried.count(Kind.RESTART, "web1") == 1
+    assert tried.count(Kind.RESTART, "gone") == 0
+    decide(tried, instance())
+    assert tried.count(Kind.RESTART, "web1") == 0
+    tried.note(Kind.RESTART, "web1", 100.0)
+    tried.drop_old(["web1"], 100.0 + FORGET_AFTER)
+    assert tried.count(Kind.RESTART, "web1") == 0
+
+
+def test_what_its_user_stopped_is_recorded_as_stopped_once() -> None:
+    stopped = instance(status=InstanceStatus.USER_DOWN)
+    [action] = instances.decide(Group("g", "default", (stopped,), BOOTS), known())
+    assert action.op["OP_ID"] == "OP_INSTANCE_SHUTDOWN"
+    assert action.op["admin_state_source"] == "user"
+    recorded = instance(status=InstanceStatus.USER_DOWN, wanted=AdminState.DOWN)
+    assert decide(known(), recorded) == []
+
+
+class TestBoots:
+    def test_disks_of_a_node_that_booted_are_activated_on_both_sides(self) -> None:
+        changed = known(node2="before")
+        found = [
+            instance("secondary"),
+            instance("primary", nodes=("node2", "node1")),
+            instance("elsewhere", nodes=("node1",)),
+            instance("idle", active=False),
+        ]
+        assert decide(changed, *found) == [
+            ("OP_INSTANCE_ACTIVATE_DISKS", "secondary"),
+            ("OP_INSTANCE_ACTIVATE_DISKS", "primary"),
+        ]
+
+    def test_a_node_that_is_seen_for_the_first_time_did_not_boot(self) -> None:
+        assert decide(Memory(), instance()) == []
+
+    def test_one_that_must_be_started_gets_its_disks_by_that(self) -> None:
+        down = instance(status=InstanceStatus.ERROR_DOWN)
+        assert decide(known(node1="before"), down) == [("OP_INSTANCE_STARTUP", "web1")]
+
+    def test_not_while_its_other_node_does_not_answer(self) -> None:
+        assert decide(known(node1="before"), instance(nodes=("node1", "node3"))) == []
+
+
+class Master:
+    """A master with some locks, which takes jobs or does not."""
+
+    def __init__(self, locks: list[tuple[str, str | None, list[Any]]], refusal: str = "") -> None:
+        self.locks, self.refusal = locks, refusal
+        self.ops: list[dict[str, Any]] = []
+
+    def query(self, what: str, _fields: list[str], _filter: Any) -> QueryResult:
+        assert what == "lock"
+        return QueryResult([], [[(0, value) for value in row] for row in self.locks])
+
+    def submit_many_jobs(self, jobs: list[list[dict[str, Any]]]) -> list[Submission]:
+        self.ops += [op for [op] in jobs]
+        return [Submission(None, self.refusal) if self.refusal else Submission(9) for _ in jobs]
+
+
+def run(master: Master, where: Path, *found: Instance) -> None:
+    clock: Any = SimpleNamespace(now=lambda: 1000.0)
+    client: Any = master
+    now = Round(client, clock, paths.Paths(where), Options(job_age=1))
+    now.__dict__["groups"] = [Group("g", "default", found, BOOTS)]
+    paths.Paths(where).data.mkdir(parents=True, exist_ok=True)
+    instances.run(now)
+
+
+def test_a_run_remembers_its_attempts_and_says_who_asked(tmp_path: Path) -> None:
+    master = Master([])
+    run(master, tmp_path, instance(status=InstanceStatus.ERROR_DOWN))
+    [op] = master.ops
+    assert op["reason"][0][0] == "gnt:watcher"
+    state = memory.load(paths.Paths(tmp_path).watcher_state("g"))
+    assert state.attempts == {(Kind.RESTART, "web1"): Attempts(1, 1000.0)}
+    assert state.boots == {"node1": "boot-1", "node2": "boot-2"}
+
+
+@pytest.mark.parametrize("lock", [("instance/web1", "exclusive", []), ("instance/web1", None, [1])])
+def test_an_instance_that_a_job_works_on_is_left_to_the_next_run(tmp_path: Path, lock: Any) -> None:
+    master = Master([lock])
+    down = InstanceStatus.ERROR_DOWN
+    run(master, tmp_path, instance(status=down), instance("web2", down))
+    assert [op["instance_name"] for op in master.ops] == ["web2"]
+
+
+def test_a_job_that_is_refused_is_no_attempt(tmp_path: Path) -> None:
+    with pytest.raises(errors.GenericError, match="web1: the queue is drained"):
+        run(
+            Master([], "the queue is drained"),
+            tmp_path,
+            instance(status=InstanceStatus.ERROR_DOWN),
+        )
+    assert memory.load(paths.Paths(tmp_path).watcher_state("g")).attempts == {}
+
+
+names = st.text("abc.-", min_size=1, max_size=5)
+
+
+@given(
+    attempts=st.dictionaries(
+        st.tuples(st.sampled_from(Kind), names),
+        st.builds(Attempts, st.integers(1, 99), st.floats(0, 1e10)),
+    ),
+    boots=st.dictionaries(names, st.text("0123456789abcdef-", max_size=36)),
+)
+def test_what_is_saved_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, attempts: Any, boots: Any
+) -> None:
+    path = tmp_path_factory.mktemp("state") / "watcher.data"
+    memory.save(path, Memory(attempts, boots))
+    found = memory.load(path)
+    assert (found.attempts, found.boots) == (attempts, boots)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b'{"instance":{"web1":{"restart_count":"x"}}}', b'{"node":7}']
+)
+def test_a_broken_memory_is_told_and_counts_as_empty(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: bytes
+) -> None:
+    path = tmp_path / "watcher.data"
+    path.write_bytes(text)
+    assert memory.load(path) == Memory()
+    assert "cannot be read" in caplog.text
