@@ -88,7 +88,7 @@ def options_of(service: Service, paths: Paths) -> list[str]:
     """What ``/etc/default/ganeti`` says about a daemon.
 
     Raises:
-        ConfigurationError: the file cannot be read, or the value is no list of words.
+        ConfigurationError: the file cannot be read, or the value is not a list of words.
     """
     path = paths.under("/etc/default/ganeti")
     try:

@@ -86,7 +86,7 @@ def _stop_master(where: Paths, _args: _Args) -> int:
 
 
 def _start_all(where: Paths, _args: _Args) -> int:
-    """Start what belongs on this node; a candidate that is not the master is no failure."""
+    """Start what belongs on this node; a candidate that is not the master does not fail."""
     code = constants.EXIT_SUCCESS
     for service in services.ALL.values():
         if not service.needs(where).exists():
@@ -123,7 +123,7 @@ def _check_config(where: Paths, _args: _Args) -> int:
 
 
 def _check_exitcode(_where: Paths, args: _Args) -> int:
-    """What an exit code of a daemon means; 11 is no failure on a candidate."""
+    """What an exit code of a daemon means; 11 is not a failure on a candidate."""
     if args[0] == str(constants.EXIT_SUCCESS):
         return constants.EXIT_SUCCESS
     if args[0] == str(constants.EXIT_NOTMASTER):
