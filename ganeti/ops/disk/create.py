@@ -49,10 +49,7 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
 
     def _template(self) -> DiskTemplate:
-        template = disk_layout.enabled_template(self.ctx, str(self.op.disk_template))
-        if template is DiskTemplate.DISKLESS:
-            raise errors.invalid("a disk cannot have the template diskless")
-        return template
+        return disk_layout.template_of_disk(self.ctx, str(self.op.disk_template), "a disk")
 
     def _named(self) -> list[Node]:
         config = self.ctx.config

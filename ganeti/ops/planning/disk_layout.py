@@ -62,6 +62,20 @@ def enabled_template(ctx: Context, wanted: str) -> DiskTemplate:
     return DiskTemplate(wanted)
 
 
+def template_of_disk(ctx: Context, wanted: str, disk: str) -> DiskTemplate:
+    """A disk template that the cluster uses and disks have; OpPrereqError, ``disk`` names it."""
+    found = enabled_template(ctx, wanted)
+    if found is DiskTemplate.DISKLESS:
+        raise errors.invalid(f"{disk} cannot have the template diskless")
+    return found
+
+
+def check_diskless(kind: DiskTemplate | None, wanted: Sequence[DiskParams]) -> None:
+    """Refuse disks for an instance that is to have none; OpPrereqError."""
+    if kind is DiskTemplate.DISKLESS and wanted:
+        raise errors.invalid("a diskless instance has no disks; omit --disk")
+
+
 def layout(
     ctx: Context,
     instance: str,
@@ -104,9 +118,8 @@ def disks(ctx: Context, layout: Layout, wanted: Sequence[DiskParams]) -> list[Di
     Raises:
         OpPrereqError: a size is missing, too many disks, keys that make no sense.
     """
+    check_diskless(layout.kind, wanted)
     if layout.kind is DiskTemplate.DISKLESS:
-        if wanted:
-            raise errors.invalid("a diskless instance has no disks; leave --disk away")
         return []
     if not wanted:
         raise errors.invalid(

@@ -140,8 +140,7 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
         raise errors.invalid(
             "a file storage directory or driver needs a node; name one with --node"
         )
-    if op.disks and op.disk_template is DiskTemplate.DISKLESS:
-        raise errors.invalid("a diskless instance has no disks; leave --disk away")
+    disk_layout.check_diskless(op.disk_template, op.disks)
     group = None if op.group_name is None else ctx.config.group(op.group_name).uuid
     for index, item in enumerate(op.disks):
         check_spindles(ctx.config, index, item, [], group)

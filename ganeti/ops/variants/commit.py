@@ -16,7 +16,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import AdminState, DiskTemplate, DiskUuid, HypervisorName, LockLevel
+from ganeti.model.names import AdminState, DiskUuid, HypervisorName, LockLevel
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.opcodes.enums import InstCreateMode
@@ -74,8 +74,7 @@ class InstanceCommit(InstanceCreate):
         if instance.disks or not (op.disks or op.disk_template):
             return Drafted(instance, config.disks_of(instance))
         template = disk_layout.template(self.ctx, op)
-        if template is DiskTemplate.DISKLESS and op.disks:
-            raise errors.invalid("a diskless instance has no disks; leave --disk away")
+        disk_layout.check_diskless(template, op.disks)
         disks = [
             reservation_draft.loose(template, index, item) for index, item in enumerate(op.disks)
         ]

@@ -12,7 +12,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskMode, DiskTemplate, HotplugAction, LockLevel
+from ganeti.model.names import DiskMode, HotplugAction, LockLevel
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
@@ -102,9 +102,7 @@ def new_layout(
     """
     config = ctx.config
     kind = attachment.template_of_new(config, instance, index, given)
-    template = disk_layout.enabled_template(ctx, kind)
-    if template is DiskTemplate.DISKLESS:
-        raise errors.invalid(f"disk {index} cannot have the template diskless")
+    template = disk_layout.template_of_disk(ctx, kind, f"disk {index}")
     driver_traits = TEMPLATES.get(template).traits
     nodes = config.instance_nodes(instance)[: driver_traits.nodes_needed]
     secondary = op.remote_node_uuid or op.remote_node
