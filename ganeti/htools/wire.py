@@ -1,0 +1,89 @@
+"""From the JSON of Ganeti's interfaces to the facts of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ganeti import errors
+from ganeti.placement.facts import BUILTIN_POLICY, Policy, Spec
+
+Json = dict[str, Any]
+
+
+class WireError(errors.GenericError):
+    """The data lacks something or has the wrong shape; the text says which object and key."""
+
+
+def take(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+    """A member of an object, of a type; raises :class:`WireError`."""
+    value = raw.get(key)
+    if kind is int and isinstance(value, float) and not isinstance(value, bool):
+        value = int(value)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if key not in raw:
+            raise WireError(f"{where}: '{key}' is missing")
+        raise WireError(f"{where}: '{key}' is {value!r}, not of type {kind.__name__}")
+    return value
+
+
+def names(raw: Any, where: str) -> tuple[str, ...]:
+    """A list of texts."""
+    if raw is None:
+        return ()
+    if not isinstance(raw, list) or not all(isinstance(item, str) for item in raw):
+        raise WireError(f"{where}: {raw!r} is not a list of names")
+    return tuple(raw)
+
+
+_SPEC = {
+    "memory": "memory-size",
+    "cpus": "cpu-count",
+    "disk": "disk-size",
+    "disk_count": "disk-count",
+    "nics": "nic-count",
+    "spindles": "spindle-use",
+}
+
+
+def spec(raw: Any, where: str) -> Spec:
+    """A size of an instance policy."""
+    if not isinstance(raw, dict):
+        raise WireError(f"{where}: {raw!r} is no size")
+    return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in _SPEC.items()})
+
+
+def policy(raw: Any, where: str) -> Policy:
+    """An instance policy, complete."""
+    if raw is None:
+        return BUILTIN_POLICY
+    if not isinstance(raw, dict):
+        raise WireError(f"{where}: {raw!r} is no policy")
+    bounds = []
+    for pair in take(raw, "minmax", list, where):
+        if not isinstance(pair, dict):
+            raise WireError(f"{where}: {pair!r} is no pair of sizes")
+        bounds.append((spec(pair.get("min"), where), spec(pair.get("max"), where)))
+    return Policy(
+        standard=spec(raw.get("std"), where),
+        bounds=tuple(bounds),
+        templates=names(raw.get("disk-templates"), where),
+        vcpu_ratio=take(raw, "vcpu-ratio", float, where),
+        spindle_ratio=take(raw, "spindle-ratio", float, where),
+    )
+
+
+def amount(value: Any) -> int | None:
+    """A number of MiB, processors or spindles; None when it is not known."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value)
+
+
+def node_memory(reported: int | None, hypervisor: str | None, static: int) -> int:
+    """Memory a node needs itself: on KVM a fixed amount unless that is 0."""
+    if hypervisor == "kvm" and static > 0:
+        return static
+    return reported or 0

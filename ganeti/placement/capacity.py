@@ -1,0 +1,247 @@
+"""What still fits: put instances of one size until none fits, or of smaller and smaller sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ganeti.placement import survival
+from ganeti.placement.facts import Instance, Spec
+from ganeti.placement.layout import Bools, Layout
+from ganeti.placement.seats import Failure, Seats, ranking
+from ganeti.placement.survival import mirrored_load
+
+#: How much smaller the next size is, by what was missing.
+_STEPS = {
+    Failure.MEMORY: ("memory", 64),
+    Failure.N1: ("memory", 64),
+    Failure.DISK: ("disk", 256),
+    Failure.CPU: ("vcpus", 1),
+    Failure.SPINDLES: ("spindles", 1),
+}
+#: Places are prepared for so many instances at once.
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an allocation keeps to."""
+
+    #: ask that the instances of every node have somewhere to go when it fails
+    survive: bool = True
+    #: nodes that cannot fail now do not count
+    accept_errors: bool = False
+    vcpu_ratio: float | None = None
+    disk_ratio: float = 0.0
+    limit: int = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """An instance that was put, with its nodes."""
+
+    item: Instance
+    primary: int
+    secondary: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filling:
+    """What was put, the layout then, and what the places lacked in the end."""
+
+    placed: list[Placed]
+    layout: Layout
+    failures: Counter[str]
+    #: sizes in the order they were tried, with how many were put
+    sizes: list[tuple[Instance, int]]
+
+
+def model_instance(spec: Spec, template: str, name: str = "new") -> Instance:
+    """A running instance of a size, without a place."""
+    return Instance(
+        name=name,
+        memory=spec.memory,
+        disk=spec.disk if template != "diskless" else 0,
+        vcpus=spec.cpus,
+        status="running",
+        auto_balance=True,
+        primary="",
+        secondary="",
+        template=template,
+        spindle_use=spec.spindles,
+        spindles=spec.spindles,
+    )
+
+
+class Filler:
+    """Puts one instance after the other into a layout."""
+
+    def __init__(self, layout: Layout, rules: Rules, within: Bools | None = None) -> None:
+        self.layout = layout
+        self.rules = rules
+        self.within = within
+        self.placed: list[Placed] = []
+        self._free: list[int] = []
+        self._size: Instance | None = None
+        self._weak: frozenset[int] = frozenset()
+        if rules.accept_errors:
+            self._weak = frozenset(survival.failing(layout))
+
+    def failures_of(self, item: Instance) -> Counter[str]:
+        """What the places lack for an instance; nothing when there is one."""
+        layout = self.layout
+        done, failures = self.try_one(item)
+        if done is not None:
+            self.placed.pop()
+            self.layout, self._free = layout, []
+        return failures
+
+    def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
+        """Put one instance, or say what the places lack."""
+        index = self._next_index(item)
+        seats = Seats(
+            self.layout,
+            item,
+            index,
+            within=self.within,
+            vcpu_ratio=self.rules.vcpu_ratio,
+            disk_ratio=self.rules.disk_ratio,
+        )
+        allowed = seats.allowed() if len(seats.nodes) else np.zeros((0, 0), dtype=bool)
+        if allowed.any():
+            scores = np.where(allowed, seats.scores(), np.inf)
+            for i, j in ranking(scores):
+                primary, secondary = int(seats.rows[i]), int(seats.s[0, j])
+                after = self.layout.moved(index, primary, secondary)
+                if self.rules.survive and not self._survives(after, primary):
+                    continue
+                self.layout = after
+                self._free.pop()
+                done = Placed(item, primary, secondary)
+                self.placed.append(done)
+                return done, Counter()
+        return None, self._count(seats, allowed)
+
+    def _survives(self, after: Layout, primary: int) -> bool:
+        board = after.board
+        group = board.group_of[primary]
+        mirrored = not (after.secondary[after.primary >= 0] < 0).any()
+        if mirrored:
+            load = mirrored_load(after)
+            bad = (load > 0) & (after.memory_left[:, None] <= load)
+            failing = set(np.flatnonzero(bad.any(axis=0) & (board.group_of == group)).tolist())
+            return failing <= self._weak
+        return all(
+            node in self._weak or survival.survives(after, node)
+            for node in np.flatnonzero(board.online & (board.group_of == group)).tolist()
+        )
+
+    def _next_index(self, item: Instance) -> int:
+        if item != self._size or not self._free:
+            board = self.layout.board
+            board = board.with_instances([item] * _BATCH)
+            first = len(board.instances) - _BATCH
+            self.layout = self.layout.on_board(board)
+            self._size = item
+            self._free = list(range(first + _BATCH - 1, first - 1, -1))
+        return self._free[-1]
+
+    def _count(self, seats: Seats, allowed: Bools) -> Counter[str]:
+        """How many places lack what; those that only the failure of a node rules out are N1."""
+        if not len(seats.nodes):
+            return Counter()
+        found = seats.failures()
+        if seats.pairs:
+            apart = (seats.p != seats.s) & (
+                seats.board.group_of[seats.p] == seats.board.group_of[seats.s]
+            )
+            names = found[apart]
+        else:
+            names = found.ravel()
+        total = Counter(str(name) for name in names if name)
+        if allowed.any():
+            total[Failure.N1] += int(allowed.sum())
+        return total
+
+
+def fill(layout: Layout, item: Instance, rules: Rules, within: Bools | None = None) -> Filling:
+    """Put instances of one size until none fits or the limit is reached."""
+    filler = Filler(layout, rules, within)
+    failures: Counter[str] = Counter()
+    while rules.limit < 0 or len(filler.placed) < rules.limit:
+        done, failures = filler.try_one(item)
+        if done is None:
+            break
+    return Filling(filler.placed, filler.layout, failures, [(item, len(filler.placed))])
+
+
+def fill_tiered(
+    layout: Layout, item: Instance, smallest: Spec, rules: Rules, within: Bools | None = None
+) -> Filling:
+    """Put instances of one size until none fits, then of the next smaller one, and so on.
+
+    The size shrinks in what most places lack.
+    """
+    filler = Filler(layout, rules, within)
+    sizes: list[tuple[Instance, int]] = []
+    failures: Counter[str] = Counter()
+    size: Instance | None = item
+    while size is not None:
+        before = len(filler.placed)
+        while rules.limit < 0 or len(filler.placed) < rules.limit:
+            done, failures = filler.try_one(size)
+            if done is None:
+                break
+        count = len(filler.placed) - before
+        if count:
+            sizes.append((size, count))
+        if 0 <= rules.limit <= len(filler.placed):
+            break
+        size = _next_size(filler, size, failures, smallest)
+    return Filling(filler.placed, filler.layout, failures, sizes)
+
+
+def _next_size(
+    filler: Filler, size: Instance, failures: Counter[str], smallest: Spec
+) -> Instance | None:
+    """The largest smaller size that something else than before ends, found by halving."""
+    for name, _ in failures.most_common():
+        ladder = _ladder(size, Failure(name), smallest)
+        if not ladder or not _helps(filler, ladder[-1], name):
+            continue
+        low, high = 0, len(ladder) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if _helps(filler, ladder[middle], name):
+                high = middle
+            else:
+                low = middle + 1
+        return ladder[low]
+    return None
+
+
+def _helps(filler: Filler, size: Instance, name: str) -> bool:
+    failures = filler.failures_of(size)
+    return not failures or failures.most_common(1)[0][0] != name
+
+
+def _ladder(item: Instance, failure: Failure, smallest: Spec) -> list[Instance]:
+    """All smaller sizes, largest first, in the dimension that a failure is about."""
+    step = _STEPS.get(failure)
+    if step is None:
+        return []
+    name, amount = step
+    least = {
+        "memory": smallest.memory,
+        "disk": smallest.disk,
+        "vcpus": smallest.cpus,
+        "spindles": smallest.spindles,
+    }[name]
+    value = getattr(item, name) or 0
+    sizes = range(value - amount, max(least, 0) - 1, -amount)
+    changes: list[dict[str, Any]] = [{name: smaller} for smaller in sizes]
+    return [dataclasses.replace(item, **change) for change in changes]

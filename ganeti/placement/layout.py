@@ -1,0 +1,443 @@
+"""The board, which does not change, and layouts: who is where on it.
+
+A :class:`Board` holds the facts of some nodes and their instances as arrays. A :class:`Layout` is
+one assignment of the instances to the nodes and what follows from it; ``moved`` returns another
+layout, nothing is ever changed in place.
+
+Most of what counts is linear: an instance adds one column of ``Board.primary_use`` to its primary
+node and one of ``Board.secondary_use`` to its secondary node. ``Layout.used`` is the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ganeti.base import text
+from ganeti.placement import tags
+from ganeti.placement.facts import LOCAL, Cluster, Group, Instance, Mirror, Node, Policy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+#: index of "no node"
+NOWHERE = -1
+
+
+class Use(IntEnum):
+    """What instances use of nodes; ``..._ALL`` counts instances that are down and reservations."""
+
+    MEMORY = 0
+    MEMORY_ALL = 1
+    DISK = 2
+    DISK_ALL = 3
+    CPU = 4
+    CPU_ALL = 5
+    LOAD_CPU = 6
+    LOAD_MEMORY = 7
+    LOAD_DISK = 8
+    LOAD_NET = 9
+    SPINDLES = 10
+    SPINDLES_ALL = 11
+    #: spindles on nodes with exclusive storage
+    OWN_SPINDLES = 12
+    OWN_SPINDLES_ALL = 13
+
+
+USES = len(Use)
+
+
+def use_of(item: Instance) -> tuple[list[float], list[float]]:
+    """What an instance uses on its primary and on its secondary node, by :class:`Use`."""
+    real = not item.forthcoming
+    local = item.template in LOCAL
+    disk = item.disk if local else 0
+    turning = item.spindle_use if local else 0
+    own = (item.spindles or 0) if local else 0
+    load = item.load
+    primary = [
+        item.memory if item.runs else 0,
+        item.memory,
+        disk if real else 0,
+        disk,
+        item.vcpus if real else 0,
+        item.vcpus,
+        load.cpu if real else 0,
+        load.memory if real else 0,
+        load.disk if real else 0,
+        load.net if real else 0,
+        turning if real else 0,
+        turning,
+        own if real else 0,
+        own,
+    ]
+    secondary = [0.0] * USES
+    if item.mirror is Mirror.SECONDARY:
+        for use in (
+            Use.DISK,
+            Use.DISK_ALL,
+            Use.LOAD_DISK,
+            Use.SPINDLES,
+            Use.SPINDLES_ALL,
+            Use.OWN_SPINDLES,
+            Use.OWN_SPINDLES_ALL,
+        ):
+            secondary[use] = primary[use]
+    return [float(value) for value in primary], [float(value) for value in secondary]
+
+
+def reserve_of(item: Instance) -> float:
+    """Memory that the secondary node keeps for the day the primary node fails."""
+    kept = item.auto_balance and not item.forthcoming and item.mirror is Mirror.SECONDARY
+    return float(item.memory) if kept else 0.0
+
+
+def _inverse(values: Floats) -> Floats:
+    """``1/value``, and 0 where a node has none of it."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A metric that is the spread over online nodes of ``start + sum of factor * used``."""
+
+    name: str
+    weight: float
+    start: Floats
+    terms: tuple[tuple[Use, Floats], ...]
+
+
+class Board:
+    """Nodes, instances and tags of a cluster or of one group as arrays; never changed."""
+
+    def __init__(self, cluster: Cluster, group: Group | None = None) -> None:
+        """Take the nodes of ``group``, or all, and the instances whose primary node is there."""
+        self.cluster = cluster
+        self.nodes: tuple[Node, ...] = tuple(
+            sorted(
+                (n for n in cluster.nodes if group is None or n.group == group.uuid),
+                key=lambda n: text.natural_key(n.name),
+            )
+        )
+        self.node_index = {node.name: i for i, node in enumerate(self.nodes)}
+        self.instances: tuple[Instance, ...] = tuple(
+            sorted(
+                (i for i in cluster.instances if i.primary in self.node_index),
+                key=lambda i: text.natural_key(i.name),
+            )
+        )
+        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
+        self.groups = {g.uuid: g for g in cluster.groups}
+        uuids = sorted({node.group for node in self.nodes})
+        self.group_of: Ints = np.array([uuids.index(n.group) for n in self.nodes], dtype=np.int64)
+        policies = {
+            uuid: cluster.policy_of(self.groups[uuid]) if uuid in self.groups else cluster.policy
+            for uuid in uuids
+        }
+        self.policies: tuple[Policy, ...] = tuple(policies[n.group] for n in self.nodes)
+        self._set_uses()
+        self._set_capacities()
+        self._set_tags()
+
+    def with_instances(self, more: list[Instance]) -> Board:
+        """The same nodes with further instances, whose place does not count yet."""
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("merged_spreads", None)
+        other.instances = self.instances + tuple(more)
+        other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
+        other._set_uses()
+        other._set_instance_tags()
+        return other
+
+    def _set_uses(self) -> None:
+        both = [use_of(item) for item in self.instances]
+        count = len(self.instances)
+        self.primary_use: Floats = np.array([p for p, _ in both]).reshape(count, USES).T.copy()
+        self.secondary_use: Floats = np.array([s for _, s in both]).reshape(count, USES).T.copy()
+        self.reserve: Floats = np.array([reserve_of(item) for item in self.instances], dtype=float)
+        self.real: Bools = np.array([not i.forthcoming for i in self.instances], dtype=bool)
+
+    def _set_capacities(self) -> None:
+        start = Layout.first(self)
+        used = start.used
+        #: what the instances used at first
+        self.first_used = used
+        row = self._row
+        self.online: Bools = np.array([not n.offline for n in self.nodes], dtype=bool)
+        self.memory = row("memory")
+        self.disk = row("disk")
+        exclusive: Bools = np.array([n.exclusive_storage for n in self.nodes], dtype=bool)
+        self.exclusive = exclusive
+        cpus, speed, spindles = row("cpus"), row("cpu_speed"), row("spindles")
+        free = row("free_memory")
+        #: memory that nobody accounts for
+        self.missing = self.memory - row("node_memory") - free - used[Use.MEMORY]
+        self.memory_room = self.memory - row("node_memory") - np.maximum(0, self.missing)
+        self.memory_room_all = free + used[Use.MEMORY]
+        self.disk_room = row("free_disk") + used[Use.DISK]
+        self.node_cpus = row("node_cpus")
+        vcpu_ratio = np.array([p.vcpu_ratio for p in self.policies], dtype=float)
+        spindle_ratio = np.array([p.spindle_ratio for p in self.policies], dtype=float)
+        self.cpu_limit = cpus * vcpu_ratio
+        self.own_spindle_room = row("free_spindles") + used[Use.OWN_SPINDLES]
+        self.spindle_limit = np.where(exclusive, spindles, spindles * spindle_ratio)
+        per_memory, per_disk = _inverse(self.memory), _inverse(self.disk)
+        self.per_memory = per_memory
+        per_cpu = _inverse(cpus * speed)
+        per_spindle = _inverse(self.spindle_limit)
+        shared, own = ~exclusive, exclusive
+        disk_start = np.where(
+            exclusive, self.own_spindle_room * _inverse(spindles), self.disk_room * per_disk
+        )
+        on = self.online.astype(float)
+        nothing = np.zeros(len(self.nodes))
+        disk_factor, area_factor = -per_disk * shared, -_inverse(spindles) * own
+
+        def spread(name: str, weight: float, start: Floats, *terms: tuple[Use, Floats]) -> Spread:
+            kept = tuple((use, factor * on) for use, factor in terms if (factor * on).any())
+            return Spread(name, weight, start * on, kept)
+
+        turning = per_spindle * shared
+        one = np.ones(len(self.nodes))
+        self.spreads: tuple[Spread, ...] = (
+            spread("free_mem_cv", 0.5, self.memory_room * per_memory, (Use.MEMORY, -per_memory)),
+            spread(
+                "free_disk_cv",
+                0.5,
+                disk_start,
+                (Use.DISK, disk_factor),
+                (Use.OWN_SPINDLES, area_factor),
+            ),
+            spread("vcpu_ratio_cv", 0.5, self.node_cpus * per_cpu, (Use.CPU, per_cpu)),
+            spread("cpu_load_cv", 1.0, nothing, (Use.LOAD_CPU, one)),
+            spread("mem_load_cv", 1.0, nothing, (Use.LOAD_MEMORY, one)),
+            spread("disk_load_cv", 1.0, nothing, (Use.LOAD_DISK, one)),
+            spread("net_load_cv", 1.0, nothing, (Use.LOAD_NET, one)),
+            spread("spindles_cv", 0.5, nothing, (Use.SPINDLES, turning)),
+            spread(
+                "free_mem_cv_forth",
+                0.5,
+                self.memory_room_all * per_memory,
+                (Use.MEMORY_ALL, -per_memory),
+            ),
+            spread(
+                "free_disk_cv_forth",
+                0.5,
+                disk_start,
+                (Use.DISK_ALL, disk_factor),
+                (Use.OWN_SPINDLES_ALL, area_factor),
+            ),
+            spread("vcpu_ratio_cv_forth", 0.5, self.node_cpus * per_cpu, (Use.CPU_ALL, per_cpu)),
+            spread("spindles_cv_forth", 0.5, nothing, (Use.SPINDLES_ALL, turning)),
+        )
+
+    @cached_property
+    def merged_spreads(self) -> tuple[tuple[float, Floats, tuple[tuple[Use, Floats], ...]], ...]:
+        """Weight, start and terms of the spreads; those always equal are one with both weights."""
+        found: dict[tuple[bytes, ...], tuple[float, Floats, tuple[tuple[Use, Floats], ...]]] = {}
+        for spread in self.spreads:
+            key = [spread.start.tobytes()]
+            terms = []
+            for use, factor in spread.terms:
+                first, second = self.primary_use[use], self.secondary_use[use]
+                if first.any() or second.any():
+                    key += [factor.tobytes(), first.tobytes(), second.tobytes()]
+                    terms.append((use, factor))
+            if terms or spread.start.any():
+                weight = found[tuple(key)][0] if tuple(key) in found else 0.0
+                found[tuple(key)] = (weight + spread.weight, spread.start, tuple(terms))
+        return tuple(found.values())
+
+    def _row(self, name: str) -> Floats:
+        return np.array([getattr(node, name) for node in self.nodes], dtype=float)
+
+    def _set_tags(self) -> None:
+        every = self.cluster.tags
+        kinds = tags.stripped(every, tags.LOCATION)
+        places = [tags.chosen(node.tags, kinds) for node in self.nodes]
+        names = sorted(set().union(*places)) if places else []
+        #: whether a node stands at a location: location x node
+        self.at: Bools = np.array([[n in p for p in places] for n in names], dtype=bool).reshape(
+            len(names), len(self.nodes)
+        )
+        #: how many locations two nodes share
+        self.common: Floats = self.at.T.astype(float) @ self.at.astype(float)
+        rights = tags.migration_rights(every, [n.tags for n in self.nodes])
+        #: whether a guest may migrate from (row) to (column)
+        self.may_migrate: Bools = np.array(
+            [[own <= accepted for _, accepted in rights] for own, _ in rights], dtype=bool
+        ).reshape(len(self.nodes), len(self.nodes))
+        self._set_instance_tags()
+
+    def _set_instance_tags(self) -> None:
+        every = self.cluster.tags
+        kinds = tags.stripped(every, tags.EXCLUSION)
+        apart = [sorted(tags.chosen(item.tags, kinds)) for item in self.instances]
+        names = {tag: i for i, tag in enumerate(sorted(set().union(*apart) if apart else ()))}
+        slots = max((len(own) for own in apart), default=0)
+        #: exclusion tags of an instance, slot by slot: instance x slot, NOWHERE when unused
+        self.apart: Ints = np.full((len(self.instances), slots), NOWHERE, dtype=np.int64)
+        for i, own in enumerate(apart):
+            self.apart[i, : len(own)] = [names[tag] for tag in own]
+        self.exclusion_tags = tuple(names)
+        wanted = tags.stripped(every, tags.DESIRED_LOCATION)
+        wishes = [tags.chosen(item.tags, wanted) for item in self.instances]
+        #: how many wishes a node leaves open: instance x node; None when nobody wishes
+        self.unmet: Floats | None = None
+        if any(wishes):
+            node_tags = [frozenset(node.tags) for node in self.nodes]
+            self.unmet = np.array([[len(w - own) for own in node_tags] for w in wishes], float)
+
+
+class Layout:
+    """Who is where: node indices of primary and secondary by instance, and what follows."""
+
+    def __init__(self, board: Board, primary: Ints, secondary: Ints) -> None:
+        self.board = board
+        self.primary = primary
+        self.secondary = secondary
+
+    @classmethod
+    def first(cls, board: Board) -> Layout:
+        """The layout that the facts describe."""
+        index = board.node_index
+        primary = [index.get(item.primary, NOWHERE) for item in board.instances]
+        secondary = [
+            index.get(item.secondary, NOWHERE) if item.mirror is Mirror.SECONDARY else NOWHERE
+            for item in board.instances
+        ]
+        return cls(board, np.array(primary, dtype=np.int64), np.array(secondary, dtype=np.int64))
+
+    def moved(self, instance: int, primary: int, secondary: int) -> Layout:
+        """The layout after one instance has moved."""
+        first, second = self.primary.copy(), self.secondary.copy()
+        first[instance], second[instance] = primary, secondary
+        other = Layout(self.board, first, second)
+        board = self.board
+        mine = board.primary_use[:, instance], board.secondary_use[:, instance]
+        kept, real = board.reserve[instance], int(board.real[instance])
+        used, peers, seats = self.used.copy(), self.peers.copy(), self.seats.copy()
+        for p, s, sign in (
+            (self.primary[instance], self.secondary[instance], -1),
+            (primary, secondary, 1),
+        ):
+            if p != NOWHERE:
+                used[:, p] += sign * mine[0]
+                seats[0, p] += sign * real
+            if s != NOWHERE:
+                used[:, s] += sign * mine[1]
+                seats[1, s] += sign * real
+                if p != NOWHERE:
+                    peers[s, p] += sign * kept
+        known: dict[str, Any] = other.__dict__
+        known.update(used=used, peers=peers, seats=seats)
+        return other
+
+    def on_board(self, board: Board) -> Layout:
+        """The same places on a board that has further instances, which have no place."""
+        more = len(board.instances) - len(self.primary)
+        fill = np.full(more, NOWHERE, dtype=np.int64)
+        other = Layout(
+            board, np.concatenate([self.primary, fill]), np.concatenate([self.secondary, fill])
+        )
+        known: dict[str, Any] = other.__dict__
+        known.update(used=self.used, peers=self.peers, seats=self.seats)
+        return other
+
+    def place(self, instance: int) -> tuple[str, str]:
+        """Names of the primary and the secondary node of an instance; "" for none."""
+        nodes = self.board.nodes
+        first, second = self.primary[instance], self.secondary[instance]
+        return (
+            nodes[first].name if first != NOWHERE else "",
+            nodes[second].name if second != NOWHERE else "",
+        )
+
+    @cached_property
+    def used(self) -> Floats:
+        """What is used: :class:`Use` x node."""
+        board, count = self.board, len(self.board.nodes)
+        total = np.zeros((USES, count))
+        for where, use in (
+            (self.primary, board.primary_use),
+            (self.secondary, board.secondary_use),
+        ):
+            known = where != NOWHERE
+            for k in range(USES):
+                total[k] += np.bincount(where[known], weights=use[k][known], minlength=count)
+        return total
+
+    @cached_property
+    def peers(self) -> Floats:
+        """Memory that (row) keeps for the failure of (column)."""
+        count = len(self.board.nodes)
+        both = (self.primary != NOWHERE) & (self.secondary != NOWHERE)
+        cell = self.secondary[both] * count + self.primary[both]
+        kept = np.bincount(cell, weights=self.board.reserve[both], minlength=count * count)
+        both_ways: Floats = kept.reshape(count, count).astype(float)
+        return both_ways
+
+    @cached_property
+    def seats(self) -> Ints:
+        """How many real instances have a node as primary (row 0) and as secondary (row 1)."""
+        count, real = len(self.board.nodes), self.board.real
+        return np.array(
+            [
+                np.bincount(where[real & (where != NOWHERE)], minlength=count)
+                for where in (self.primary, self.secondary)
+            ]
+        )
+
+    @cached_property
+    def reserved(self) -> Floats:
+        """Memory each node keeps free for the worst failure of one other node."""
+        if not len(self.board.nodes):
+            return np.zeros(0)
+        worst: Floats = self.peers.max(axis=1)
+        return worst
+
+    @cached_property
+    def memory_left(self) -> Floats:
+        left: Floats = self.board.memory_room - self.used[Use.MEMORY]
+        return left
+
+    @cached_property
+    def memory_left_all(self) -> Floats:
+        left: Floats = self.board.memory_room_all - self.used[Use.MEMORY_ALL]
+        return left
+
+    @cached_property
+    def fails(self) -> Bools:
+        """Whether a node cannot start what it is the secondary of."""
+        left: Bools = self.memory_left < self.reserved
+        return left
+
+    @cached_property
+    def apart_count(self) -> Floats:
+        """How many primaries of a node have an exclusion tag: tag x node."""
+        board = self.board
+        count = np.zeros((len(board.exclusion_tags), len(board.nodes)))
+        for slot in range(board.apart.shape[1]):
+            tag = board.apart[:, slot]
+            known = (tag != NOWHERE) & (self.primary != NOWHERE)
+            np.add.at(count, (tag[known], self.primary[known]), 1)
+        return count
+
+    @cached_property
+    def apart_at(self) -> Floats:
+        """How many real primaries of online nodes have a tag at a location: tag x location."""
+        board = self.board
+        count = np.zeros((len(board.exclusion_tags), len(board.nodes)))
+        for slot in range(board.apart.shape[1]):
+            tag = board.apart[:, slot]
+            known = (tag != NOWHERE) & (self.primary != NOWHERE) & board.real
+            np.add.at(count, (tag[known], self.primary[known]), 1)
+        total: Floats = (count * board.online) @ board.at.T.astype(float)
+        return total

@@ -1,0 +1,236 @@
+"""Where one instance that has no place yet can go, and the score of the cluster then.
+
+Primary nodes are rows and secondary nodes columns of one matrix; an instance that needs one node
+has one column.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from ganeti.placement.facts import Instance, Mirror
+from ganeti.placement.layout import NOWHERE, Bools, Floats, Ints, Layout, Use
+from ganeti.placement.score import WEIGHTS, counted
+
+
+class Failure(StrEnum):
+    """What a place lacks."""
+
+    MEMORY = "FailMem"
+    DISK = "FailDisk"
+    CPU = "FailCPU"
+    N1 = "FailN1"
+    TAGS = "FailTags"
+    MIGRATION = "FailMig"
+    DISK_COUNT = "FailDiskCount"
+    SPINDLES = "FailSpindles"
+    INTERNAL = "FailInternal"
+
+
+class Seats:
+    """All places of one instance in a layout in which it has none.
+
+    ``index`` is its index on the board. ``soft``: keep N+1, tags and ratios. ``avoid`` is a node
+    that nothing goes to; ``within`` are the nodes that are allowed, default all online ones.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        item: Instance,
+        index: int,
+        *,
+        soft: bool = True,
+        avoid: int = NOWHERE,
+        within: Bools | None = None,
+        vcpu_ratio: float | None = None,
+        disk_ratio: float = 0.0,
+        primary: int | None = None,
+    ) -> None:
+        board = layout.board
+        self.layout, self.board, self.item, self.index = layout, board, item, index
+        self.soft = soft
+        allowed = board.online.copy()
+        if within is not None:
+            allowed &= within
+        if avoid != NOWHERE:
+            allowed[avoid] = False
+        self.pairs = item.mirror is Mirror.SECONDARY
+        #: the nodes of rows and of columns
+        self.nodes: Ints = np.flatnonzero(allowed)
+        self.rows: Ints = self.nodes if primary is None else np.array([primary], dtype=np.int64)
+        self.p = self.rows[:, None]
+        self.s = self.nodes[None, :] if self.pairs else np.array([[NOWHERE]])
+        self.one = board.primary_use[:, index]
+        self.two = board.secondary_use[:, index]
+        self.cpu_limit = board.cpu_limit
+        if vcpu_ratio is not None:
+            self.cpu_limit = np.array([n.cpus for n in board.nodes], dtype=float) * vcpu_ratio
+        self.disk_ratio = disk_ratio
+        self.kept = float(board.reserve[index])
+        #: per node, why it cannot be primary or secondary ("" when it can)
+        self.primary_failures = self._part_failures(primary=True)
+        self.secondary_failures = self._part_failures(primary=False)
+
+    # what a place lacks
+
+    def _part_failures(self, *, primary: bool) -> list[str]:
+        """For each node of the board what it lacks for one part of the instance."""
+        board, layout = self.board, self.layout
+        count = len(board.nodes)
+        found: list[str] = [""] * count
+
+        def mark(which: Bools, failure: Failure) -> None:
+            for node in np.flatnonzero(which).tolist():
+                found[node] = found[node] or failure
+
+        disk = self.one[Use.DISK_ALL]
+        if primary:
+            memory = self.one[Use.MEMORY_ALL]
+            if not self.item.forthcoming:
+                mark(layout.memory_left - memory <= 0, Failure.MEMORY)
+            mark(layout.memory_left_all - memory <= 0, Failure.MEMORY)
+        if disk:
+            left = board.disk_room - layout.used[Use.DISK_ALL] - disk
+            mark((left <= 0) | (left < self.disk_ratio * board.disk), Failure.DISK)
+            own = self.one[Use.OWN_SPINDLES_ALL]
+            room = board.own_spindle_room - layout.used[Use.OWN_SPINDLES_ALL]
+            mark(board.exclusive & (room - own < 0), Failure.SPINDLES)
+            turning = layout.used[Use.SPINDLES_ALL] + self.one[Use.SPINDLES_ALL]
+            if self.soft:
+                mark(~board.exclusive & (turning > board.spindle_limit), Failure.DISK)
+        if primary and self.soft:
+            after = layout.memory_left - self.one[Use.MEMORY]
+            mark((after < layout.reserved) & ~layout.fails, Failure.MEMORY)
+            cpus = layout.used[Use.CPU_ALL] + board.node_cpus + self.one[Use.CPU_ALL]
+            mark(cpus > self.cpu_limit, Failure.CPU)
+            conflict = np.zeros(count, dtype=bool)
+            for tag in board.apart[self.index].tolist():
+                if tag != NOWHERE:
+                    conflict |= layout.apart_count[tag] > 0
+            mark(conflict, Failure.TAGS)
+        return found
+
+    def failures(self) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
+        """What each place lacks, or "": primary x secondary."""
+        first = np.array(self.primary_failures, dtype=object)[self.p]
+        if not self.pairs:
+            return first
+        second = np.array(self.secondary_failures, dtype=object)[self.s]
+        found = np.where(first != "", first, second)
+        if self.soft:
+            peers, layout = self.layout.peers, self.layout
+            kept = np.maximum(layout.reserved[self.s], peers[self.s, self.p] + self.kept)
+            breaks = (layout.memory_left[self.s] < kept) & ~layout.fails[self.s]
+            found = np.where((found == "") & breaks, Failure.MEMORY, found)
+        return found
+
+    def allowed(self) -> Bools:
+        """The places that lack nothing."""
+        fits: Bools = self.failures() == ""
+        if self.pairs:
+            fits = fits & (self.p != self.s)
+            fits = fits & (self.board.group_of[self.p] == self.board.group_of[self.s])
+        return fits
+
+    # how good a place is
+
+    def scores(self) -> Floats:
+        """The score for each place, allowed or not."""
+        layout, board = self.layout, self.board
+        on = board.online
+        count = max(1, int(on.sum()))
+        total: Floats = np.zeros((1, 1))
+        for weight, start, terms in board.merged_spreads:
+            value = start
+            for use, factor in terms:
+                value = value + factor * layout.used[use]
+            mean = value[on].mean()
+            off = np.where(on, value - mean, 0.0)
+            first = sum((f * self.one[u] for u, f in terms), start=np.zeros(len(start)))
+            squares = float(off @ off) + (first * (2 * off + first))[self.p]
+            moved: Floats = first[self.p]
+            if self.pairs:
+                second = sum((f * self.two[u] for u, f in terms), start=np.zeros(len(start)))
+                squares = squares + (second * (2 * off + second))[self.s]
+                moved = moved + second[self.s]
+            squares = squares - moved * moved / count
+            total = total + weight * np.sqrt(np.maximum(squares, 0.0) / count)
+        return total + self._reserved_part(count) + self._count_part()
+
+    def _reserved_part(self, count: int) -> Floats:
+        layout, board = self.layout, self.board
+        on = board.online
+        kept = np.where(on, layout.reserved * board.per_memory, 0.0)
+        off = np.where(on, kept - kept[on].mean(), 0.0)
+        squares: Floats = np.full((1, 1), float(off @ off))
+        total: Floats = np.full((1, 1), float(kept.sum()))
+        seats = layout.seats.sum(axis=0)
+        real = float(not self.item.forthcoming)
+        before = np.where(on, layout.fails * seats, 0.0)
+        left = layout.memory_left - self.one[Use.MEMORY]
+        fails = left < layout.reserved
+        failing = float(before.sum()) + (fails * (seats + real) - before)[self.p]
+        if self.pairs:
+            own = layout.peers[self.s, self.p] + self.kept
+            value = np.maximum(layout.reserved[self.s], own)
+            delta = (value - layout.reserved[self.s]) * board.per_memory[self.s]
+            squares = squares + delta * (2 * off[self.s] + delta) - delta * delta / count
+            total = total + delta
+            late = layout.memory_left[self.s] < value
+            failing = failing + late * (seats[self.s] + real) - before[self.s]
+        spread: Floats = np.sqrt(np.maximum(squares, 0.0) / count)
+        result: Floats = (
+            WEIGHTS["reserved_mem_cv"] * spread
+            + WEIGHTS["reserved_mem_rtotal"] * total
+            + WEIGHTS["n1_cnt"] * failing
+        )
+        return result
+
+    def _count_part(self) -> Floats:
+        """What tags and locations add, beyond what they are already."""
+        layout, board = self.layout, self.board
+        on = board.online.astype(float)
+        total: Floats = np.full((1, 1), counted(layout))
+        apart = np.zeros(len(board.nodes))
+        far = np.zeros(len(board.nodes))
+        for tag in board.apart[self.index].tolist():
+            if tag != NOWHERE:
+                apart += (layout.apart_count[tag] > 0) * on
+                if len(board.at):
+                    far += (layout.apart_at[tag] > 0).astype(float) @ board.at * on
+        total = total + WEIGHTS["pri_tags_score"] * apart[self.p]
+        if self.item.forthcoming:
+            return total
+        total = total + far[self.p]
+        if board.unmet is not None:
+            total = total + (board.unmet[self.index] * on)[self.p]
+        if self.pairs and len(board.at):
+            total = total + board.common[self.p, self.s] * on[self.p]
+        return total
+
+    def best(self) -> tuple[int, int, float] | None:
+        """Primary, secondary and score of the best place; of equal ones the last by name."""
+        if not len(self.rows) or not len(self.nodes):
+            return None
+        scores = np.where(self.allowed(), self.scores(), np.inf)
+        ranked = ranking(scores)
+        if not len(ranked):
+            return None
+        i, j = ranked[0]
+        return int(self.rows[i]), int(self.s[0, j]), float(scores[i, j])
+
+    def best_single(self) -> int | None:
+        """The best primary node."""
+        found = self.best()
+        return None if found is None else found[0]
+
+
+def ranking(scores: Floats) -> list[tuple[int, int]]:
+    """Places with a finite score, best first; of equal ones (1e-9) the last first."""
+    width = scores.shape[1]
+    flat = scores.ravel()
+    order = np.lexsort((-np.arange(len(flat)), np.round(flat, 9)))
+    return [divmod(int(k), width) for k in order if np.isfinite(flat[k])]
