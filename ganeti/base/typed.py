@@ -8,6 +8,7 @@ fault (seen with 0.22). So each type is worked out by one thread before any uses
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -44,6 +45,12 @@ def decode(text: bytes | str, kind: type[T]) -> T:
     """
     _work_out(kind)
     return msgspec.json.decode(text, type=kind)
+
+
+@cache
+def fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a struct; remembered, because msgspec evaluates annotations in each call."""
+    return msgspec.structs.fields(kind)
 
 
 def _work_out(kind: Any) -> None:

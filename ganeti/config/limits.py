@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import marks, params
 from ganeti.model.config import Config
@@ -231,7 +232,7 @@ def _given(value: msgspec.Struct) -> list[msgspec.structs.FieldInfo]:
     """The fields that do not have their default, or are required."""
     return [
         info
-        for info in msgspec.structs.fields(value)
+        for info in typed.fields(type(value))
         if info.required or getattr(value, info.name) != _default(info)
     ]
 

@@ -95,7 +95,7 @@ def _changed(
     schema: type[msgspec.Struct], current: Mapping[str, Any], change: Mapping[str, Any], what: str
 ) -> Params:
     """A partial set after a change: a parameter that is reset is left out."""
-    known = [info.name for info in msgspec.structs.fields(schema)]
+    known = [info.name for info in typed.fields(schema)]
     change = params.without_retired(change)
     for key in change:
         if key not in known:

@@ -20,7 +20,7 @@ def load(kind: type[P], values: Mapping[str, Any], hypervisor: str) -> P:
     Raises:
         HypervisorError: unknown name, or a value of the wrong type.
     """
-    known = [field.name for field in msgspec.structs.fields(kind)]
+    known = [field.name for field in typed.fields(kind)]
     for key in values:
         if key not in known:
             raise errors.HypervisorError(

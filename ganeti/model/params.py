@@ -107,7 +107,7 @@ def check(
     Raises:
         ParameterError: unknown name, or a value of the wrong type; the text names it.
     """
-    known = [info.name for info in msgspec.structs.fields(schema)]
+    known = [info.name for info in typed.fields(schema)]
     values = without_retired(values)
     for key in values:
         if key not in known:
@@ -125,7 +125,7 @@ def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str)
         key: _size(key, value, what) if key in _SIZE_PARAMS and isinstance(value, str) else value
         for key, value in values.items()
     }
-    for info in msgspec.structs.fields(schema):
+    for info in typed.fields(schema):
         value = prepared.get(info.name)
         if marks.plain(info.type) is bool and isinstance(value, str):
             prepared[info.name] = boolean(value, f"{what} parameter '{info.name}'")

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.opcodes.base import OpCode, id_of
 
 _PLAIN = {Any: "any", str: "str", int: "int", float: "float", bool: "bool", type(None): "null"}
@@ -39,7 +40,7 @@ def parameters(cls: type[OpCode]) -> list[Parameter]:
     Those that every opcode has are left out; they are the parameters of ``OpCode`` itself.
     """
     common = () if cls is OpCode else OpCode.__struct_fields__
-    return [_parameter(f) for f in msgspec.structs.fields(cls) if f.name not in common]
+    return [_parameter(f) for f in typed.fields(cls) if f.name not in common]
 
 
 def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.describe import limit, members, peel, type_text
 from ganeti.opcodes.values import read_part, shown
@@ -41,7 +42,7 @@ def message(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     """What is wrong with ``raw``, of which msgspec said ``problem``; without the OP_ID."""
     names = cls.__struct_fields__
     unknown = [key for key in raw if key not in names and key != "OP_ID"]
-    required = (f for f in msgspec.structs.fields(cls) if f.required)
+    required = (f for f in typed.fields(cls) if f.required)
     missing = [f for f in required if f.name not in raw]
     texts = [f"unknown parameter {shown(key)}{_hint(key, names)}" for key in unknown]
     texts += [f"parameter {f.name} is missing (expected {expected_text(f.type)})" for f in missing]
@@ -156,7 +157,7 @@ def _inner_type(kind: Any, name: str | None, place: str) -> Any:
 def _struct_types(kind: Any) -> dict[str, Any]:
     for part in _plain(kind):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
-            return {f.name: f.type for f in msgspec.structs.fields(part)}
+            return {f.name: f.type for f in typed.fields(part)}
     return {}
 
 

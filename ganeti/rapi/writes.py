@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
+from ganeti.base import typed
 from ganeti.base.text import nearest
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.base import OpCode, id_of
@@ -126,7 +125,7 @@ def parameters(cls: type[OpCode], own: Difference, call: Call) -> Values:
 
 
 def _from_path(cls: type[OpCode], path: Mapping[str, str]) -> Values:
-    kinds = {item.name: describe.type_text(item.type) for item in msgspec.structs.fields(cls)}
+    kinds = {item.name: describe.type_text(item.type) for item in typed.fields(cls)}
     found: Values = {}
     for name, text in path.items():
         value: Any = int(text) if name in NUMBERS else text

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
@@ -63,7 +64,7 @@ def _children(disk: Raw, path: str, report: Report) -> None:
 
 
 def _object(cls: type[msgspec.Struct], obj: Raw, path: str, report: Report) -> None:
-    known = {info.name for info in shape.fields(cls)}
+    known = {info.name for info in typed.fields(cls)}
     gone = _GONE.get(cls, {})
     for key in [key for key in obj if key not in known]:
         del obj[key]

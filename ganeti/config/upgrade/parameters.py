@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
@@ -130,7 +131,7 @@ def _fill(values: Raw, defaults: Mapping[str, Any], path: str, report: Report) -
 
 
 def _names(cls: type[msgspec.Struct]) -> list[str]:
-    return [info.name for info in shape.fields(cls)]
+    return [info.name for info in typed.fields(cls)]
 
 
 def _defaults(cls: type[msgspec.Struct]) -> Params:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ganeti.base import typed
 from ganeti.config.upgrade import shape
 from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
@@ -82,7 +83,7 @@ def _complete(
     obj: Raw, cls: type[msgspec.Struct], special: Mapping[str, Any], path: str, report: Report
 ) -> None:
     """Write out the keys that are missing and have a value of their own when they are."""
-    for info in shape.fields(cls):
+    for info in typed.fields(cls):
         if info.name in obj:
             continue
         if info.name in special:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, Union
 
-import msgspec
-
 from ganeti import errors
+from ganeti.base import typed
 from ganeti.config.upgrade.report import Report
 from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
@@ -23,12 +21,6 @@ from ganeti.model.disk import Disk
 from ganeti.model.nic import Nic
 
 Raw = dict[str, Any]
-
-
-@cache
-def fields(cls: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """The keys of a class; remembered, as there are many objects of few classes."""
-    return msgspec.structs.fields(cls)
 
 
 def check(raw: Raw, report: Report) -> None:
@@ -67,7 +59,7 @@ def _disk(disk: Any, path: str, report: Report) -> None:
 
 
 def _object(cls: type[ConfigObject], value: Raw, path: str, report: Report) -> None:
-    for info in fields(cls):
+    for info in typed.fields(cls):
         if info.name not in value:
             continue
         where = f"{path}/{info.name}".lstrip("/")

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-import msgspec
-
+from ganeti.base import typed
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.hypervisor.registry import HYPERVISORS
@@ -107,7 +106,7 @@ def hypervisor_params() -> dict[str, tuple[FieldKind, str]]:
     found: dict[str, tuple[FieldKind, str]] = {}
     for hypervisor in HYPERVISORS.names():
         driver = HYPERVISORS.get(hypervisor)
-        for info in msgspec.structs.fields(driver.params):
+        for info in typed.fields(driver.params):
             if info.name not in driver.traits.global_params:
                 kind, metas = peel(info.type)
                 texts = [meta.description for meta in metas if meta.description]
