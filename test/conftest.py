@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import memory_disk
 import pytest
 
 # Tests start the programs hundreds of times; their modules are to be compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+memory_disk.use()
 
 
 @pytest.hookimpl(wrapper=True)

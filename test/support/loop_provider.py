@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+#: MiB that a volume can have.
+LARGEST = 1 << 20
+
 _SCRIPT = """\
 #!/bin/sh
 # One script for all actions; its name says which.
@@ -19,7 +22,10 @@ device() {{ losetup -j "$file" -O NAME -n | head -n 1; }}
 case $action in
 create)
     [ -e "$file" ] && {{ echo "volume $VOL_NAME exists"; exit 1; }}
-    [ -e "$store/full" ] && {{ echo "the array is full"; exit 1; }}
+    if [ -e "$store/full" ] || [ "$VOL_SIZE" -gt {largest} ]; then
+        echo "the array is full"
+        exit 1
+    fi
     truncate -s "${{VOL_SIZE}}M" "$file" || {{ rm -f "$file"; exit 1; }} ;;
 attach)
     [ -e "$file" ] || {{ echo "no volume $VOL_NAME" >&2; exit 1; }}
@@ -32,6 +38,7 @@ detach)
 remove)
     rm "$file" ;;
 grow)
+    [ "$VOL_NEW_SIZE" -le {largest} ] || exit 1
     truncate -s "${{VOL_NEW_SIZE}}M" "$file" || exit 1
     found=$(device)
     [ -z "$found" ] || losetup -c "$found" ;;
@@ -66,7 +73,7 @@ def install(directory: Path, store: Path) -> None:
     store.mkdir(parents=True, exist_ok=True)
     for action in ACTIONS:
         script = directory / action
-        script.write_text(_SCRIPT.format(store=store))
+        script.write_text(_SCRIPT.format(store=store, largest=LARGEST))
         script.chmod(0o755)
     (directory / "parameters.list").write_text("tier  Kind of disks: fast or slow\n\npool Name\n")
 

@@ -35,11 +35,13 @@ need() {{
     echo "rbd: error opening image $image: (2) No such file or directory" >&2
     exit 2
 }}
+fits() {{ [ "${{size%M}}" -le 1048576 ]; }} # MiB
 device() {{ losetup -j "$file" -O NAME -n | head -n 1; }}
 case $verb in
 create)
     [ -e "$file" ] && {{ echo "rbd: create error: (17) File exists" >&2; exit 17; }}
     mkdir -p "$store/$pool"
+    fits || exit 22
     truncate -s "$size" "$file" || {{ rm -f "$file"; exit 22; }} ;;
 info)
     need
@@ -66,6 +68,7 @@ showmapped)
     printf ']' ;;
 resize)
     need
+    fits || exit 22
     truncate -s "$size" "$file" || exit 22
     found=$(device)
     [ -z "$found" ] || losetup -c "$found" ;;

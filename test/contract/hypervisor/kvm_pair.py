@@ -13,7 +13,7 @@ from typing import Any
 
 import boot_sectors
 import msgspec
-from conftest import Rack
+from rack import Rack
 
 from ganeti import errors
 from ganeti.base import retry

@@ -12,7 +12,7 @@ from typing import Any
 import boot_sectors
 import msgspec
 import pytest
-from conftest import QEMU, Rack, make_rack
+from rack import QEMU, Rack, make_rack
 
 from ganeti import errors
 from ganeti.base import process

@@ -14,8 +14,8 @@ from typing import Any
 import boot_sectors
 import msgspec
 import pytest
-from conftest import Rack
 from kvm_pair import Pair, free_port, slow
+from rack import Rack
 
 from ganeti import errors
 from ganeti.base import process

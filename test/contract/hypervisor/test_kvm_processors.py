@@ -9,7 +9,7 @@ from typing import Any
 import boot_sectors
 import msgspec
 import pytest
-from conftest import Rack, make_rack
+from rack import Rack, make_rack
 
 from ganeti import errors
 from ganeti.model.names import HypervisorName, MigrationState

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trees
-from conftest import Rack, make_rack
+from rack import Rack, make_rack
 
 from ganeti import errors
 from ganeti.base import process, retry

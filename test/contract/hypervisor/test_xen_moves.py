@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Rack, make_rack, stand_in_for_xl
 from kvm_pair import free_port
+from rack import Rack, make_rack, stand_in_for_xl
 
 from ganeti import errors
 from ganeti.base import daemon, process
