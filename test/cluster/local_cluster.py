@@ -9,6 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import command_server
+
 from ganeti import constants, paths
 from ganeti.base import daemon, process
 
@@ -76,15 +78,8 @@ class Cluster:
     def gnt(self, line: str, *words: str, node: str = "node1", timeout: float = 60) -> Ran:
         """Run a command: ``gnt("instance add -t file", "name")``."""
         program, *rest = line.split()
-        result = subprocess.run(
-            self.argv(program, *rest, *words),
-            env=self.env(node),
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        command = [f"gnt-{program.removeprefix('gnt-')}", *rest, *words]
+        result = command_server.shared().run(command, self.env(node), timeout)
         assert "Traceback" not in result.stderr + result.stdout, result.stderr
         return Ran(result.returncode, result.stdout, result.stderr)
 
