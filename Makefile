@@ -12,7 +12,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs site test-partition test-api test-attack check-hosts
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs site test-mutants test-partition test-api test-attack check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAP
 
 test-attack: $(VENV)/dev.stamp ## attacks on a cluster on loopback, a line for each (a quarter of an hour)
 	@ATTACK=1 $(BIN)/python -m pytest $(or $(ATTACKS),test/attack)
+
+test-mutants: $(VENV)/dev.stamp ## which defects put in by hand no test notices; MUTANTS="MODULE [TEST...]"
+	@$(BIN)/python test/support/mutants.py $(MUTANTS)
 
 lint: $(VENV)/dev.stamp ## style and format (ruff)
 	@$(BIN)/ruff check . && $(BIN)/ruff format --quiet --diff .
