@@ -211,8 +211,8 @@ def test_ids_are_absolute_or_relative_to_the_job() -> None:
     ("number", "text"),
     [
         (-3, "does not point to an earlier job of the same submission"),
-        (12, "dependency 12 is no earlier job"),
-        (13, "dependency 13 is no earlier job"),
+        (12, "dependency 12 is not an earlier job"),
+        (13, "dependency 13 is not an earlier job"),
     ],
 )
 def test_only_earlier_jobs_can_be_waited_for(number: int, text: str) -> None:
