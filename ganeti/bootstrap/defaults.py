@@ -14,7 +14,7 @@ from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
 from ganeti.model.config import ConfigData
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 
@@ -40,9 +40,9 @@ def configuration(
     Raises:
         OpPrereqError, ParameterError: a choice that makes no sense.
     """
-    group = NodeGroup(uuid=str(uuid.uuid4()), name="default", ctime=now, mtime=now)
+    group = NodeGroup(uuid=GroupUuid(str(uuid.uuid4())), name="default", ctime=now, mtime=now)
     node = Node(
-        uuid=str(uuid.uuid4()),
+        uuid=NodeUuid(str(uuid.uuid4())),
         name=host,
         primary_ip=address,
         secondary_ip=settings.secondary_ip or address,

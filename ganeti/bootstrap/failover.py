@@ -101,7 +101,7 @@ class Failover:
                 errors.ErrorCode.STATE,
             )
 
-    def _is_master(self, answers: dict[str, Answer[MasterView]]) -> bool:
+    def _is_master(self, answers: dict[NodeUuid, Answer[MasterView]]) -> bool:
         """Whether configuration and nodes say so already; else who has to be stopped is known.
 
         That is the node that most nodes follow. It differs from that of the configuration when a
@@ -147,7 +147,7 @@ class Failover:
         self.config = read_config(self.where)
         return self._own()
 
-    def _vote(self) -> dict[str, Answer[MasterView]]:
+    def _vote(self) -> dict[NodeUuid, Answer[MasterView]]:
         if self.no_voting:
             return vote.ask(self.config, self.rpc)
         return vote.hold(
@@ -160,7 +160,7 @@ class Failover:
             renew=self._renewed,
         )
 
-    def _plan(self, answers: dict[str, Answer[MasterView]]) -> list[str]:
+    def _plan(self, answers: dict[NodeUuid, Answer[MasterView]]) -> list[str]:
         heard = sum(answer.ok for answer in answers.values())
         old = answers.get(self.old.uuid)
         lines = [
@@ -181,7 +181,7 @@ class Failover:
         )
         return lines
 
-    def _stop_old(self, answers: dict[str, Answer[MasterView]]) -> None:
+    def _stop_old(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
         """Stop the old master and release the address; what cannot be reached is skipped."""
         old = answers.get(self.old.uuid)
         if old is None or not old.ok:
@@ -208,7 +208,7 @@ class Failover:
         # It has sent its last changes before it ended.
         self.config = read_config(self.where)
 
-    def _claim(self, answers: dict[str, Answer[MasterView]]) -> None:
+    def _claim(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
         number = vote.claim(self.config, self.rpc, self._own(), answers, alone=self.no_voting)
         self.say(f"Term {number} begins; calls of older masters are refused")
 

@@ -23,6 +23,7 @@ from ganeti.config.store import Store, read_config
 from ganeti.jobs.files import JobFiles
 from ganeti.model import base
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.tls import Identity
@@ -105,7 +106,7 @@ class Recovery:
                 errors.ErrorCode.STATE,
             )
 
-    def _check_votes(self) -> dict[str, Answer[MasterView]]:
+    def _check_votes(self) -> dict[NodeUuid, Answer[MasterView]]:
         """The answers of all nodes, when they allow it; see :meth:`run` for errors."""
         answers = vote.ask(self.config, self.rpc)
         alive = [node.name for node in self.dead if answers[node.uuid].ok or _knock(node)]

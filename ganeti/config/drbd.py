@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
+from ganeti.model.names import DiskTemplate, NodeUuid
 
 #: Parts of a DRBD disk's logical id: [node A, node B, port, minor A, minor B, secret].
 PARTS = 6
@@ -45,10 +45,10 @@ def disks(config: Config) -> Iterator[Disk]:
             yield disk
 
 
-def minors(disk: Disk) -> tuple[tuple[str, int], tuple[str, int]]:
+def minors(disk: Disk) -> tuple[tuple[NodeUuid, int], tuple[NodeUuid, int]]:
     """(node uuid, minor) of both sides of a DRBD disk."""
     node_a, node_b, _port, minor_a, minor_b, _secret = disk.logical_id
-    return (str(node_a), int(minor_a)), (str(node_b), int(minor_b))
+    return (NodeUuid(node_a), int(minor_a)), (NodeUuid(node_b), int(minor_b))
 
 
 def port(disk: Disk) -> int | None:
@@ -56,9 +56,9 @@ def port(disk: Disk) -> int | None:
     return int(disk.logical_id[2]) or None if has_place(disk) else None
 
 
-def minor_map(config: Config) -> dict[str, dict[int, list[str]]]:
+def minor_map(config: Config) -> dict[NodeUuid, dict[int, list[str]]]:
     """Node uuid -> minor -> uuids of the disks that have it there; one each, if all is well."""
-    found: dict[str, dict[int, list[str]]] = {}
+    found: dict[NodeUuid, dict[int, list[str]]] = {}
     for disk in disks(config):
         for node, minor in minors(disk):
             found.setdefault(node, {}).setdefault(minor, []).append(disk.uuid)

@@ -21,6 +21,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
 from ganeti.model.marks import Mark
+from ganeti.model.names import GroupUuid
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import Change, DiskChange, DiskKeys, DiskParams, DiskRecreation
@@ -65,7 +66,7 @@ class Scope:
         groups = {nodes[uuid].group for uuid in disk.nodes if uuid in nodes}
         return self._fits(groups.pop() if len(groups) == 1 else None, disk.tags)
 
-    def _fits(self, group: str | None, tags: Iterable[str]) -> bool:
+    def _fits(self, group: GroupUuid | None, tags: Iterable[str]) -> bool:
         mine = self._limits
         name = None if group is None else self._config.groups[group].name
         return mine.group in (None, name) and (mine.tag is None or mine.tag in tags)

@@ -14,6 +14,7 @@ from ganeti import errors
 from ganeti.config import drbd
 from ganeti.model import address_pool
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_POOL
 
@@ -138,7 +139,7 @@ class Reservations:
             return wanted
 
     def drbd_minors(
-        self, nodes: Sequence[str], current: Callable[[], Config], job_id: int
+        self, nodes: Sequence[NodeUuid], current: Callable[[], Config], job_id: int
     ) -> list[int]:
         """Reserve the lowest free DRBD minor of each node (uuids; one may come twice).
 

@@ -19,6 +19,7 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.position import Position
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer, NodeRpc
@@ -30,7 +31,7 @@ LEAD = 1000
 #: Seconds between two rounds while too few nodes answer.
 PAUSE = 1.0
 
-Answers = Mapping[str, Answer[MasterView]]
+Answers = Mapping[NodeUuid, Answer[MasterView]]
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _candidates(config: Config) -> list[Node]:
     return [node for node in _voters(config) if node.master_candidate]
 
 
-def ask(config: Config, rpc: NodeRpc) -> dict[str, Answer[MasterView]]:
+def ask(config: Config, rpc: NodeRpc) -> dict[NodeUuid, Answer[MasterView]]:
     """The views of all nodes that are not offline; blocks until they answered or failed."""
     return rpc.many(_voters(config), NodeCalls.master_view)
 
@@ -166,7 +167,7 @@ def hold(
     renew: Callable[[], Own] | None = None,
     clock: Clock = SYSTEM,
     wait: Callable[[float], object] = time.sleep,
-) -> dict[str, Answer[MasterView]]:
+) -> dict[NodeUuid, Answer[MasterView]]:
     """Vote; returns the answers when this node may be the master.
 
     With ``failover`` nobody needs to take this node for the master yet. While too few nodes

@@ -157,7 +157,8 @@ class _Names:
     def _look(self, value: Any) -> None:
         if isinstance(value, str):
             data = self._config.data
-            for container in (data.nodes, data.nodegroups, data.networks):
+            containers: tuple[dict[Any, Any], ...] = (data.nodes, data.nodegroups, data.networks)
+            for container in containers:
                 if value in container:
                     self.found[value] = container[value].name
                     return

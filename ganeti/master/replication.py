@@ -25,6 +25,7 @@ from ganeti.base.clock import SYSTEM, Clock, Deadline
 from ganeti.base.copies import Round
 from ganeti.base.file_parts import Contents
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
@@ -393,7 +394,7 @@ class Replication:
         self._rpc = rpc
         self._clock = clock
         self._lock = threading.Lock()
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[NodeUuid, Channel] = {}
         #: number of the last write in this term
         self._sequence = 1
         self._position: int | None = None

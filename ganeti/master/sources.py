@@ -11,6 +11,7 @@ from ganeti.master.facts import Facts
 from ganeti.model import job as job_model
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.query.live import (
@@ -58,8 +59,8 @@ class MasterSources:
     def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}
 
-    def node_info(self, requests: Mapping[str, NodeRequest]) -> Answers[NodeInfo]:
-        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+    def node_info(self, requests: Mapping[NodeUuid, NodeRequest]) -> Answers[NodeInfo]:
+        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
             uuid: (
                 self._config.nodes[uuid],
                 (list(request.units), list(self._hvparams(request.hypervisors).items())),
@@ -77,10 +78,10 @@ class MasterSources:
         )
 
     def consoles(self, instances: Sequence[Instance]) -> Mapping[str, NodeAnswer[Console]]:
-        by_node: dict[str, list[Instance]] = {}
+        by_node: dict[NodeUuid, list[Instance]] = {}
         for instance in instances:
             by_node.setdefault(instance.primary_node, []).append(instance)
-        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {}
+        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {}
         for uuid, group in by_node.items():
             node = self._config.nodes[uuid]
             params = {i.name: (annotate.instance(self._config, i), node.name) for i in group}
@@ -135,7 +136,7 @@ class MasterSources:
         )
 
 
-def _states(answers: Mapping[str, Answer[Any]]) -> dict[str, NodeAnswer[Any]]:
+def _states(answers: Mapping[NodeUuid, Answer[Any]]) -> dict[NodeUuid, NodeAnswer[Any]]:
     return {uuid: _state(answer) for uuid, answer in answers.items()}
 
 

@@ -66,7 +66,7 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     disk_state_static: dict[str, Any] = {}
     enabled_disk_templates: tuple[str, ...] = ()
     #: node uuid -> SHA1 digest of the client certificate of a master candidate
-    candidate_certs: dict[str, str] = {}
+    candidate_certs: dict[NodeUuid, str] = {}
     max_running_jobs: int = 20
     max_tracked_jobs: int = 25
     install_image: str = ""

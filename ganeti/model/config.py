@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ganeti import errors
 from ganeti.base.text import nearest
@@ -15,11 +15,12 @@ from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE, DiskTemplate
+from ganeti.model.names import MIXED_TEMPLATE, DiskTemplate, GroupUuid, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
 
+U = TypeVar("U", bound=str)
 N = TypeVar("N", Node, NodeGroup, Instance, Network)
 
 #: Container name in ``config.data`` -> class of its members.
@@ -38,8 +39,8 @@ class ConfigData(ConfigObject, frozen=True, kw_only=True):
 
     version: int
     cluster: Cluster
-    nodes: dict[str, Node] = {}
-    nodegroups: dict[str, NodeGroup] = {}
+    nodes: dict[NodeUuid, Node] = {}
+    nodegroups: dict[GroupUuid, NodeGroup] = {}
     instances: dict[str, Instance] = {}
     networks: dict[str, Network] = {}
     disks: dict[str, Disk] = {}
@@ -60,11 +61,11 @@ class Config:
         return self.data.cluster
 
     @property
-    def nodes(self) -> dict[str, Node]:
+    def nodes(self) -> dict[NodeUuid, Node]:
         return self.data.nodes
 
     @property
-    def groups(self) -> dict[str, NodeGroup]:
+    def groups(self) -> dict[GroupUuid, NodeGroup]:
         return self.data.nodegroups
 
     @property
@@ -171,7 +172,7 @@ class Config:
         """The instance that a disk is attached to; None for a detached one."""
         return self._owners.get(disk_uuid)
 
-    def detached_disks(self, node_uuid: str) -> list[Disk]:
+    def detached_disks(self, node_uuid: NodeUuid) -> list[Disk]:
         """Disks without an instance that a node holds."""
         return [
             disk
@@ -197,16 +198,16 @@ class Config:
             return str(DiskTemplate.DISKLESS)
         return MIXED_TEMPLATE if len(kinds) > 1 else str(next(iter(kinds)))
 
-    def secondary_nodes(self, instance: Instance) -> list[str]:
+    def secondary_nodes(self, instance: Instance) -> list[NodeUuid]:
         """Uuids of nodes other than the primary that hold data of the instance's disks."""
-        found: dict[str, None] = {}
+        found: dict[NodeUuid, None] = {}
         for disk in self.disks_of(instance):
             if len(disk.nodes) > 1:
                 found.update(dict.fromkeys(disk.nodes))
         found.pop(instance.primary_node, None)
         return list(found)
 
-    def instance_nodes(self, instance: Instance) -> list[str]:
+    def instance_nodes(self, instance: Instance) -> list[NodeUuid]:
         """Primary node first, then the secondaries; one without a place has none."""
         primary = [instance.primary_node] if instance.primary_node else []
         return [*primary, *self.secondary_nodes(instance)]
@@ -222,23 +223,23 @@ class Config:
         return tuple(disk for disk in self.disks.values() if disk.forthcoming)
 
     @cached_property
-    def primaries(self) -> dict[str, list[Instance]]:
+    def primaries(self) -> dict[NodeUuid, list[Instance]]:
         """Node uuid -> instances that have it as primary node."""
-        result: dict[str, list[Instance]] = {uuid: [] for uuid in self.nodes}
+        result: dict[NodeUuid, list[Instance]] = {uuid: [] for uuid in self.nodes}
         for instance in self.instances.values():
             result.setdefault(instance.primary_node, []).append(instance)
         return result
 
     @cached_property
-    def secondaries(self) -> dict[str, list[Instance]]:
+    def secondaries(self) -> dict[NodeUuid, list[Instance]]:
         """Node uuid -> instances that have it as secondary node."""
-        result: dict[str, list[Instance]] = {uuid: [] for uuid in self.nodes}
+        result: dict[NodeUuid, list[Instance]] = {uuid: [] for uuid in self.nodes}
         for instance in self.instances.values():
             for uuid in self.secondary_nodes(instance):
                 result.setdefault(uuid, []).append(instance)
         return result
 
-    def group_nodes(self, group_uuid: str) -> list[Node]:
+    def group_nodes(self, group_uuid: GroupUuid) -> list[Node]:
         return [node for node in self.nodes.values() if node.group == group_uuid]
 
     def online_nodes(self) -> list[Node]:
@@ -279,7 +280,7 @@ class Config:
         return fill(values.get(base_os, {}), variant, own)
 
     def nicparams_for(
-        self, own: Mapping[str, Any], network: str | None = None, group: str | None = None
+        self, own: Mapping[str, Any], network: str | None = None, group: GroupUuid | None = None
     ) -> Params:
         """NIC parameters: cluster, then the network's connection to the group, then own."""
         connected: Mapping[str, Any] = {}
@@ -293,12 +294,12 @@ class Config:
         own = {key: node.ndparams[key] for key in node.ndparams if key not in GLOBAL_NODE_PARAMS}
         return fill(self.cluster.ndparams, group.ndparams if group else {}, own)
 
-    def diskparams(self, template: str, group_uuid: str) -> Params:
+    def diskparams(self, template: str, group_uuid: GroupUuid) -> Params:
         group = self.groups.get(group_uuid)
         own = group.diskparams.get(template, {}) if group else {}
         return fill(self.cluster.diskparams.get(template, {}), own)
 
-    def ipolicy(self, group_uuid: str) -> Params:
+    def ipolicy(self, group_uuid: GroupUuid) -> Params:
         group = self.groups.get(group_uuid)
         return fill(self.cluster.ipolicy, group.ipolicy if group else {})
 
@@ -338,9 +339,9 @@ class Config:
 
 
 def _find(
-    what: str, name: str, by_uuid: Mapping[str, N], by_name: Mapping[str, N], *, short: bool = True
+    what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
 ) -> N:
-    found = by_name.get(name) or by_uuid.get(name)
+    found = by_name.get(name) or by_uuid.get(cast(U, name))
     if found is not None:
         return found
     if short and name:

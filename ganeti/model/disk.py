@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ganeti.model.base import Tagged
-from ganeti.model.names import DiskMode, DiskTemplate
+from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
 
 
 class Disk(Tagged, frozen=True, kw_only=True):
@@ -17,11 +17,12 @@ class Disk(Tagged, frozen=True, kw_only=True):
 
     left_out_empty: ClassVar[frozenset[str]] = frozenset({"tags"})
 
+    uuid: DiskUuid
     dev_type: DiskTemplate | None = None
     logical_id: tuple[Any, ...] = ()
     children: tuple[Disk, ...] = ()
     #: uuids of the nodes that hold the data; empty: any node
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[NodeUuid, ...] = ()
     #: ``disk/<index>`` within its instance; of a detached disk the last one it had, or empty
     iv_name: str = ""
     #: MiB

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti.model.base import Tagged
-from ganeti.model.names import AllocPolicy
+from ganeti.model.names import AllocPolicy, GroupUuid
 
 
 class NodeGroup(Tagged, frozen=True, kw_only=True):
+    uuid: GroupUuid
     name: str
     #: always empty in the file; members are the nodes that name the group
     members: tuple[str, ...] = ()

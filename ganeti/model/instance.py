@@ -11,6 +11,7 @@ from ganeti.model.names import (
     DiskTemplate,
     DiskUuid,
     HypervisorName,
+    InstanceUuid,
     NodeUuid,
 )
 from ganeti.model.nic import Nic
@@ -30,6 +31,7 @@ class Reservation(ConfigObject, frozen=True, kw_only=True):
 class Instance(Tagged, frozen=True, kw_only=True):
     """A virtual machine; a forthcoming one may lack everything but its uuid."""
 
+    uuid: InstanceUuid
     name: str = ""
     primary_node: NodeUuid = NodeUuid("")
     #: OS definition with variant, ``debian+minimal``

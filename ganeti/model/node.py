@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti.model.base import Tagged
-from ganeti.model.names import NodeRole
+from ganeti.model.names import GroupUuid, NodeRole, NodeUuid
 
 
 class Node(Tagged, frozen=True, kw_only=True):
     """A server of the cluster."""
 
+    uuid: NodeUuid
     name: str
     primary_ip: str
     #: address for replication traffic; the primary one when there is only one network
@@ -18,7 +19,7 @@ class Node(Tagged, frozen=True, kw_only=True):
     master_candidate: bool = False
     offline: bool = False
     drained: bool = False
-    group: str
+    group: GroupUuid
     master_capable: bool = True
     vm_capable: bool = True
     ndparams: dict[str, Any] = {}

@@ -10,13 +10,14 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import GroupUuid
 from ganeti.model.nic import Nic
 from ganeti.model.params import Params, fill
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic, PlacedDisk, RunEpoch
 from ganeti.storage.registry import TEMPLATES
 
 
-def disk(config: Config, item: Disk, group: str) -> NodeDisk:
+def disk(config: Config, item: Disk, group: GroupUuid) -> NodeDisk:
     """A disk with the parameters of its template in a node group.
 
     A mirrored disk also has what differs between its nodes; each call sends a node its own.
@@ -50,7 +51,7 @@ def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
     }
 
 
-def _diskparams(config: Config, item: Disk, group: str) -> tuple[Params, tuple[Params, ...]]:
+def _diskparams(config: Config, item: Disk, group: GroupUuid) -> tuple[Params, tuple[Params, ...]]:
     """Parameters for the driver of a disk, and for those of its children."""
     assert item.dev_type is not None
     params = config.diskparams(item.dev_type, group)
@@ -60,7 +61,7 @@ def _diskparams(config: Config, item: Disk, group: str) -> tuple[Params, tuple[P
 
 
 def _disk(
-    config: Config, item: Disk, group: str, own: Params, below: tuple[Params, ...]
+    config: Config, item: Disk, group: GroupUuid, own: Params, below: tuple[Params, ...]
 ) -> NodeDisk:
     assert item.dev_type is not None
     given: list[Params | None] = [*below, *[None] * (len(item.children) - len(below))]
@@ -84,7 +85,7 @@ def _disk(
     )
 
 
-def nic(config: Config, item: Nic, group: str) -> NodeNic:
+def nic(config: Config, item: Nic, group: GroupUuid) -> NodeNic:
     """A network card with its network."""
     network = config.networks.get(item.network) if item.network else None
     return NodeNic(

@@ -10,6 +10,7 @@ from ganeti.config import drbd
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import NodeUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.operation import Context, Hooks
@@ -62,7 +63,7 @@ def run_post(ctx: Context, op: OpCode, before: Hooks | None, after: Hooks | None
 
 def _call(
     ctx: Context, hooks: Hooks, phase: str, env: dict[str, str]
-) -> dict[str, Answer[list[list[Any]]]]:
+) -> dict[NodeUuid, Answer[list[list[Any]]]]:
     config = ctx.config
     wanted = hooks.pre_nodes if phase == "pre" else hooks.post_nodes
     nodes = {uuid: config.nodes[uuid] for uuid in wanted if uuid in config.nodes}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
@@ -12,11 +12,12 @@ from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import BGL, LockLevel
+from ganeti.model.names import BGL, LockLevel, NodeUuid
 from ganeti.model.network import Network
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import missing_attributes
 
+U = TypeVar("U", bound=str)
 S = TypeVar("S", Instance, Network, NodeGroup)
 
 
@@ -39,14 +40,14 @@ def follow(manager: LockManager, before: Config, after: Config) -> None:
 
 
 def still(
-    what: str, found: S, now: Mapping[str, S], name: Callable[[S], str] = lambda item: item.name
+    what: str, found: S, now: Mapping[U, S], name: Callable[[S], str] = lambda item: item.name
 ) -> S:
     """An object as it is now that its lock is held; ``what`` is the word for error texts.
 
     Raises:
         OpPrereqError: it was removed or renamed while the job waited.
     """
-    current = now.get(found.uuid)
+    current = now.get(cast(U, found.uuid))
     if current is None or name(current) != name(found):
         raise errors.not_known(
             f"{what} '{name(found)}' was removed or renamed while this job waited for it"
@@ -144,9 +145,9 @@ def taken(ctx: Context, level: LockLevel) -> frozenset[str]:
     return frozenset(name for name, exclusive in views.items() if exclusive or everything)
 
 
-def storage_nodes(config: Config, item: Instance) -> list[str]:
+def storage_nodes(config: Config, item: Instance) -> list[NodeUuid]:
     """The primary node and all that hold disks of an instance; forthcoming ones may lack any."""
-    found: dict[str, None] = {item.primary_node: None} if item.primary_node else {}
+    found: dict[NodeUuid, None] = {item.primary_node: None} if item.primary_node else {}
     for uuid in item.disks:
         if uuid in config.disks:
             found.update(dict.fromkeys(config.disks[uuid].nodes))

@@ -19,7 +19,7 @@ from ganeti.config.store import Store
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.locking.manager import LockManager
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.ops.services import Services
 from ganeti.paths import Paths
@@ -41,8 +41,8 @@ class Hooks:
     object_type: str
     #: values of the operation, without the GANETI_ prefix
     env: Mapping[str, Any]
-    pre_nodes: Iterable[str] = ()
-    post_nodes: Iterable[str] = ()
+    pre_nodes: Iterable[NodeUuid] = ()
+    post_nodes: Iterable[NodeUuid] = ()
 
 
 @dataclass

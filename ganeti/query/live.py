@@ -16,6 +16,7 @@ from ganeti.filters.answer import ResultStatus
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.job import JobRecord
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.rpc.objects import Console, ExtStorageInfo, InstanceInfo, OsInfo
 
@@ -89,7 +90,7 @@ class NodeAnswer(Generic[T]):
 NO_ANSWER: NodeAnswer[Any] = NodeAnswer(NodeState.FAILED)
 
 #: Answers by node uuid; a node that is missing counts as failed.
-Answers: TypeAlias = Mapping[str, NodeAnswer[T]]
+Answers: TypeAlias = Mapping[NodeUuid, NodeAnswer[T]]
 
 #: Type, name and parameters of a storage unit, as in the node call ``node_info``.
 StorageUnit: TypeAlias = tuple[str, str, list[Any]]
@@ -151,7 +152,7 @@ class Sources(Protocol):
     def config(self) -> Config:
         """The current snapshot."""
 
-    def node_info(self, requests: Mapping[str, NodeRequest]) -> Answers[NodeInfo]:
+    def node_info(self, requests: Mapping[NodeUuid, NodeRequest]) -> Answers[NodeInfo]:
         """Ask the nodes with these uuids; ``requests`` says what for each."""
 
     def instances_info(

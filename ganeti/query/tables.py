@@ -5,7 +5,7 @@ They are kept for the two latest snapshots, so queries between two changes share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -15,10 +15,12 @@ from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
+from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 
 O = TypeVar("O")  # noqa: E741
+U = TypeVar("U", bound=str)
 
 #: Natural sort key of a name, remembered: names hardly change while queries come all the time.
 sort_key = lru_cache(maxsize=65_536)(natural_key)
@@ -133,7 +135,7 @@ class Tables:
         return {uuid: node.name for uuid, node in self.config.nodes.items()}
 
     @cached_property
-    def group_names(self) -> dict[str, str]:
+    def group_names(self) -> dict[GroupUuid, str]:
         return {uuid: group.name for uuid, group in self.config.groups.items()}
 
     @cached_property
@@ -143,35 +145,35 @@ class Tables:
     # relations ---------------------------------------------------------------------------
 
     @cached_property
-    def secondary_nodes(self) -> dict[str, list[str]]:
+    def secondary_nodes(self) -> dict[str, list[NodeUuid]]:
         """Instance uuid -> uuids of its secondary nodes; disks that are missing are left out."""
         mirrored = {
             uuid: disk.nodes for uuid, disk in self.config.disks.items() if len(disk.nodes) > 1
         }
-        found: dict[str, list[str]] = {}
+        found: dict[str, list[NodeUuid]] = {}
         for uuid, instance in self.config.instances.items():
             nodes = [node for disk in instance.disks for node in mirrored.get(disk, ())]
             found[uuid] = [node for node in dict.fromkeys(nodes) if node != instance.primary_node]
         return found
 
     @cached_property
-    def primary_instances(self) -> dict[str, list[str]]:
+    def primary_instances(self) -> dict[NodeUuid, list[str]]:
         """Node uuid -> names of the instances that have it as primary node."""
         return _sorted_names(self.config.primaries)
 
     @cached_property
-    def secondary_instances(self) -> dict[str, list[str]]:
+    def secondary_instances(self) -> dict[NodeUuid, list[str]]:
         """Node uuid -> names of the instances that have it as secondary node."""
-        found: dict[str, list[Instance]] = {uuid: [] for uuid in self.config.nodes}
+        found: dict[NodeUuid, list[Instance]] = {uuid: [] for uuid in self.config.nodes}
         for instance in self.instances:
             for uuid in self.secondary_nodes[instance.uuid]:
                 found.setdefault(uuid, []).append(instance)
         return _sorted_names(found)
 
     @cached_property
-    def group_members(self) -> dict[str, list[Node]]:
+    def group_members(self) -> dict[GroupUuid, list[Node]]:
         """Group uuid -> its nodes in natural order."""
-        found: dict[str, list[Node]] = {uuid: [] for uuid in self.config.groups}
+        found: dict[GroupUuid, list[Node]] = {uuid: [] for uuid in self.config.groups}
         for node in self.nodes:
             found.setdefault(node.group, []).append(node)
         return found
@@ -186,7 +188,7 @@ class Tables:
         return found
 
 
-def _sorted_names(instances: dict[str, list[Instance]]) -> dict[str, list[str]]:
+def _sorted_names(instances: Mapping[U, list[Instance]]) -> dict[U, list[str]]:
     return {
         uuid: sorted((instance.handle for instance in members), key=sort_key)
         for uuid, members in instances.items()

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, patience
+from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import CONNECT_TIMEOUT, Call, Client, Response
@@ -97,7 +98,7 @@ class NodeRpc:
 
     def many(
         self, nodes: Iterable[Node], method: Method[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> dict[str, Answer[T]]:
+    ) -> dict[NodeUuid, Answer[T]]:
         """The same call to many nodes at once; answers by node uuid. Never raises for a node."""
         spec = _spec(method)
         common = _body(args, kwargs) if objects.localised(args, "") is args else None
@@ -110,8 +111,8 @@ class NodeRpc:
         )
 
     def each(
-        self, method: Callable[..., T], arguments: Mapping[str, tuple[Node, tuple[Any, ...]]]
-    ) -> dict[str, Answer[T]]:
+        self, method: Callable[..., T], arguments: Mapping[NodeUuid, tuple[Node, tuple[Any, ...]]]
+    ) -> dict[NodeUuid, Answer[T]]:
         """One call to many nodes with different arguments: node uuid -> (node, arguments)."""
         spec = _spec(method)
         todo = {uuid: (node, _body(args, {}, node)) for uuid, (node, args) in arguments.items()}
@@ -119,13 +120,21 @@ class NodeRpc:
 
     def at(self, address: str, name: str, method: Method[P, T], *args: P.args, **kw: P.kwargs) -> T:
         """Call a daemon that is not a node of the configuration (yet) by its address."""
-        node = Node(uuid="", name=name, primary_ip=address, secondary_ip=address, group="")
-        answer: Answer[T] = self._fan_out(_spec(method), {"": (node, _body(args, kw))})[""]
+        node = Node(
+            uuid=NodeUuid(""),
+            name=name,
+            primary_ip=address,
+            secondary_ip=address,
+            group=GroupUuid(""),
+        )
+        answer: Answer[T] = self._fan_out(_spec(method), {node.uuid: (node, _body(args, kw))})[
+            node.uuid
+        ]
         return answer.get()
 
     def _fan_out(
-        self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
-    ) -> dict[str, Answer[Any]]:
+        self, spec: CallSpec, todo: Mapping[NodeUuid, tuple[Node, bytes]]
+    ) -> dict[NodeUuid, Answer[Any]]:
         if not self._sharing:
             return self._ask(spec, todo)
         key = (
@@ -138,8 +147,8 @@ class NodeRpc:
         return self._rounds.share(key, lambda: self._ask(spec, todo))
 
     def _ask(
-        self, spec: CallSpec, todo: Mapping[str, tuple[Node, bytes]]
-    ) -> dict[str, Answer[Any]]:
+        self, spec: CallSpec, todo: Mapping[NodeUuid, tuple[Node, bytes]]
+    ) -> dict[NodeUuid, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
         term = f"{self.epoch} {self.master}".strip()
         headers = (("X-Ganeti-Epoch", term),) if self.epoch else ()

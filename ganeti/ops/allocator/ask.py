@@ -10,6 +10,7 @@ from ganeti.base import jsonio
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator.request import Json, NewInstance, NodeFacts
@@ -146,7 +147,7 @@ def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
     units = {node.uuid: _units(config, node, template) for node in nodes}
     asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
     rpc = ctx.rpc.within(PATIENCE)
-    arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+    arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
         node.uuid: (node, (units[node.uuid], asked)) for node in nodes
     }
     infos = rpc.each(NodeCalls.node_info, arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config import parameters
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
@@ -65,7 +65,7 @@ class NewPlace:
         held = ctx.held(LockLevel.NODE)
         free = None
         if self._op.opportunistic_locking:
-            free = sorted(ctx.config.nodes[uuid].name for uuid in held)
+            free = sorted(ctx.config.nodes[NodeUuid(uuid)].name for uuid in held)
         return allocator.place(ctx, self._allocator, described(ctx, self._op, self._name), free)
 
 

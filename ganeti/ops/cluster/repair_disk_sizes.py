@@ -11,7 +11,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
 from ganeti.ops import annotate, locks
@@ -45,7 +45,7 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
         #: nodes that did not measure their disks
         self.failed: list[str] = []
         changes: list[Change] = []
-        by_node: dict[str, list[tuple[Instance, int, Disk]]] = {}
+        by_node: dict[NodeUuid, list[tuple[Instance, int, Disk]]] = {}
         for uuid in self.uuids:
             instance = config.instances.get(uuid)
             if instance is None:

@@ -14,7 +14,7 @@ from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -236,7 +236,7 @@ def _takes_away(config: Config, op: OpClusterSetParams) -> bool:
     return op.vg_name == "" or op.drbd_helper == ""
 
 
-def _failures(answers: dict[str, Answer[Any]]) -> Iterator[str]:
+def _failures(answers: dict[NodeUuid, Answer[Any]]) -> Iterator[str]:
     """What failed calls say; nodes that say the same share a text."""
     same: dict[str, list[str]] = {}
     for answer in answers.values():

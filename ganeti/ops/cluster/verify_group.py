@@ -10,7 +10,7 @@ from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
@@ -55,7 +55,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
         nodes = sorted(config.group_nodes(self.group.uuid), key=lambda node: node.name)
         online = [node for node in nodes if not node.offline]
-        self._silent: set[str] = set()
+        self._silent: set[NodeUuid] = set()
         report.section(f"Verifying group '{self.group.name}'")
         report.section(f"Gathering data ({len(online)} nodes)")
         working = locks.taken(ctx, LockLevel.NODE_RES)
@@ -63,7 +63,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         answers = self._ask(config, online)
         ended = ctx.clock.now()
         report.section("Verifying node status")
-        running: dict[str, list[str]] = {}
+        running: dict[NodeUuid, list[str]] = {}
         found: dict[str, dict[str, Any]] = {}
         for node in online:
             if answers[node.uuid].error is not None:
@@ -114,7 +114,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
             ctx.log(f"  - NOTICE: {offline} offline node(s) found.")
         return report.ok
 
-    def _ask(self, config: Config, nodes: list[Node]) -> dict[str, Answer[dict[str, Any]]]:
+    def _ask(self, config: Config, nodes: list[Node]) -> dict[NodeUuid, Answer[dict[str, Any]]]:
         hypervisors = list(config.cluster.enabled_hypervisors)
         checks: dict[str, Any] = {
             "version": None,
@@ -319,10 +319,10 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         self, config: Config, report: Report, places: list[Place], method: Callable[..., list[T]]
     ) -> Iterator[tuple[Place, T]]:
         """What nodes say of disks; a node that does not answer is reported."""
-        wanted: dict[str, list[Place]] = {}
+        wanted: dict[NodeUuid, list[Place]] = {}
         for place in places:
             wanted.setdefault(place[0].uuid, []).append(place)
-        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {
+        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
             uuid: (here[0][0], ([annotate.disk(config, p[2], p[0].group) for p in here],))
             for uuid, here in wanted.items()
         }

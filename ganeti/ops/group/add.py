@@ -9,7 +9,7 @@ from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.group import NodeGroup
-from ganeti.model.names import LockLevel
+from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.opcodes.group import OpGroupAdd
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.planning import communication_network, group_settings
@@ -20,7 +20,7 @@ class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
 
     def locks(self) -> Needs:
         """Only the new group; its name is promised to this job."""
-        self.group = NodeGroup(uuid=str(uuid.uuid4()), name=self.op.group_name)
+        self.group = NodeGroup(uuid=GroupUuid(str(uuid.uuid4())), name=self.op.group_name)
         yield Need(LockLevel.NODEGROUP, (), new=[self.group.uuid])
 
     def check(self) -> None:

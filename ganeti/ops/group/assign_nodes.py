@@ -11,12 +11,12 @@ from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.opcodes.group import OpGroupAssignNodes
 from ganeti.ops.operation import Needs, Operation
 
 
-def split(config: Config, groups: Mapping[str, str]) -> list[Instance]:
+def split(config: Config, groups: Mapping[NodeUuid, GroupUuid]) -> list[Instance]:
     """Instances whose nodes lie in more than one group, with ``groups``: node -> group. Pure."""
     return [
         instance
@@ -25,7 +25,7 @@ def split(config: Config, groups: Mapping[str, str]) -> list[Instance]:
     ]
 
 
-def cut_off(config: Config, nodes: Iterable[str], group: NodeGroup) -> list[Instance]:
+def cut_off(config: Config, nodes: Iterable[NodeUuid], group: NodeGroup) -> list[Instance]:
     """Instances on nodes (uuids) with a card in a network that a node group lacks. Pure."""
     return [
         instance

@@ -10,7 +10,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops import annotate
@@ -39,8 +39,8 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         config = self.ctx.config
         held = self.ctx.held(LockLevel.INSTANCE)
         instances = [item for item in _watched(config, self.group.uuid) if item.name in held]
-        parts: dict[str, list[tuple[Instance, Disk]]] = {}
-        mirrors: dict[str, list[tuple[Instance, Disk]]] = {}
+        parts: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
+        mirrors: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         for instance in instances:
             for disk in config.disks_of(instance):
                 for node in nodes_of(config, disk, instance.primary_node):
@@ -54,7 +54,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         return unreachable, sorted(inactive), missing
 
     def _missing(
-        self, parts: dict[str, list[tuple[Instance, Disk]]], unreachable: dict[str, str]
+        self, parts: dict[NodeUuid, list[tuple[Instance, Disk]]], unreachable: dict[str, str]
     ) -> dict[str, list[list[str]]]:
         found: dict[str, list[list[str]]] = {}
         for uuid, answer in self._ask(NodeCalls.blockdev_getdimensions, parts).items():
@@ -70,7 +70,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         return found
 
     def _inactive(
-        self, mirrors: dict[str, list[tuple[Instance, Disk]]], unreachable: dict[str, str]
+        self, mirrors: dict[NodeUuid, list[tuple[Instance, Disk]]], unreachable: dict[str, str]
     ) -> set[str]:
         found: set[str] = set()
         for uuid, answer in self._ask(NodeCalls.drbd_needs_activation, mirrors).items():
@@ -79,10 +79,10 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         return found
 
     def _ask(
-        self, call: Callable[..., T], wanted: dict[str, list[tuple[Instance, Disk]]]
-    ) -> dict[str, Answer[T]]:
+        self, call: Callable[..., T], wanted: dict[NodeUuid, list[tuple[Instance, Disk]]]
+    ) -> dict[NodeUuid, Answer[T]]:
         config = self.ctx.config
-        arguments: dict[str, tuple[Node, tuple[Any, ...]]] = {}
+        arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {}
         for uuid, items in wanted.items():
             node = config.nodes[uuid]
             if node.offline:

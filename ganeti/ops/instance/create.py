@@ -17,7 +17,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, HypervisorName, LockLevel, NodeUuid
+from ganeti.model.names import AdminState, HypervisorName, InstanceUuid, LockLevel
 from ganeti.model.params import Params
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
@@ -140,7 +140,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             space.check(ctx, self.disks, node.uuid, what, without=self.without)
         if self.starts:
             memory = (str(self.hypervisor), self.full_be["maxmem"])
-            claims = {self.instance.uuid: memory[1]}
+            claims: dict[str, int] = {self.instance.uuid: memory[1]}
             node_checks.resources(
                 ctx, node, what, memory=memory, without=self.without, claims=claims
             )
@@ -163,9 +163,9 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
     def _make_instance(self) -> Instance:
         op = self.op
         return Instance(
-            uuid=str(uuid.uuid4()),
+            uuid=InstanceUuid(str(uuid.uuid4())),
             name=self.name,
-            primary_node=NodeUuid(self.node.uuid),
+            primary_node=self.node.uuid,
             os=self.os,
             hypervisor=self.hypervisor,
             hvparams=self.hvparams,
@@ -174,7 +174,7 @@ class InstanceCreate(Operation[OpInstanceCreate, list[str]]):
             osparams_private=reveal_all(op.osparams_private),
             admin_state=AdminState.DOWN,
             nics=tuple(self.nics),
-            disks=tuple(disk.uuid for disk in self.disks),  # type: ignore[misc]
+            disks=tuple(disk.uuid for disk in self.disks),
             tags=tuple(sorted(set(op.tags))),
         )
 

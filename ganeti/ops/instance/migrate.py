@@ -7,7 +7,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.constants import DEFAULT_SHUTDOWN_TIMEOUT
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
@@ -111,7 +111,7 @@ class InstanceMigrate(Operation[OpInstanceMigrate, None]):
             ctx.warn(text)
         self._check_memory(there.get("memory_free"))
 
-    def _resources(self, uuid: str) -> dict[str, Any]:
+    def _resources(self, uuid: NodeUuid) -> dict[str, Any]:
         ctx, hypervisor = self.ctx, str(self.instance.hypervisor)
         params = ctx.config.cluster.hvparams.get(hypervisor, {})
         node = ctx.config.nodes[uuid]

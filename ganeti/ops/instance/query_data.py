@@ -12,6 +12,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import NodeUuid
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.opcodes.instance import OpInstanceQueryData
 from ganeti.ops import annotate
@@ -143,7 +144,9 @@ class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
         other = next((uuid for uuid in whole.nodes if uuid != item.primary_node), None)
         return None if other is None else self._status(config, item, disk, other)
 
-    def _status(self, config: Config, item: Instance, disk: Disk, where: str) -> list[Any] | None:
+    def _status(
+        self, config: Config, item: Instance, disk: Disk, where: NodeUuid
+    ) -> list[Any] | None:
         """State of a disk on a node in the order of BlockDevStatus, None if unknown."""
         node = config.nodes.get(where)
         if self.op.static or node is None or disk.dev_type is None:

@@ -174,7 +174,7 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
             "NEW_SECONDARY": None if self.remote is None else self.remote.name,
             "OLD_SECONDARY": self.secondary.name,
         }
-        nodes: list[str] = [config.cluster.master_node, instance.primary_node]
+        nodes = [config.cluster.master_node, instance.primary_node]
         if self.remote is not None:
             nodes.append(self.remote.uuid)
         return Hooks("mirrors-replace", "INSTANCE", env, nodes, nodes)

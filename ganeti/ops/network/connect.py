@@ -8,13 +8,14 @@ from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
+from ganeti.model.names import GroupUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
 from ganeti.ops.operation import Hooks, Needs, Operation
 from ganeti.ops.targets import network
 
 
-def conflicts(config: Config, network: Network, group: str) -> list[str]:
+def conflicts(config: Config, network: Network, group: GroupUuid) -> list[str]:
     """``instance/card`` of a group (uuid) with an address of the network, without being in it."""
     return [
         f"{instance.name}/{index}"

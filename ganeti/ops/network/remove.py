@@ -6,7 +6,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkRemove
 from ganeti.ops.operation import Hooks, Needs, Operation
@@ -22,7 +22,7 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
             yield Need(LockLevel.NODEGROUP, self._groups(config.network(self.op.network_name)))
         self.network = yield from network.lock(self.ctx, self.op.network_name)
 
-    def _groups(self, network: Network) -> list[str]:
+    def _groups(self, network: Network) -> list[GroupUuid]:
         """Uuids of the node groups that it is connected to."""
         groups = self.ctx.config.groups.values()
         return [group.uuid for group in groups if network.uuid in group.networks]

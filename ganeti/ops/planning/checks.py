@@ -10,6 +10,7 @@ from ganeti import errors
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, params
 from ganeti.model.config import Config
+from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.ops.operation import Context
@@ -88,7 +89,7 @@ def all_online(nodes: Iterable[Node], what: str) -> None:
 
 def shape_allowed(
     ctx: Context,
-    group: str,
+    group: GroupUuid,
     shape: ipolicy.Shape,
     *,
     before: ipolicy.Shape | None = None,
@@ -109,7 +110,7 @@ def shape_allowed(
     ctx.warn(text)
 
 
-def spindles_count(config: Config, what: str, nodes: Iterable[str]) -> None:
+def spindles_count(config: Config, what: str, nodes: Iterable[NodeUuid]) -> None:
     """Refuse a number of spindles for a disk on nodes (uuids) without exclusive storage.
 
     Raises:

@@ -12,7 +12,7 @@ from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskUuid, HypervisorName, NodeUuid
+from ganeti.model.names import HypervisorName, InstanceUuid
 from ganeti.model.node import Node
 
 #: Directory, beside those of instances, for new file disks that belong to none.
@@ -22,11 +22,11 @@ DIRECTORY = "detached-disks"
 def of(config: Config, disk: Disk) -> Instance:
     """An instance with this one disk, on the first of its nodes; OpPrereqError without a node."""
     return Instance(
-        uuid=disk.uuid,
+        uuid=InstanceUuid(disk.uuid),
         name=disk.uuid,
-        primary_node=NodeUuid(seats(config, disk)[0].uuid),
+        primary_node=seats(config, disk)[0].uuid,
         hypervisor=HypervisorName(config.cluster.enabled_hypervisors[0]),
-        disks=(DiskUuid(disk.uuid),),
+        disks=(disk.uuid,),
     )
 
 

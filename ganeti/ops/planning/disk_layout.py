@@ -15,7 +15,7 @@ from ganeti.base.text import natural_sorted
 from ganeti.config import drbd
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskMode, DiskTemplate
+from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.operation import Context
@@ -35,7 +35,7 @@ class Layout:
     instance: str
     kind: DiskTemplate
     #: uuids, the primary node first
-    nodes: tuple[str, ...]
+    nodes: tuple[NodeUuid, ...]
     file_driver: str = "loop"
     #: directory below which the template puts the instance's own; empty if it has none
     file_dir: str = ""
@@ -80,7 +80,7 @@ def layout(
     ctx: Context,
     instance: str,
     kind: DiskTemplate,
-    nodes: Sequence[str],
+    nodes: Sequence[NodeUuid],
     *,
     file_driver: str | None = None,
     file_storage_dir: str | None = None,
@@ -168,12 +168,12 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
     if item.spindles is not None:
         checks.spindles_count(ctx.config, f"disk {index}", nodes)
     return Disk(
-        uuid=str(uuid.uuid4()),
+        uuid=DiskUuid(str(uuid.uuid4())),
         dev_type=kind,
         logical_id=tuple(driver.plan(request)),
         children=tuple(
             Disk(
-                uuid=str(uuid.uuid4()),
+                uuid=DiskUuid(str(uuid.uuid4())),
                 dev_type=DiskTemplate(child.dev_type),
                 logical_id=child.logical_id,
                 nodes=nodes,
@@ -271,7 +271,7 @@ def in_directory(layout: Layout, directory: str) -> Layout:
     return replace(layout, instance=Path(directory).name, file_dir=str(Path(directory).parent))
 
 
-def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[str]) -> Disk:
+def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
     """A disk on other nodes (uuids, primary first), with its names, port and secret.
 
     It uses as many of them as its template needs. Minors on nodes where a DRBD disk stays are kept,

@@ -16,7 +16,7 @@ from ganeti import constants, errors
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
-from ganeti.model.names import NicMode
+from ganeti.model.names import GroupUuid, NicMode
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.params import (
@@ -35,7 +35,7 @@ _UNSET = (None, VALUE_NONE, "")
 
 
 def all_new(
-    ctx: Context, wanted: Sequence[NicParams], group: str, *, check_conflicts: bool = True
+    ctx: Context, wanted: Sequence[NicParams], group: GroupUuid, *, check_conflicts: bool = True
 ) -> list[Nic]:
     """Network cards of a new instance whose primary node is in a node group.
 
@@ -67,7 +67,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
 
 
 def new(
-    ctx: Context, index: int, item: NicParams, group: str, *, check_conflicts: bool = True
+    ctx: Context, index: int, item: NicParams, group: GroupUuid, *, check_conflicts: bool = True
 ) -> Nic:
     """A network card that does not exist yet; its MAC address is reserved for the job."""
     blank = Nic(uuid=str(uuid.uuid4()), mac=VALUE_AUTO)
@@ -79,7 +79,7 @@ def changed(
     index: int,
     nic: Nic,
     item: NicParams,
-    group: str,
+    group: GroupUuid,
     *,
     check_conflicts: bool = True,
 ) -> Nic:
@@ -127,7 +127,7 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
     return {**kept, **own}
 
 
-def _check(config: Config, index: int, nic: Nic, group: str) -> None:
+def _check(config: Config, index: int, nic: Nic, group: GroupUuid) -> None:
     if nic.network and nic.network not in config.groups[group].networks:
         raise errors.wrong_state(
             f"NIC {index}: network {config.networks[nic.network].name} is not connected"
@@ -155,7 +155,7 @@ def _address(
     index: int,
     nic: Nic,
     network: Network | None,
-    group: str,
+    group: GroupUuid,
     check_conflicts: bool,
 ) -> str | None:
     """The IP address that a card gets; one of a network is reserved for the job."""
@@ -196,7 +196,7 @@ def _of_network(
         raise errors.not_enough(f"NIC {index}: {errors.text(err)}") from err
 
 
-def _refuse_conflict(config: Config, index: int, address: str, group: str) -> None:
+def _refuse_conflict(config: Config, index: int, address: str, group: GroupUuid) -> None:
     """Refuse an address of a network that the group uses, for a card that is not in it."""
     for uuid_ in config.groups[group].networks:
         network = config.networks.get(uuid_)

@@ -9,6 +9,7 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config import candidates
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 
@@ -23,7 +24,7 @@ class Decision:
     drained: bool
     offline: bool
     master_capable: bool
-    instead: tuple[str, ...] = ()
+    instead: tuple[NodeUuid, ...] = ()
     #: what the user should know of it
     notes: tuple[str, ...] = ()
 
@@ -48,7 +49,7 @@ def decide(
     if _promotes_itself(config, node, op, flags, capable=capable):
         flags["master_candidate"] = True
         notes.append(f"Node {node.name} becomes a master candidate, as there are too few")
-    instead: tuple[str, ...] = ()
+    instead: tuple[NodeUuid, ...] = ()
     if node.master_candidate and not flags["master_candidate"]:
         instead = _instead(config, node, op, among, notes)
     return Decision(**flags, master_capable=capable, instead=instead, notes=tuple(notes))
@@ -101,7 +102,7 @@ def _instead(
     op: OpNodeSetParams,
     among: Collection[str] | None,
     notes: list[str],
-) -> tuple[str, ...]:
+) -> tuple[NodeUuid, ...]:
     """Who becomes a candidate in place of a demoted node."""
     lacking = candidates.to_promote(config, without={node.uuid})
     if not lacking:

@@ -15,7 +15,15 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, NodeUuid
+from ganeti.model.names import (
+    DiskMode,
+    DiskTemplate,
+    DiskUuid,
+    GroupUuid,
+    HypervisorName,
+    InstanceUuid,
+    NodeUuid,
+)
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
@@ -78,9 +86,9 @@ def draft(
         template = disk_layout.enabled_template(ctx, str(op.disk_template))
         reservation = base.replace(reservation, disk_template=template)
     instance = Instance(
-        uuid=uuid,
+        uuid=InstanceUuid(uuid),
         name=name,
-        primary_node=NodeUuid(nodes[0].uuid if nodes else ""),
+        primary_node=nodes[0].uuid if nodes else NodeUuid(""),
         os=os_name,
         hypervisor=hypervisor,
         hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
@@ -88,7 +96,7 @@ def draft(
         osparams=dict(op.osparams),
         osparams_private=reveal_all(op.osparams_private),
         nics=tuple(_nics(ctx, op, nodes)),
-        disks=tuple(disk.uuid for disk in disks),  # type: ignore[misc]
+        disks=tuple(disk.uuid for disk in disks),
         tags=tuple(sorted(set(op.tags))),
         forthcoming=True,
         reservation=reservation,
@@ -152,7 +160,7 @@ def placed_disks(
     ctx: Context,
     handle: str,
     template: DiskTemplate,
-    nodes: Sequence[str],
+    nodes: Sequence[NodeUuid],
     wanted: Sequence[DiskParams],
     *,
     file_driver: str | None = None,
@@ -176,7 +184,7 @@ def loose(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
     wire = item.to_wire()
     later = {key: str(wire[key]) for key in (*_LATER, *item.ext) if wire.get(key) is not None}
     return Disk(
-        uuid=str(uuids.uuid4()),
+        uuid=DiskUuid(str(uuids.uuid4())),
         dev_type=template,
         iv_name=f"disk/{index}",
         size=item.size or 0,
@@ -189,7 +197,11 @@ def loose(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
 
 
 def check_spindles(
-    config: Config, index: int, item: DiskParams, nodes: Collection[str], group: str | None = None
+    config: Config,
+    index: int,
+    item: DiskParams,
+    nodes: Collection[NodeUuid],
+    group: GroupUuid | None = None,
 ) -> None:
     """Refuse spindles that cannot be counted where the disk will be; OpPrereqError.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.verification.report import Report
 
@@ -49,7 +49,9 @@ def disks(
                     report.error("EINSTANCELAYOUT", "instance", instance.name, text)
 
 
-def state(report: Report, config: Config, item: Instance, running: Mapping[str, list[str]]) -> None:
+def state(
+    report: Report, config: Config, item: Instance, running: Mapping[NodeUuid, list[str]]
+) -> None:
     """An instance that does not run where it should, or runs where it should not.
 
     ``running`` has the names of the guests by uuid of those nodes that told them.
@@ -76,7 +78,7 @@ def state(report: Report, config: Config, item: Instance, running: Mapping[str, 
             report.error("EINSTANCEWRONGNODE", "instance", item.name, text)
 
 
-def unknown(report: Report, config: Config, running: Mapping[str, list[str]]) -> None:
+def unknown(report: Report, config: Config, running: Mapping[NodeUuid, list[str]]) -> None:
     """Guests of no instance."""
     known = {item.name for item in config.instances.values()}
     for uuid, names in running.items():

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ganeti.base.text import join_names, plural
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.verification.report import Report
@@ -73,9 +73,9 @@ def _failovers(config: Config, now: Config, node: Node, free: int) -> Iterator[s
             )
 
 
-def _guests(config: Config, node: Node) -> dict[str, list[Instance]]:
+def _guests(config: Config, node: Node) -> dict[NodeUuid, list[Instance]]:
     """Running instances that come to the node, by uuid of the primary node that fails."""
-    found: dict[str, list[Instance]] = {}
+    found: dict[NodeUuid, list[Instance]] = {}
     for item in config.secondaries.get(node.uuid, []):
         runs = item.admin_state is AdminState.UP and not item.forthcoming
         if runs and item.primary_node in config.nodes and config.beparams(item)["auto_balance"]:

@@ -13,6 +13,7 @@ from typing import Any
 from ganeti.base.text import join_names, plural
 from ganeti.model import ssconf_keys
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.steps.nodes import shared_files
 from ganeti.ops.verification.report import Report
@@ -37,7 +38,7 @@ def judge(
     answers: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Compare what nodes have with the master's; ``answers`` must have those of the master."""
-    sums: dict[str, Mapping[str, str]] = {}
+    sums: dict[NodeUuid, Mapping[str, str]] = {}
     asked = {node.uuid: node for node in [config.master, *nodes]}
     for uuid, node in asked.items():
         answer = answers.get(uuid, {}).get(CHECK)
@@ -100,7 +101,7 @@ def judge_ssconf(
     config: Config,
     paths: Paths,
     sent: Mapping[str, str],
-    answers: Mapping[str, tuple[Node, Any]],
+    answers: Mapping[NodeUuid, tuple[Node, Any]],
 ) -> None:
     """Compare the ssconf files of nodes (node and answer by uuid) with what they were sent."""
     wanted = {

@@ -8,7 +8,7 @@ from functools import partial
 
 from ganeti import constants
 from ganeti.model.instance import Instance
-from ganeti.model.names import HotplugAction
+from ganeti.model.names import GroupUuid, HotplugAction
 from ganeti.model.nic import Nic
 from ganeti.opcodes.devices import NicChange, NicParams
 from ganeti.opcodes.enums import DdmFull
@@ -52,12 +52,12 @@ def check(
     return NicChanges(tuple(result), steps)
 
 
-def _add(ctx: Context, group: str, conflicts: bool, index: int, params: NicParams) -> Nic:
+def _add(ctx: Context, group: GroupUuid, conflicts: bool, index: int, params: NicParams) -> Nic:
     return nics.new(ctx, index, params, group, check_conflicts=conflicts)
 
 
 def _modify(
-    ctx: Context, group: str, conflicts: bool, index: int, nic: Nic, params: NicParams
+    ctx: Context, group: GroupUuid, conflicts: bool, index: int, nic: Nic, params: NicParams
 ) -> Nic:
     return nics.changed(ctx, index, nic, params, group, check_conflicts=conflicts)
 

@@ -15,6 +15,7 @@ from ganeti.base.text import join_names
 from ganeti.config import candidates
 from ganeti.config.changes import Draft
 from ganeti.model import base
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.nodes import shared_files
@@ -56,7 +57,7 @@ def send_secrets(ctx: Context, nodes: Sequence[Node]) -> None:
         )
 
 
-def record(draft: Draft, digests: Mapping[str, str]) -> None:
+def record(draft: Draft, digests: Mapping[NodeUuid, str]) -> None:
     """Mark nodes (uuid -> digest of the certificate) as candidates.
 
     Raises:

@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Reservation
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
@@ -122,7 +122,7 @@ class Batch:
             free = None
             if self._opportunistic:
                 held = ctx.held(LockLevel.NODE)
-                free = sorted(ctx.config.nodes[uuid].name for uuid in held)
+                free = sorted(ctx.config.nodes[NodeUuid(uuid)].name for uuid in held)
             self._open[0].nodes = allocator.place(ctx, self._allocator, new[0], free)
             return
         found, missing = allocator.place_many(ctx, self._allocator, new)

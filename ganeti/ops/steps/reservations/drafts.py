@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
+from ganeti.model.names import NodeUuid
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
@@ -21,7 +22,7 @@ def check_room(ctx: Context, drafts: Sequence[Drafted], *, without: Collection[s
     reservations that these take the place of.
     """
     config = ctx.config
-    used: dict[str, None] = {}
+    used: dict[NodeUuid, None] = {}
     for item in drafts:
         if item.instance.primary_node:
             used[item.instance.primary_node] = None

@@ -12,7 +12,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, LockLevel, NodeUuid
+from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
@@ -82,7 +82,7 @@ def chosen(
     ctx: Context,
     name: str,
     item: Drafted,
-    groups: Sequence[str],
+    groups: Sequence[GroupUuid],
     *,
     leave: Collection[str] = (),
 ) -> list[Node]:
@@ -182,7 +182,7 @@ def _on_nodes(
     template: DiskTemplate,
     index: int,
     disk: Disk,
-    nodes: Sequence[str],
+    nodes: Sequence[NodeUuid],
 ) -> Disk:
     if disk.logical_id:
         return disk_layout.on_nodes(ctx, disk, nodes)

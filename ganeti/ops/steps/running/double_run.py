@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.model.instance import Instance
-from ganeti.model.names import RunState
+from ganeti.model.names import NodeUuid, RunState
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import placement
 from ganeti.rpc.calls import NodeCalls
@@ -18,7 +18,7 @@ from ganeti.rpc.calls import NodeCalls
 PATIENCE = 10.0
 
 
-def running_on(ctx: Context, instance: Instance) -> list[str]:
+def running_on(ctx: Context, instance: Instance) -> list[NodeUuid]:
     """Uuids of nodes beside the primary one that say that they run the instance.
 
     Blocks up to ``PATIENCE`` seconds for nodes that do not answer.

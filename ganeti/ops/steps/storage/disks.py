@@ -19,6 +19,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import annotate
 from ganeti.ops.operation import Context
@@ -38,12 +39,12 @@ def traits(disk: Disk) -> Traits:
     return TEMPLATES.get(disk.dev_type).traits
 
 
-def nodes_of(config: Config, disk: Disk, primary: str) -> list[Node]:
+def nodes_of(config: Config, disk: Disk, primary: NodeUuid | None) -> list[Node]:
     """Nodes that hold a disk, the primary one last; for a disk of all nodes the primary alone.
 
     ``primary`` is the uuid of the node that writes to the disk.
     """
-    uuids = list(disk.nodes) or [primary]
+    uuids = list(disk.nodes) or ([primary] if primary else [])
     ordered = [uuid for uuid in uuids if uuid != primary]
     if primary in uuids:
         ordered.append(primary)
@@ -276,7 +277,7 @@ def activated(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> Iterat
 # taking away -------------------------------------------------------------------------------
 
 
-def remove(ctx: Context, disks: Sequence[Disk], primary: str = "") -> list[str]:
+def remove(ctx: Context, disks: Sequence[Disk], primary: NodeUuid | None = None) -> list[str]:
     """Destroy disks on all nodes that hold them; gives a text for each failure.
 
     ``primary`` (uuid) is asked for disks that belong to no node of their own. Idempotent: what is

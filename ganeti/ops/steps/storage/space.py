@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ganeti.base.text import plural
 from ganeti.model import base
 from ganeti.model.disk import Disk
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps import node_checks
@@ -28,7 +29,7 @@ def growth(disk: Disk, amount: int) -> Disk:
 def check(
     ctx: Context,
     disks: Sequence[Disk],
-    primary: str,
+    primary: NodeUuid,
     what: str,
     *,
     nodes: Iterable[str] | None = None,

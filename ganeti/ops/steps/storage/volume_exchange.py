@@ -111,7 +111,7 @@ class _Exchange:
     def _connect(self) -> None:
         """Let both sides look for each other: after a split brain they do not by themselves."""
         ctx = self._ctx
-        nodes = [ctx.config.nodes[str(uuid)] for uuid in self._disk.logical_id[:2]]
+        nodes = [ctx.config.nodes[uuid] for uuid in self._disk.logical_id[:2]]
         wire = [self._wire(self._disk)]
         for uuid, answer in ctx.rpc.many(nodes, NodeCalls.drbd_attach_net, wire, False).items():
             self._try(f"connecting the side on {ctx.config.nodes[uuid].name}", answer.get)
