@@ -9,7 +9,7 @@ from typing import Any
 from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState
+from ganeti.model.names import AdminState, GroupUuid
 from ganeti.query.field import UNAVAIL, Context, Kind, Task
 from ganeti.query.kinds import (
     instance_disks,
@@ -189,7 +189,7 @@ def _snodes_group_uuid(ctx: Context) -> Column[Instance]:
     return lambda instance: (0, groups[instance.uuid])
 
 
-def _secondary_groups(ctx: Context) -> dict[str, list[str]]:
+def _secondary_groups(ctx: Context) -> dict[str, list[GroupUuid]]:
     """Instance uuid -> group of each secondary node, in the order of the nodes."""
     nodes = ctx.config.nodes
     return {
