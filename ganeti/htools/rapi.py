@@ -60,10 +60,10 @@ class Remote:
         try:
             host, port = split.hostname, split.port or _PORT
         except ValueError as err:
-            raise UsageError(f"'{text}' is no address: {err}") from err
+            raise UsageError(f"'{text}' is not an address: {err}") from err
         if split.scheme != "https" or not host:
             raise UsageError(
-                f"'{text}' is no address; must be NAME, NAME:PORT or https://NAME:PORT"
+                f"'{text}' is not an address; must be NAME, NAME:PORT or https://NAME:PORT"
             )
         user = unquote(split.username) if split.username else None
         password = unquote(split.password) if split.password else None
@@ -95,14 +95,14 @@ def read(remote: Remote, static_memory: int) -> Cluster:
         instances.append(item)
     info = answers["info"]
     if not isinstance(info, dict):
-        raise RemoteError("the answer to info is no object")
+        raise RemoteError("the answer to info is not an object")
     return objects.build(_list(answers, "groups"), nodes, instances, info, static_memory)
 
 
 def _list(answers: dict[str, Any], name: str) -> list[dict[str, Any]]:
     found = answers[name]
     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-        raise RemoteError(f"the answer to {name} is no list of objects")
+        raise RemoteError(f"the answer to {name} is not a list of objects")
     return found
 
 

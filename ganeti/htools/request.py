@@ -18,7 +18,7 @@ def parse(text: str) -> Json:
     except errors.ParseError as err:
         raise WireError(f"the request is not JSON: {errors.text(err)}") from err
     if not isinstance(raw, dict):
-        raise WireError("the request is no object")
+        raise WireError("the request is not an object")
     return raw
 
 
@@ -30,7 +30,7 @@ def cluster(raw: Json) -> Cluster:
     for kind, objects in (("group", groups), ("node", nodes), ("instance", instances)):
         for name, value in objects.items():
             if not isinstance(value, dict):
-                raise WireError(f"{kind} {name}: is no object")
+                raise WireError(f"{kind} {name}: is not an object")
     policy = wire.policy(raw.get("ipolicy"), "ipolicy")
     return Cluster(
         groups=tuple(_group(uuid, value) for uuid, value in groups.items()),
@@ -92,7 +92,7 @@ def instance(name: str, raw: Json) -> Instance:
     places = wire.names(raw.get("nodes"), where)
     disks = raw.get("disks") or []
     if not isinstance(disks, list) or not all(isinstance(disk, dict) for disk in disks):
-        raise WireError(f"{where}: 'disks' is no list of objects")
+        raise WireError(f"{where}: 'disks' is not a list of objects")
     sizes = tuple(wire.take(disk, "size", int, where) for disk in disks)
     spindles = [wire.amount(disk.get("spindles")) for disk in disks]
     nics = raw.get("nics") or []

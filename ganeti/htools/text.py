@@ -48,7 +48,7 @@ class _Line:
             return default
         value = self._convert(index, name, float, "a number")
         if not 0 <= value < float("inf"):
-            raise TextError(f"{self.where}, field {index + 1} ({name}): {value} is no amount")
+            raise TextError(f"{self.where}, field {index + 1} ({name}): {value} is not an amount")
         return value
 
     def choice(self, index: int, name: str, values: str, default: str | None = None) -> str:
@@ -196,7 +196,7 @@ def _spec(line: _Line, text: str, index: int, name: str) -> Spec:
         memory, cpus, disk, disks, nics, spindles = (int(part) for part in text.split(","))
     except ValueError as err:
         raise TextError(
-            f"{line.where}, field {index + 1} ({name}): '{text}' is no size; "
+            f"{line.where}, field {index + 1} ({name}): '{text}' is not a size; "
             "must be six numbers with commas between them"
         ) from err
     return Spec(memory, cpus, disk, disks, nics, spindles)

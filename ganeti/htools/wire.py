@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 class WireError(errors.GenericError):
-    """The data lacks something or has the wrong shape; the text says which object and key."""
+    """Something in the data is missing or has the wrong shape; the text names object and key."""
 
 
 def take(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
@@ -51,7 +51,7 @@ _SPEC = {
 def spec(raw: Any, where: str) -> Spec:
     """A size of an instance policy."""
     if not isinstance(raw, dict):
-        raise WireError(f"{where}: {raw!r} is no size")
+        raise WireError(f"{where}: {raw!r} is not a size")
     return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in _SPEC.items()})
 
 
@@ -60,11 +60,11 @@ def policy(raw: Any, where: str) -> Policy:
     if raw is None:
         return BUILTIN_POLICY
     if not isinstance(raw, dict):
-        raise WireError(f"{where}: {raw!r} is no policy")
+        raise WireError(f"{where}: {raw!r} is not a policy")
     bounds = []
     for pair in take(raw, "minmax", list, where):
         if not isinstance(pair, dict):
-            raise WireError(f"{where}: {pair!r} is no pair of sizes")
+            raise WireError(f"{where}: {pair!r} is not a pair of sizes")
         bounds.append((spec(pair.get("min"), where), spec(pair.get("max"), where)))
     return Policy(
         standard=spec(raw.get("std"), where),

@@ -16,7 +16,7 @@ from ganeti.placement.score import WEIGHTS, counted
 
 
 class Failure(StrEnum):
-    """What a place lacks."""
+    """What is missing at a place."""
 
     MEMORY = "FailMem"
     DISK = "FailDisk"
@@ -74,10 +74,10 @@ class Seats:
         self.primary_failures = self._part_failures(primary=True)
         self.secondary_failures = self._part_failures(primary=False)
 
-    # what a place lacks
+    # what is missing at a place
 
     def _part_failures(self, *, primary: bool) -> list[str]:
-        """For each node of the board what it lacks for one part of the instance."""
+        """For each node of the board what is missing there for one part of the instance."""
         board, layout = self.board, self.layout
         count = len(board.nodes)
         found: list[str] = [""] * count
@@ -114,7 +114,7 @@ class Seats:
         return found
 
     def failures(self) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
-        """What each place lacks, or "": primary x secondary."""
+        """What is missing at each place, or "": primary x secondary."""
         first = np.array(self.primary_failures, dtype=object)[self.p]
         if not self.pairs:
             return first
