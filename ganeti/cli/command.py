@@ -13,17 +13,18 @@ decorator follow parser, usage, help and argument checks::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ganeti.cli import options as o
 from ganeti.cli.option import Option
 
 if TYPE_CHECKING:
+    from ganeti.cli.fields import Named
     from ganeti.luxi.client import Client
 
 
@@ -37,6 +38,8 @@ class Args:
     choices: tuple[str, ...] = ()
     #: whether other words than the choices are refused
     strict: bool = False
+    #: parameter of the command's opcode that it is
+    field: str = ""
 
     @property
     def metavar(self) -> str:
@@ -46,19 +49,19 @@ class Args:
         return f"[{name}]" if self.least == 0 else name
 
 
-def one(kind: str) -> Args:
+def one(kind: str, field: str = "") -> Args:
     """Exactly one argument."""
-    return Args(kind)
+    return Args(kind, field=field)
 
 
-def many(kind: str, least: int = 0) -> Args:
+def many(kind: str, least: int = 0, field: str = "") -> Args:
     """Any number of arguments, at least ``least``."""
-    return Args(kind, least, None)
+    return Args(kind, least, None, field=field)
 
 
-def choice(*words: str) -> Args:
+def choice(*words: str, field: str = "") -> Args:
     """Exactly one of some words."""
-    return Args("choice", choices=words, strict=True)
+    return Args("choice", choices=words, strict=True, field=field)
 
 
 @dataclass
@@ -69,6 +72,7 @@ class Call:
     command: str
     opts: SimpleNamespace
     args: list[str]
+    spec: Command
 
     @cached_property
     def client(self) -> Client:
@@ -87,9 +91,22 @@ class Command:
     """A registered command; ``run`` returns the exit code, None for success."""
 
     name: str
-    run: Run
+    #: None: only a job with the opcode
+    run: Run | None
     args: tuple[Args, ...]
-    options: tuple[Option, ...]
+    #: options that do not follow from a field
+    extras: tuple[Option, ...]
+    #: module of the program's package that registers it
+    module: str
+    #: opcode whose fields are options, and usually what is submitted
+    op: str = ""
+    #: fields that are no options; the fields that are ones, if only some are
+    without: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+    #: exceptions for fields of this command
+    names: Mapping[str, Named] = field(default_factory=dict)
+    #: whether something is created, so that there is nothing to take back to a default
+    new: bool = False
     aliases: tuple[str, ...] = ()
     #: arguments in the usage line when the derived text is not good enough
     usage: str = ""
@@ -98,15 +115,63 @@ class Command:
     #: whether words after the first argument are for somebody else, even if they begin with a dash
     passes_on: bool = False
 
+    @cached_property
+    def derived(self) -> tuple[Option, ...]:
+        """Options that are fields of the opcode; their ``dest`` is the name of the field."""
+        if not self.op:
+            return ()
+        from ganeti.cli import fields
+
+        skipped = {arg.field for arg in self.args}.union(self.without)
+        return tuple(
+            fields.options(self.op, without=skipped, only=self.only, names=self.names, new=self.new)
+        )
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """Its own options."""
+        return (*self.derived, *self.extras)
+
     @property
     def all_options(self) -> tuple[Option, ...]:
         """Its own options and those of every command."""
         return (*self.options, *o.COMMON)
 
+    def parameters(self, call: Call) -> dict[str, Any]:
+        """Parameters of the opcode that arguments and options give; None where there is none."""
+        result: dict[str, Any] = {}
+        rest = list(call.args)
+        for arg in self.args:
+            if arg.most is None:
+                given: Any = rest
+            else:
+                given = rest.pop(0) if rest else None
+            if arg.field:
+                result[arg.field] = given
+        for option in self.derived:
+            given = getattr(call.opts, option.dest)
+            if option.take is not None:
+                given = option.take(given) or None if given else None
+            elif option.action == "append":
+                given = given or None
+            result[option.dest] = given
+        return result
+
+    @property
+    def documentation(self) -> str:
+        """What it does: of its function, or of its opcode."""
+        if self.run is None or not self.run.__doc__:
+            from ganeti.cli import fields
+
+            return fields.of(self.op)[0] if self.op else self.name
+        from inspect import cleandoc
+
+        return cleandoc(self.run.__doc__)
+
     @property
     def summary(self) -> str:
         """First line of the documentation."""
-        return (self.run.__doc__ or self.name).strip().splitlines()[0]
+        return self.documentation.splitlines()[0]
 
     @property
     def arguments_text(self) -> str:
@@ -148,6 +213,7 @@ class Program:
     #: whether runs are logged on this node; not for programs that must write nothing
     audited: bool = True
     commands: dict[str, Command] = field(default_factory=dict)
+    _loading: str = ""
 
     @property
     def package(self) -> str:
@@ -158,26 +224,88 @@ class Program:
         self,
         name: str,
         *args: Args,
+        op: str = "",
+        without: Sequence[str] = (),
+        only: Sequence[str] | None = None,
+        names: Mapping[str, Named] | None = None,
+        new: bool = False,
         options: Sequence[Option] = (),
         aliases: tuple[str, ...] = (),
         usage: str = "",
         default_args: str = "",
         passes_on: bool = False,
     ) -> Callable[[Run], Run]:
-        """Register a function as a command of this program."""
+        """Register a function as a command of this program.
+
+        With ``op`` the fields of that opcode are its options, as ``names`` (and
+        ``fields.NAMES``) call them; ``without`` some of them, or ``only`` some. ``options`` are
+        those that are no fields.
+        """
 
         def register(run: Run) -> Run:
-            self.commands[name] = Command(
-                name, run, args, tuple(options), aliases, usage, default_args, passes_on
+            self._add(
+                Command(
+                    name=name,
+                    run=run,
+                    args=args,
+                    extras=tuple(options),
+                    module=self._loading or run.__module__.rpartition(".")[2],
+                    op=op,
+                    without=tuple(without),
+                    only=None if only is None else tuple(only),
+                    names=names or {},
+                    new=new,
+                    aliases=aliases,
+                    usage=usage,
+                    default_args=default_args,
+                    passes_on=passes_on,
+                )
             )
             return run
 
         return register
 
-    def load(self) -> None:
-        """Import the modules that register the commands. Idempotent."""
-        for module in self.modules:
+    def submits(
+        self,
+        name: str,
+        op: str,
+        *args: Args,
+        options: Sequence[Option] = o.JOB_OPTIONS,
+        without: Sequence[str] = (),
+        new: bool = False,
+    ) -> None:
+        """Register a command that submits an opcode, waits for the job and prints its log.
+
+        Its help is the description of the opcode.
+        """
+        self._add(
+            Command(
+                name=name,
+                run=None,
+                args=args,
+                extras=tuple(options),
+                module=self._loading,
+                op=op,
+                without=tuple(without),
+                new=new,
+            )
+        )
+
+    def _add(self, command: Command) -> None:
+        self.commands[command.name] = command
+
+    def load(self, name: str = "") -> None:
+        """Import the modules that register the commands, or the one of ``name`` if it is known.
+
+        Idempotent.
+        """
+        from ganeti.cli import generated
+
+        known = generated.COMMANDS.get(self.name, {}).get(name)
+        for module in self.modules if known is None else (known,):
+            self._loading = module
             import_module(f"{self.package}.{module}")
+        self._loading = ""
 
     def find(self, name: str) -> Command | None:
         """A command by name or alias."""

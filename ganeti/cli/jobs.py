@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +67,38 @@ def reason_trail(call: Call) -> list[list[Any]]:
     if call.opts.reason:
         trail.append(["gnt:user", call.opts.reason, now])
     return [*trail, [f"gnt:client:{call.program}", call.command, now]]
+
+
+def build_own(call: Call, **changes: Any) -> WireOp:
+    """Like :func:`build` for the opcode of the command: its arguments and options, and changes."""
+    return build(call, call.spec.op, **{**call.spec.parameters(call), **changes})
+
+
+def run(call: Call, **changes: Any) -> Any:
+    """Like :func:`run_op` for the opcode of the command: its arguments and options, and changes."""
+    return run_ops(call, [build_own(call, **changes)])[0]
+
+
+def changes(call: Call, *, besides: Collection[str] = (), **more: Any) -> WireOp:
+    """Parameters that options with a value give, and ``more``; None where nothing is to change.
+
+    Switches and the fields in ``besides`` only say how, they are no changes.
+
+    Raises:
+        OpPrereqError: nothing was given.
+    """
+    given = call.spec.parameters(call)
+    found = {
+        option.dest: given[option.dest]
+        for option in call.spec.derived
+        if option.takes_value and option.dest not in besides
+    }
+    found |= more
+    if all(change in (None, {}, []) for change in found.values()):
+        raise errors.OpPrereqError(
+            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
+        )
+    return found
 
 
 def run_op(call: Call, op_id: str, **params: Any) -> Any:

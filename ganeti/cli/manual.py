@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 
 from ganeti.cli import usage
@@ -41,7 +40,7 @@ def _command(program: Program, command: Command) -> Iterator[str]:
     yield f".SS {_text(', '.join((command.name, *command.aliases)))}"
     line = usage.usage_line(program, command).removeprefix("Usage: ")
     yield from (".nf", _text(line), ".fi", ".PP")
-    for text in inspect.cleandoc(command.run.__doc__ or "").splitlines():
+    for text in command.documentation.splitlines():
         yield _text(text) if text else ".PP"
     yield from _options(command.options)
 

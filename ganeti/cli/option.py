@@ -25,6 +25,8 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "unit": values.unit,
     "bool": values.boolean,
     "list": values.split_list,
+    "words": values.words,
+    "nodes": values.nodes,
     "maybefloat": values.maybe_float,
     "keyval": values.keyval,
     "keyprivateval": values.keyval,
@@ -38,6 +40,8 @@ _METAVARS = {
     "unit": "<size>",
     "bool": "yes|no",
     "list": "<item>,...",
+    "words": "<word>,...",
+    "nodes": "<primary>[:<secondary>]",
     "maybefloat": "<number>|default",
     "keyval": "<key>=<value>,...",
     "keyprivateval": "<key>=<value>,...",
@@ -65,6 +69,8 @@ class Option:
     choices: tuple[str, ...] = ()
     metavar: str = ""
     group: str = GENERAL
+    #: makes the parameter of the opcode from the value
+    take: Callable[[Any], Any] | None = None
 
     @property
     def takes_value(self) -> bool:

@@ -19,16 +19,12 @@ from ganeti.cli.option import (
     value,
     values_of,
 )
-from ganeti.model.drivers import DiskTemplate
 
 PRIORITIES = {
     "low": constants.PRIORITY_LOW,
     "normal": constants.PRIORITY_NORMAL,
     "high": constants.PRIORITY_HIGH,
 }
-DISK_TEMPLATES = tuple(map(str, DiskTemplate))
-FILE_DRIVERS = ("blktap", "blktap2", "loop")
-_TIMEOUT = constants.DEFAULT_SHUTDOWN_TIMEOUT
 
 # every command
 DEBUG = Option(
@@ -154,32 +150,8 @@ CONFIRM = switch("--yes", dest="confirm", help="Do not ask")
 YES_DO_IT = switch(
     "--yes-do-it", "--ya-rly", dest="yes_do_it", help="Confirm that this is really wanted"
 )
-IGNORE_CONSISTENCY = switch(
-    "--ignore-consistency",
-    dest="ignore_consistency",
-    help="Go on although data may be lost",
-)
-IGNORE_IPOLICY = switch(
-    "--ignore-ipolicy",
-    dest="ignore_ipolicy",
-    help="Ignore instance policy violations",
-)
-IGNORE_OFFLINE = switch(
-    "--ignore-offline",
-    dest="ignore_offline",
-    help="Change the configuration only when the node is offline",
-)
-EARLY_RELEASE = switch(
-    "--early-release",
-    dest="early_release",
-    help="Free the old secondary before the new disks are in sync",
-)
-NO_WAIT_FOR_SYNC = switch_off(
-    "--no-wait-for-sync", dest="wait_for_sync", help="Do not wait until the disks are in sync"
-)
 
 # where
-NODE = value("-n", "--node", dest="node", metavar="<node>", help="Node")
 PLACEMENT = value(
     "-n",
     "--node",
@@ -191,83 +163,8 @@ NODES = values_of("-n", "--node", dest="nodes", metavar="<node>", help="Only thi
 NODE_GROUP = value(
     "-g", "--node-group", dest="nodegroup", metavar="<group>", help="Only this node group"
 )
-TARGET_NODE = value(
-    "-n",
-    "--target-node",
-    dest="dst_node",
-    metavar="<node>",
-    help="Node to go to (only for disks that any node can reach)",
-)
-NEW_SECONDARY = value(
-    "-n", "--new-secondary", dest="dst_node", metavar="<node>", help="New secondary node"
-)
-IALLOCATOR = value(
-    "-I",
-    "--iallocator",
-    dest="iallocator",
-    metavar="<name>",
-    help="Allocator that chooses nodes; a single dot stands for that of the cluster",
-)
-SECONDARY_IP = value(
-    "-s",
-    "--secondary-ip",
-    dest="secondary_ip",
-    metavar="<address>",
-    help="Address for the replication of disks, if it has a network of its own",
-)
 
 # instances
-SHUTDOWN_TIMEOUT = value(
-    "--shutdown-timeout",
-    dest="shutdown_timeout",
-    kind="int",
-    default=_TIMEOUT,
-    metavar="<seconds>",
-    help="Time the guest gets to stop by itself",
-)
-DISK_TEMPLATE = value(
-    "-t",
-    "--disk-template",
-    dest="disk_template",
-    choices=DISK_TEMPLATES,
-    metavar="<template>",
-    help=f"How disks are stored: {', '.join(DISK_TEMPLATES)}",
-)
-DISK = values_of(
-    "--disk",
-    dest="disks",
-    kind="identkeyval",
-    metavar="<index>:<key>=<value>,...",
-    help="A disk, as in 0:size=10G",
-)
-NET = values_of(
-    "--net",
-    dest="nics",
-    kind="identkeyval",
-    metavar="<index>:<key>=<value>,...",
-    help="A NIC, as in 0:link=br0,mac=auto",
-)
-FILE_DRIVER = value(
-    "--file-driver",
-    dest="file_driver",
-    choices=FILE_DRIVERS,
-    help="Driver for disks that are files",
-)
-FILE_STORAGE_DIR = value(
-    "--file-storage-dir",
-    dest="file_storage_dir",
-    metavar="<directory>",
-    help="Directory for the disks, below the one for disks that are files",
-)
-NO_CONFLICTS_CHECK = switch_off(
-    "--no-conflicts-check",
-    dest="conflicts_check",
-    help="Do not look whether an address belongs to a network",
-)
-OS = value("-o", "--os-type", dest="os", metavar="<os>[+<variant>]", help="Operating system")
-FORCE_VARIANT = switch(
-    "--force-variant", dest="force_variant", help="Allow a variant that the OS does not list"
-)
 OS_PARAMS = value(
     "-O", "--os-parameters", dest="osparams", kind="keyval", default={}, help="OS parameters"
 )
@@ -278,112 +175,15 @@ OS_PARAMS_PRIVATE = value(
     default={},
     help="OS parameters that are stored but not shown",
 )
-OS_PARAMS_SECRET = value(
-    "--os-parameters-secret",
-    dest="osparams_secret",
-    kind="keyprivateval",
-    default={},
-    help="OS parameters that are neither stored nor shown",
-)
-HV_PARAMS = value(
-    "-H",
-    "--hypervisor-parameters",
-    dest="hvparams",
-    kind="keyval",
-    default={},
-    help="Hypervisor parameters",
-)
-BACKEND = value(
-    "-B",
-    "--backend-parameters",
-    dest="beparams",
-    kind="keyval",
-    default={},
-    help="Memory, processors and the like, as in memory=1G,vcpus=2",
-)
-COMMUNICATION = value(
-    "-c",
-    "--communication",
-    dest="instance_communication",
-    kind="bool",
-    help="Whether the guest can talk to its node",
-)
-IP_CHECK = switch("--ip-check", dest="ip_check", help="Refuse when the address of the name answers")
-NAME_CHECK = switch(
-    "--name-check", dest="name_check", help="Resolve the name and take the full one"
-)
-NO_REMEMBER = switch(
-    "--no-remember", dest="no_remember", help="Keep the recorded state of the instance"
-)
-CLEANUP = switch(
-    "--cleanup", dest="cleanup", help="Repair what an interrupted earlier move left behind"
-)
-NO_RUNTIME_CHANGES = switch_off(
-    "--no-runtime-changes", dest="allow_runtime_chgs", help="Do not shrink the memory of the guest"
-)
 NON_LIVE = switch_off(
     "--non-live", dest="live", help="Stop the guest during the move, as in --migration-mode"
 )
-MIGRATION_MODE = value(
-    "--migration-mode",
-    dest="migration_mode",
-    choices=("live", "non-live"),
-    help="Whether the guest keeps running meanwhile",
-)
-HV_LIST = values_of(
-    "-H",
-    "--hypervisor-parameters",
-    dest="hvparams",
-    kind="identkeyval",
-    metavar="<hypervisor>:<key>=<value>,...",
-    help="Hypervisor parameters",
-)
-NODE_PARAMS = value("--node-parameters", dest="ndparams", kind="keyval", help="Node parameters")
-HV_STATE = values_of(
-    "--hypervisor-state",
-    dest="hv_state",
-    kind="identkeyval",
-    metavar="<hypervisor>:<key>=<value>,...",
-    help="State of a hypervisor",
-)
-DISK_STATE = values_of(
-    "--disk-state",
-    dest="disk_state",
-    kind="identkeyval",
-    metavar="<storage>/<name>:<key>=<value>,...",
-    help="State of a storage unit",
-)
 
 # nodes
-MASTER_CAPABLE = value(
-    "--master-capable",
-    dest="master_capable",
-    kind="bool",
-    help="Whether the node may become the master",
-)
-VM_CAPABLE = value(
-    "--vm-capable", dest="vm_capable", kind="bool", help="Whether the node may run instances"
-)
 AUTO_PROMOTE = switch(
     "--auto-promote",
     dest="auto_promote",
     help="Make another node a master candidate if one is missing",
-)
-OOB_TIMEOUT = value(
-    "--oob-timeout",
-    dest="oob_timeout",
-    kind="int",
-    default=60,
-    metavar="<seconds>",
-    help="Time the out-of-band helper gets",
-)
-POWER_DELAY = value(
-    "--power-delay",
-    dest="power_delay",
-    kind="float",
-    default=2.0,
-    metavar="<seconds>",
-    help="Pause between switching on two nodes",
 )
 
 # tags
@@ -399,56 +199,35 @@ ALL = switch("--all", dest="show_all", group=SELECTION, help="All instances")
 FORCE_MULTIPLE = switch(
     "--force-multiple", dest="force_multi", help="Do not ask before acting on several instances"
 )
-SELECTION_OPTIONS = (
-    select(
-        "--instance",
-        dest="multi_mode",
-        const="instances",
-        help="The arguments are instances (as without any of these options)",
-    ),
-    select("--all", dest="multi_mode", const="cluster", help="All instances; no arguments"),
-    select(
-        "--node",
-        dest="multi_mode",
-        const="nodes",
-        help="The arguments are nodes: all their instances",
-    ),
-    select(
-        "--primary",
-        dest="multi_mode",
-        const="nodes-pri",
-        help="The arguments are nodes: instances whose primary node they are",
-    ),
-    select(
-        "--secondary",
-        dest="multi_mode",
-        const="nodes-sec",
-        help="The arguments are nodes: instances whose secondary node they are",
-    ),
-    select(
-        "--tags",
-        dest="multi_mode",
-        const="instances-by-tags",
-        help="The arguments are tags of instances",
-    ),
-    select(
-        "--node-tags",
-        dest="multi_mode",
-        const="nodes-by-tags",
-        help="The arguments are tags of nodes, as for --node",
-    ),
-    select(
-        "--pri-node-tags",
-        dest="multi_mode",
-        const="nodes-pri-by-tags",
-        help="The arguments are tags of nodes, as for --primary",
-    ),
-    select(
-        "--sec-node-tags",
-        dest="multi_mode",
-        const="nodes-sec-by-tags",
-        help="The arguments are tags of nodes, as for --secondary",
-    ),
+SELECTION_OPTIONS = tuple(
+    select(flag, dest="multi_mode", const=mode, help=text)
+    for flag, mode, text in (
+        ("--instance", "instances", "The arguments are instances, as without any of these options"),
+        ("--all", "cluster", "All instances; no arguments"),
+        ("--node", "nodes", "The arguments are nodes: all their instances"),
+        (
+            "--primary",
+            "nodes-pri",
+            "The arguments are nodes: instances whose primary node they are",
+        ),
+        (
+            "--secondary",
+            "nodes-sec",
+            "The arguments are nodes: instances whose secondary node they are",
+        ),
+        ("--tags", "instances-by-tags", "The arguments are tags of instances"),
+        ("--node-tags", "nodes-by-tags", "The arguments are tags of nodes, as for --node"),
+        (
+            "--pri-node-tags",
+            "nodes-pri-by-tags",
+            "The arguments are tags of nodes, as for --primary",
+        ),
+        (
+            "--sec-node-tags",
+            "nodes-sec-by-tags",
+            "The arguments are tags of nodes, as for --secondary",
+        ),
+    )
 )
 
 # filters of job lists

@@ -218,3 +218,10 @@ def print_lines(lines: Sequence[str]) -> None:
     """Write lines to standard output, in one go."""
     if lines:
         print("\n".join(lines))
+
+
+def print_changes(kind: str, name: str, rows: Any) -> None:
+    """What a modification changed: ``[[setting, new value], ...]``; nothing for none."""
+    if rows:
+        print(f"Modified {kind} {name}")
+        print_lines([f" - {setting} -> {new}" for setting, new in rows])

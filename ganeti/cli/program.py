@@ -34,11 +34,11 @@ def _drop_stdout() -> None:
 
 
 def _run(program: Program, words: list[str]) -> int:
-    program.load()
     name = words[0] if words else ""
     if name == _VERSION:
         print(f"{program.name} (ganeti {constants.RELEASE_VERSION}) {constants.RELEASE_VERSION}")
         return constants.EXIT_SUCCESS
+    program.load(name)
     command, rest = program.find(name), words[1:]
     if command is None and rest:
         # Some names have two words: "token add".
@@ -82,7 +82,7 @@ def _run_command(program: Program, command: Command, words: list[str]) -> int:
         return constants.EXIT_FAILURE
     if program.audited:
         audit.record(program.name, command, words)
-    return _execute(program, Call(program.name, command.name, opts, args), command)
+    return _execute(program, Call(program.name, command.name, opts, args, command), command)
 
 
 def _usage_line(program: Program, command: Command) -> str:
@@ -105,7 +105,7 @@ def _default_words(command: Command) -> list[str]:
 
 def _execute(program: Program, call: Call, command: Command) -> int:
     try:
-        return command.run(call) or constants.EXIT_SUCCESS
+        return _perform(call, command) or constants.EXIT_SUCCESS
     except failures.Exit as err:
         return err.code
     except errors.GanetiError as err:
@@ -120,6 +120,16 @@ def _execute(program: Program, call: Call, command: Command) -> int:
     finally:
         if "client" in vars(call):
             call.client.close()
+
+
+def _perform(call: Call, command: Command) -> int | None:
+    """Do what the command is for: its function, or a job with its opcode."""
+    if command.run is not None:
+        return command.run(call)
+    from ganeti.cli import jobs
+
+    jobs.run(call)
+    return None
 
 
 def _fail(err: errors.GanetiError, debug: int = 0) -> int:

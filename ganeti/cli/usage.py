@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import textwrap
 from typing import Any
 
@@ -80,9 +79,7 @@ def _plain(text: str) -> str:
 
 
 def _description(command: Command) -> str:
-    return "\n".join(
-        line.rstrip() for line in inspect.cleandoc(command.run.__doc__ or command.name).splitlines()
-    )
+    return "\n".join(line.rstrip() for line in command.documentation.splitlines())
 
 
 def _epilog(program: Program, command: Command) -> str:

@@ -6,6 +6,7 @@ parser adds which option it was. Key-value options raise ParameterError, as wron
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
@@ -41,6 +42,16 @@ def split_list(text: str, separator: str = ",") -> list[str]:
             current.append(char)
     items.append("".join(current))
     return items
+
+
+def words(text: str) -> list[str]:
+    """Items between commas, without empty ones; nothing takes the meaning from a comma."""
+    return [word for word in text.split(",") if word]
+
+
+def nodes(text: str) -> list[str]:
+    """``primary:secondary`` as names."""
+    return [name for name in text.split(":", 1) if name]
 
 
 def keyval(text: str, *, prefixes: bool = True) -> KeyVals:
@@ -220,6 +231,41 @@ def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
             raise errors.OpPrereqError(f"{what} {ident} is given twice", errors.ErrorCode.INVAL)
         places[int(ident)] = dict(keys)
     return [places.get(index, {}) for index in range(max(places, default=-1) + 1)]
+
+
+def by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
+    """``[("kvm", {...})]`` as a mapping; later keys of the same name are added.
+
+    Raises:
+        OpPrereqError: a whole name removed or reset, which has no meaning here.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    for name, keys in given:
+        if not isinstance(keys, dict):
+            raise errors.OpPrereqError(
+                f"'{name}' cannot be removed here: expected {name}:key=value",
+                errors.ErrorCode.INVAL,
+            )
+        result.setdefault(name, {}).update(resets_as_default(keys))
+    return result
+
+
+def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, Any]]]:
+    """``storage/name:key=value`` options as a mapping of storage, name and keys.
+
+    Raises:
+        OpPrereqError: a name without a storage type.
+    """
+    result: dict[str, dict[str, dict[str, Any]]] = {}
+    for place, keys in by_name(given).items():
+        storage, slash, name = place.partition("/")
+        if not (storage and slash and name):
+            raise errors.OpPrereqError(
+                f"'{place}' is not a storage unit: expected a form like lvm-vg/xenvg",
+                errors.ErrorCode.INVAL,
+            )
+        result.setdefault(storage, {})[name] = keys
+    return result
 
 
 def no_resets(params: KeyVals) -> dict[str, Any]:

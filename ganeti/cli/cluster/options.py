@@ -8,147 +8,28 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import units
 from ganeti.base.text import nearest
-from ganeti.cli.option import value, values_of
+from ganeti.cli.fields import named
+from ganeti.cli.option import value
 from ganeti.cli.values import KeyVals
 
 _INVAL = errors.ErrorCode.INVAL
 
-CANDIDATE_POOL_SIZE = value(
-    "-C",
-    "--candidate-pool-size",
-    dest="candidate_pool_size",
-    kind="int",
-    help="How many nodes keep a copy of the configuration",
-)
-ENABLED_HYPERVISORS = value(
-    "--enabled-hypervisors",
-    dest="enabled_hypervisors",
-    metavar="<hypervisor>,...",
-    help="Hypervisors that instances may use; the first one is the default",
-)
-MAC_PREFIX = value(
-    "-m",
-    "--mac-prefix",
-    dest="mac_prefix",
-    metavar="<aa:00:00>",
-    help="First three bytes of generated MAC addresses",
-)
-MASTER_NETDEV = value(
-    "--master-netdev",
-    dest="master_netdev",
-    metavar="<device>",
-    help="Network device that carries the address of the cluster",
-)
-MASTER_NETMASK = value(
-    "--master-netmask",
-    dest="master_netmask",
-    kind="int",
-    metavar="<bits>",
-    help="Prefix length of the address of the cluster",
-)
-NIC_PARAMS = value(
-    "-N",
-    "--nic-parameters",
-    dest="nicparams",
-    kind="keyval",
-    default={},
-    help="Default parameters of NICs, as in mode=bridged,link=br0",
-)
-VG_NAME = value("--vg-name", dest="vg_name", metavar="<group>", help="LVM volume group for disks")
-MAINTAIN_NODE_HEALTH = value(
-    "--maintain-node-health",
-    dest="maintain_node_health",
-    kind="bool",
-    help="Whether guests that run where they should not are stopped; without effect so far",
-)
-UID_POOL = value(
-    "--uid-pool",
-    dest="uid_pool",
-    metavar="<first>-<last>,...",
-    help="User ids under which guests run",
-)
-DRBD_HELPER = value(
-    "--drbd-usermode-helper",
-    dest="drbd_helper",
-    metavar="<path>",
-    help="User-mode helper of DRBD",
-)
-DEFAULT_IALLOCATOR = value(
-    "-I",
-    "--default-iallocator",
-    dest="default_iallocator",
-    metavar="<name>",
-    help="Allocator that chooses nodes when none is named; empty for none",
-)
-DEFAULT_IALLOCATOR_PARAMS = value(
-    "--default-iallocator-params",
-    dest="default_iallocator_params",
-    kind="keyval",
-    help="Parameters of that allocator",
-)
-WIPE_DISKS = value(
-    "--prealloc-wipe-disks",
-    dest="prealloc_wipe_disks",
-    kind="bool",
-    help="Whether new disks are overwritten before use",
-)
-EXTERNAL_MIP_SCRIPT = value(
-    "--use-external-mip-script",
-    dest="use_external_mip_script",
-    kind="bool",
-    help="Whether a script of the administrator sets the address of the cluster",
-)
-DISK_PARAMS = values_of(
-    "-D",
-    "--disk-parameters",
-    dest="diskparams",
-    kind="identkeyval",
-    metavar="<template>:<key>=<value>,...",
-    help="Parameters of a disk template",
-)
-ENABLED_DISK_TEMPLATES = value(
-    "--enabled-disk-templates",
-    dest="enabled_disk_templates",
-    metavar="<template>,...",
-    help="Disk templates that instances may use; the first one is the default",
-)
-FILE_DIR = value(
-    "--file-storage-dir",
-    dest="file_storage_dir",
-    metavar="<directory>",
-    help="Directory for disks that are files",
-)
-SHARED_FILE_DIR = value(
-    "--shared-file-storage-dir",
-    dest="shared_file_storage_dir",
-    metavar="<directory>",
-    help="Directory for disks that are files on shared storage",
-)
-INSTALL_IMAGE = value(
-    "--install-image",
-    dest="install_image",
-    metavar="<path>|<url>",
-    help="Image of the helper guest that installs",
-)
-ZEROING_IMAGE = value(
-    "--zeroing-image",
-    dest="zeroing_image",
-    metavar="<path>|<url>",
-    help="Image of the helper guest that zeroes disks",
-)
-COMPRESSION_TOOLS = value(
-    "--compression-tools",
-    dest="compression_tools",
-    metavar="<program>,...",
-    help="Programs that may compress transfers",
-)
-USER_SHUTDOWN = value(
-    "--user-shutdown",
-    dest="enabled_user_shutdown",
-    kind="bool",
-    help="Whether a guest that stops itself stays stopped",
-)
-
+OP = "OP_CLUSTER_SET_PARAMS"
+#: Settings that only gnt-os or other programs change.
+WITHOUT = ("blacklisted_os", "hidden_os", "os_hvp", "osparams", "osparams_private_cluster")
+#: Lists of which nothing takes the meaning from a comma, and ranges.
+NAMES = {
+    "compression_tools": named(kind="words", metavar="<program>,..."),
+    "data_collector_interval": named(metavar="<collector>=<seconds>,..."),
+    "enabled_data_collectors": named(metavar="<collector>=yes|no,..."),
+    "enabled_disk_templates": named(kind="words", metavar="<template>,..."),
+    "enabled_hypervisors": named(kind="words", metavar="<hypervisor>,..."),
+    "reserved_lvs": named(kind="words", metavar="<pattern>,..."),
+    **{
+        name: named(kind="string", metavar="<first>-<last>,...")
+        for name in ("add_uids", "remove_uids", "uid_pool")
+    },
+}
 STD_SPECS = value(
     "--ipolicy-std-specs",
     dest="ipolicy_std_specs",
@@ -220,8 +101,9 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
             {_limit(limit): _specs(keys) for limit, keys in pair.items()}
             for pair in opts.ipolicy_bounds_specs
         ]
-    if opts.ipolicy_std_specs:
-        result["std"] = _specs(opts.ipolicy_std_specs)
+    standard = getattr(opts, "ipolicy_std_specs", None)  # a group has none
+    if standard:
+        result["std"] = _specs(standard)
     split = {key: getattr(opts, dest, None) for key, dest in _SPLIT.items()}
     if any(split.values()):
         if result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganeti import constants, errors
-from ganeti.cli import jobs, notices, params, values
+from ganeti.cli import jobs, notices, values
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
@@ -17,6 +17,13 @@ _NO_ETC_HOSTS = switch_off(
 _NO_SSH_INIT = switch_off(
     "--no-ssh-init", dest="modify_ssh_setup", help="Do not touch the SSH settings of the nodes"
 )
+_SECONDARY_IP = value(
+    "-s",
+    "--secondary-ip",
+    dest="secondary_ip",
+    metavar="<address>",
+    help="Address for the replication of disks, if it has a network of its own",
+)
 _IP_VERSION = value(
     "--primary-ip-version",
     dest="primary_ip_version",
@@ -24,12 +31,6 @@ _IP_VERSION = value(
     default=4,
     metavar="4|6",
     help="Version of the addresses of the nodes",
-)
-_GLUSTER_DIR = value(
-    "--gluster-storage-dir",
-    dest="gluster_storage_dir",
-    metavar="<directory>",
-    help="Directory where Gluster is mounted",
 )
 _SSH_KEY_TYPE = value(
     "--ssh-key-type",
@@ -52,39 +53,27 @@ _SSH_KEY_BITS = value(
 @CLUSTER.command(
     "init",
     one("host"),
+    op=c.OP,
+    without=(
+        *c.WITHOUT,
+        "add_uids",
+        "data_collector_interval",
+        "enabled_data_collectors",
+        "force",
+        "instance_communication_network",
+        "max_running_jobs",
+        "max_tracked_jobs",
+        "modify_etc_hosts",
+        "remove_uids",
+        "reserved_lvs",
+    ),
+    names=c.NAMES,
+    new=True,
     options=(
-        o.BACKEND,
-        c.CANDIDATE_POOL_SIZE,
-        c.ENABLED_HYPERVISORS,
-        c.FILE_DIR,
-        o.HV_LIST,
-        c.MAC_PREFIX,
-        c.MASTER_NETDEV,
-        c.MASTER_NETMASK,
-        c.NIC_PARAMS,
         _NO_ETC_HOSTS,
         _NO_SSH_INIT,
-        o.SECONDARY_IP,
-        c.VG_NAME,
-        c.MAINTAIN_NODE_HEALTH,
-        c.UID_POOL,
-        c.DRBD_HELPER,
-        c.DEFAULT_IALLOCATOR,
-        c.DEFAULT_IALLOCATOR_PARAMS,
+        _SECONDARY_IP,
         _IP_VERSION,
-        c.WIPE_DISKS,
-        o.NODE_PARAMS,
-        c.SHARED_FILE_DIR,
-        c.EXTERNAL_MIP_SCRIPT,
-        c.DISK_PARAMS,
-        o.HV_STATE,
-        o.DISK_STATE,
-        c.ENABLED_DISK_TEMPLATES,
-        _GLUSTER_DIR,
-        c.INSTALL_IMAGE,
-        c.ZEROING_IMAGE,
-        c.COMPRESSION_TOOLS,
-        c.USER_SHUTDOWN,
         _SSH_KEY_BITS,
         _SSH_KEY_TYPE,
         *c.POLICY_OPTIONS,
@@ -113,16 +102,16 @@ def init(call: Call) -> None:
             master_netmask=opts.master_netmask,
             secondary_ip=opts.secondary_ip,
             primary_ip_version=opts.primary_ip_version,
-            enabled_hypervisors=params.words(opts.enabled_hypervisors, "hypervisor"),
-            hvparams=params.by_name(opts.hvparams),
+            enabled_hypervisors=opts.enabled_hypervisors,
+            hvparams=values.by_name(opts.hvparams),
             beparams=values.no_resets(opts.beparams),
             nicparams=values.no_resets(opts.nicparams),
-            ndparams=values.no_resets(opts.ndparams or {}),
-            diskparams=params.by_name(opts.diskparams),
+            ndparams=values.no_resets(opts.ndparams),
+            diskparams=values.by_name(opts.diskparams),
             ipolicy=c.policy(opts),
-            hv_state=params.by_name(opts.hv_state),
-            disk_state=params.disk_state(opts.disk_state),
-            enabled_disk_templates=params.words(opts.enabled_disk_templates, "disk template"),
+            hv_state=values.by_name(opts.hv_state),
+            disk_state=values.disk_state(opts.disk_state),
+            enabled_disk_templates=opts.enabled_disk_templates,
             vg_name=opts.vg_name,
             drbd_helper=opts.drbd_helper,
             file_storage_dir=opts.file_storage_dir,
@@ -131,7 +120,7 @@ def init(call: Call) -> None:
             mac_prefix=opts.mac_prefix,
             candidate_pool_size=opts.candidate_pool_size,
             default_iallocator=opts.default_iallocator,
-            default_iallocator_params=values.no_resets(opts.default_iallocator_params or {}),
+            default_iallocator_params=values.no_resets(opts.default_iallocator_params),
             uid_pool=[(low, high) for low, high in values.uid_ranges(opts.uid_pool or "")],
             prealloc_wipe_disks=bool(opts.prealloc_wipe_disks),
             maintain_node_health=bool(opts.maintain_node_health),
@@ -140,7 +129,7 @@ def init(call: Call) -> None:
             modify_ssh_setup=opts.modify_ssh_setup,
             install_image=opts.install_image,
             zeroing_image=opts.zeroing_image,
-            compression_tools=params.words(opts.compression_tools, "program"),
+            compression_tools=opts.compression_tools,
             enabled_user_shutdown=bool(opts.enabled_user_shutdown),
             ssh_key_type=opts.ssh_key_type,
             ssh_key_bits=opts.ssh_key_bits,

@@ -9,16 +9,11 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
-from ganeti.cli.option import switch, values_of
+from ganeti.cli.fields import named
+from ganeti.cli.option import switch
 from ganeti.cli.programs import CLUSTER
 from ganeti.luxi.client import LogEntry
 
-_SIMULATE = switch(
-    "--debug-simulate-errors", dest="simulate_errors", help="Ignored; checks report what is so"
-)
-_ERROR_CODES = switch(
-    "--error-codes", dest="error_codes", group="Output", help="Report in a form for programs"
-)
 _NO_NPLUS1 = switch(
     "--no-nplus1-mem",
     dest="skip_nplusone_mem",
@@ -28,69 +23,6 @@ _NO_HV_ASSESSMENT = switch(
     "--no-hv-param-assessment",
     dest="skip_hvparam_assessment",
     help="Ignored; hypervisor parameters are checked when they are set",
-)
-_CLUTTER = switch(
-    "--verify-ssh-clutter",
-    dest="verify_clutter",
-    help="Ignored; the cluster keeps no SSH keys of nodes",
-)
-_NO_STRICT = switch(
-    "--no-strict", dest="no_strict", help="Do not report unreachable nodes as errors"
-)
-
-
-#: Kinds of findings that may be ignored.
-CODES = (
-    "ECLUSTERCERT",
-    "ECLUSTERCFG",
-    "ECLUSTERCLIENTCERT",
-    "ECLUSTERDANGLINGINST",
-    "ECLUSTERDANGLINGNODES",
-    "ECLUSTERFILECHECK",
-    "EEXTAGS",
-    "EGROUPDIFFERENTPVSIZE",
-    "EINSTANCEBADNODE",
-    "EINSTANCEDOWN",
-    "EINSTANCEFAULTYDISK",
-    "EINSTANCELAYOUT",
-    "EINSTANCEMISSINGCFGPARAMETER",
-    "EINSTANCEMISSINGDISK",
-    "EINSTANCEPOLICY",
-    "EINSTANCESPLITGROUPS",
-    "EINSTANCEUNSUITABLENODE",
-    "EINSTANCEWRONGNODE",
-    "ENODEDRBD",
-    "ENODEDRBDHELPER",
-    "ENODEDRBDVERSION",
-    "ENODEFILECHECK",
-    "ENODEFILESTORAGEPATHS",
-    "ENODEFILESTORAGEPATHUNUSABLE",
-    "ENODEGLUSTERSTORAGEPATHUNUSABLE",
-    "ENODEHOOKS",
-    "ENODEHV",
-    "ENODELVM",
-    "ENODEN1",
-    "ENODENET",
-    "ENODEOOBPATH",
-    "ENODEORPHANFILE",
-    "ENODEORPHANINSTANCE",
-    "ENODEORPHANLV",
-    "ENODEOS",
-    "ENODERPC",
-    "ENODESETUP",
-    "ENODESHAREDFILESTORAGEPATHUNUSABLE",
-    "ENODESSH",
-    "ENODETIME",
-    "ENODEUSERSCRIPTS",
-    "ENODEVERSION",
-)
-_IGNORE_ERRORS = values_of(
-    "-I",
-    "--ignore-errors",
-    dest="ignore_errors",
-    metavar="<code>",
-    choices=CODES,
-    help="Report errors of this kind as warnings",
 )
 
 
@@ -125,17 +57,15 @@ class Findings:
 
 @CLUSTER.command(
     "verify",
-    options=(
-        o.VERBOSE,
-        _SIMULATE,
-        _ERROR_CODES,
-        _NO_NPLUS1,
-        _NO_HV_ASSESSMENT,
-        *o.PLAN_OPTIONS,
-        o.NODE_GROUP,
-        _IGNORE_ERRORS,
-        _CLUTTER,
-    ),
+    op="OP_CLUSTER_VERIFY",
+    without=("skip_checks",),
+    names={
+        "group_name": named("-g", "--node-group"),
+        "ignore_errors": named("-I", "--ignore-errors", append=True, metavar="<code>"),
+        "verbose": named("-v", "--verbose"),
+        "verify_clutter": named("--verify-ssh-clutter"),
+    },
+    options=(_NO_NPLUS1, _NO_HV_ASSESSMENT, *o.PLAN_OPTIONS),
 )
 def verify(call: Call) -> int:
     """Check configuration, nodes and instances; fails when something is wrong.
@@ -149,17 +79,7 @@ def verify(call: Call) -> int:
         skipped.append("nplusone_mem")
     if opts.skip_hvparam_assessment:
         skipped.append("hvparam_assessment")
-    result = jobs.run_op(
-        call,
-        "OP_CLUSTER_VERIFY",
-        verbose=opts.verbose,
-        error_codes=opts.error_codes,
-        debug_simulate_errors=opts.simulate_errors,
-        skip_checks=skipped,
-        ignore_errors=opts.ignore_errors,
-        group_name=opts.nodegroup,
-        verify_clutter=opts.verify_clutter,
-    )
+    result = jobs.run(call, skip_checks=skipped)
     quiet = sys.stdout.isatty() and not opts.verbose
     findings = Findings(quiet=quiet)
     outcomes = jobs.wait_many(
@@ -173,15 +93,18 @@ def verify(call: Call) -> int:
     return 0 if all(outcome.ok and outcome.result for outcome in outcomes) else 1
 
 
-@CLUSTER.command("verify-disks", options=(o.PRIORITY, o.NODE_GROUP, _NO_STRICT))
+@CLUSTER.command(
+    "verify-disks",
+    op="OP_CLUSTER_VERIFY_DISKS",
+    names={
+        "group_name": named("-g", "--node-group"),
+        "is_strict": named("--no-strict"),
+    },
+    options=(o.PRIORITY,),
+)
 def verify_disks(call: Call) -> int:
     """Look for disks that are not active or missing, and activate them where possible."""
-    result = jobs.run_op(
-        call,
-        "OP_CLUSTER_VERIFY_DISKS",
-        group_name=call.opts.nodegroup,
-        is_strict=not call.opts.no_strict,
-    )
+    result = jobs.run(call)
     code = 0
     for outcome in jobs.wait_many(call, jobs.children(result), announce=True):
         if not outcome.ok:
@@ -225,9 +148,14 @@ def _treat_disks(
     return code
 
 
-@CLUSTER.command("repair-disk-sizes", many("instance"), options=o.PLAN_OPTIONS)
+@CLUSTER.command(
+    "repair-disk-sizes",
+    many("instance", field="instances"),
+    op="OP_CLUSTER_REPAIR_DISK_SIZES",
+    options=o.PLAN_OPTIONS,
+)
 def repair_disk_sizes(call: Call) -> None:
     """Correct recorded sizes of disks that differ from the real ones."""
-    changed: list[Any] = jobs.run_op(call, "OP_CLUSTER_REPAIR_DISK_SIZES", instances=call.args)
+    changed: list[Any] = jobs.run(call)
     for instance, disk, kind, size in changed or ():
         print(f"Disk {disk} of {instance}: {kind} is {size} now")

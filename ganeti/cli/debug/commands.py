@@ -12,41 +12,32 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, listing, notices, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.option import switch, switch_off, value, values_of
+from ganeti.cli.fields import named
+from ganeti.cli.option import switch, value
 from ganeti.cli.programs import DEBUG
 from ganeti.luxi.client import QueryResult
-
-_ON_NODES = values_of("-n", dest="on_nodes", metavar="<node>", help="Node that waits too")
-_NO_MASTER = switch_off("--no-master", dest="on_master", help="The master does not wait")
-_REPEAT = value("-r", "--repeat", dest="repeat", kind="int", default=0, help="How often to wait")
-_INTERRUPTIBLE = switch(
-    "-i", "--interruptible", dest="interruptible", help="The wait can be ended over a socket"
-)
-_NO_LOCKS = switch("-l", "--no-locks", dest="no_locks", help="Hold no locks meanwhile")
 
 
 @DEBUG.command(
     "delay",
-    one("seconds"),
-    options=(_NO_MASTER, _ON_NODES, _REPEAT, _INTERRUPTIBLE, _NO_LOCKS, *o.JOB_OPTIONS),
+    one("seconds", "duration"),
+    op="OP_TEST_DELAY",
+    names={
+        "interruptible": named("-i", "--interruptible"),
+        "no_locks": named("-l", "--no-locks", kind="switch"),
+        "on_master": named("--no-master"),
+        "on_nodes": named("-n", append=True, metavar="<node>"),
+        "repeat": named("-r", "--repeat"),
+    },
+    options=o.JOB_OPTIONS,
 )
 def delay(call: Call) -> None:
     """Run a job that does nothing for a while."""
-    opts = call.opts
     try:
         duration = values.number(call.args[0])
     except ValueError as err:
         raise errors.OpPrereqError(str(err), errors.ErrorCode.INVAL) from None
-    jobs.run_op(
-        call,
-        "OP_TEST_DELAY",
-        duration=duration,
-        on_master=opts.on_master,
-        on_nodes=opts.on_nodes,
-        repeat=opts.repeat,
-        interruptible=opts.interruptible,
-        no_locks=opts.no_locks,
-    )
+    jobs.run(call, duration=duration)
 
 
 _OP_REPEAT = value(
@@ -170,114 +161,50 @@ def _pending(pending: Any) -> str:
     return ";".join(f"{mode}:{','.join(owners)}" for mode, owners in pending)
 
 
-_ALLOCATOR_OPTIONS = (
-    value(
-        "--dir",
-        dest="direction",
-        choices=("in", "out"),
-        default="in",
-        help="Show the request (in) or run the allocator and show its answer (out)",
-    ),
-    o.IALLOCATOR,
-    value(
-        "-m",
-        "--mode",
-        dest="mode",
-        default="relocate",
-        metavar="<mode>",
-        choices=(
-            "allocate",
-            "allocate-secondary",
-            "change-group",
-            "multi-allocate",
-            "node-evacuate",
-            "relocate",
-        ),
-        help="What to ask for: allocate, relocate, multi-allocate, node-evacuate, ...",
-    ),
-    value("--memory", dest="memory", kind="unit", default=128, help="Memory of the instance"),
-    value(
-        "--disks",
-        dest="disks",
-        default="4096,4096",
-        metavar="<size>,...",
-        help="Sizes of its disks",
-    ),
-    o.DISK_TEMPLATE,
-    value(
-        "--nics",
-        dest="nics",
-        default="00:11:22:33:44:55",
-        metavar="<mac>[/<ip>],...",
-        help="Its NICs",
-    ),
-    o.OS,
-    value("-p", "--vcpus", dest="vcpus", kind="int", default=1, help="Its processors"),
-    value("--tags", dest="tags", metavar="<tag>,...", help="Its tags"),
-    value(
-        "--evac-mode",
-        dest="evac_mode",
-        default="all",
-        choices=("all", "primary-only", "secondary-only"),
-        help="Which instances leave",
-    ),
-    values_of(
-        "--target-groups", dest="target_groups", metavar="<group>", help="Node group to go to"
-    ),
-    value(
-        "--spindle-use",
-        dest="spindle_use",
-        kind="int",
-        default=1,
-        help="Share of a spindle it uses",
-    ),
-    value("--count", dest="count", kind="int", default=2, help="How many instances"),
-    *o.PLAN_OPTIONS,
-)
-
-
-@DEBUG.command(
-    "iallocator", many("instance", least=1), aliases=("allocator",), options=_ALLOCATOR_OPTIONS
-)
-def iallocator(call: Call) -> None:
-    """Show what an allocator is asked, or what it answers."""
-    opts = call.opts
-    placing = opts.mode in ("allocate", "multi-allocate")
-    print(
-        jobs.run_op(
-            call,
-            "OP_TEST_ALLOCATOR",
-            mode=opts.mode,
-            direction=opts.direction,
-            name=call.args[0],
-            instances=call.args,
-            iallocator=opts.iallocator,
-            memory=opts.memory,
-            disks=[{"size": units.parse_size(size), "mode": "rw"} for size in opts.disks.split(",")]
-            if placing
-            else None,
-            disk_template=opts.disk_template,
-            nics=[_nic(text) for text in opts.nics.split(",")] if placing else None,
-            os=opts.os,
-            vcpus=opts.vcpus,
-            tags=opts.tags.split(",") if opts.tags else [],
-            evac_mode=opts.evac_mode,
-            target_groups=opts.target_groups or None,
-            spindle_use=opts.spindle_use,
-            count=opts.count,
-        )
-    )
-
-
 def _nic(text: str) -> dict[str, str]:
     mac, _, ip = text.partition("/")
     return {"mac": mac, "ip": ip} if ip else {"mac": mac}
 
 
-@DEBUG.command("test-osparams", options=(o.OS_PARAMS_SECRET, *o.SUBMIT_OPTIONS))
+def _disks(text: str) -> list[dict[str, Any]]:
+    return [{"size": units.parse_size(size), "mode": "rw"} for size in text.split(",")]
+
+
+def _nics(text: str) -> list[dict[str, str]]:
+    return [_nic(item) for item in text.split(",")]
+
+
+@DEBUG.command(
+    "iallocator",
+    many("instance", least=1),
+    aliases=("allocator",),
+    op="OP_TEST_ALLOCATOR",
+    without=("group_name", "hypervisor", "instances", "name"),
+    names={
+        "count": named(default=2),
+        "direction": named("--dir", default="in"),
+        "disks": named(kind="string", metavar="<size>,...", default="4096,4096", take=_disks),
+        "evac_mode": named(default="all"),
+        "memory": named(kind="unit", default=128),
+        "mode": named("-m", "--mode", default="relocate"),
+        "nics": named(
+            kind="string", metavar="<mac>[/<ip>],...", default="00:11:22:33:44:55", take=_nics
+        ),
+        "os": named("-o", "--os-type"),
+        "target_groups": named(append=True, metavar="<group>"),
+        "vcpus": named("-p", "--vcpus", default=1),
+    },
+    options=o.PLAN_OPTIONS,
+)
+def iallocator(call: Call) -> None:
+    """Show what an allocator is asked, or what it answers."""
+    placing = call.opts.mode in ("allocate", "multi-allocate")
+    devices: dict[str, None] = {} if placing else {"disks": None, "nics": None}
+    print(jobs.run(call, name=call.args[0], instances=call.args, **devices))
+
+
+@DEBUG.command("test-osparams", op="OP_TEST_OS_PARAMS", new=True, options=o.SUBMIT_OPTIONS)
 def test_osparams(call: Call) -> None:
     """Check that secret OS parameters reach a running job and nothing else."""
-    jobs.run_op(
-        call, "OP_TEST_OS_PARAMS", osparams_secret=values.no_resets(call.opts.osparams_secret)
-    )
+    jobs.run(call)
     notices.say("The secret parameters reached the job")

@@ -12,40 +12,21 @@ from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, one
 from ganeti.cli.instance import creation, reserve
-from ganeti.cli.option import switch, switch_off
 from ganeti.cli.programs import INSTANCE
 
 _INVAL = errors.ErrorCode.INVAL
-_CREATE = "OP_INSTANCE_CREATE"
 #: Names of the remote API that are not those of the opcode.
 _MISNAMED = {"name": " (did you mean instance_name?)", "os": " (did you mean os_type?)"}
-
-_NO_START = switch_off("--no-start", dest="start", help="Do not start it")
-_NO_INSTALL = switch(
-    "--no-install", dest="no_install", help="Make the disks but install no OS, and do not start it"
-)
-_FORTHCOMING = switch(
-    "--forthcoming", dest="forthcoming", help="Only reserve its place; --commit makes it later"
-)
-_COMMIT = switch("--commit", dest="commit", help="Make an instance that was reserved before")
 
 
 @INSTANCE.command(
     "add",
     Args("host", least=0),
-    options=(
-        o.OS,
-        o.FORCE_VARIANT,
-        *creation.CREATION_OPTIONS,
-        _NO_START,
-        _NO_INSTALL,
-        o.COMMUNICATION,
-        _FORTHCOMING,
-        _COMMIT,
-        reserve.OWNER,
-        reserve.EXPIRES,
-        *o.JOB_OPTIONS,
-    ),
+    op=creation.OP,
+    without=creation.WITHOUT,
+    names=creation.NAMES,
+    new=True,
+    options=(*creation.EXTRAS, reserve.OWNER, reserve.EXPIRES, *o.JOB_OPTIONS),
     usage="[<host>]",
 )
 def add(call: Call) -> None:
@@ -64,34 +45,18 @@ def add(call: Call) -> None:
         raise errors.OpPrereqError("Which instance? Only --forthcoming needs no name", _INVAL)
     if opts.owner is not None or opts.expires is not None:
         raise errors.OpPrereqError("--owner and --expires need --forthcoming", _INVAL)
-    jobs.run_op(
-        call,
-        _CREATE,
-        mode="create",
-        os_type=opts.os,
-        force_variant=opts.force_variant,
-        start=opts.start,
-        no_install=opts.no_install,
-        instance_communication=opts.instance_communication,
-        forthcoming=opts.forthcoming,
-        commit=opts.commit,
-        **creation.fields(call.args[0], opts, again=opts.commit),
-    )
+    jobs.run_op(call, creation.OP, **creation.parameters(call, call.args[0], again=opts.commit))
 
 
 def _reserve(call: Call) -> None:
     """Reserve one place, and print by what it is called."""
     opts = call.opts
-    item = {
-        **reserve.body(call.args[0] if call.args else "", opts),
-        "force_variant": opts.force_variant,
-        "start": opts.start,
-        "no_install": opts.no_install,
-    }
+    item = reserve.body(call, call.args[0] if call.args else "")
+    item["instance_communication"] = None
     if opts.owner is None and opts.expires is None:
-        uuid = jobs.run_for_result(call, _CREATE, **item)
+        uuid = jobs.run_for_result(call, creation.OP, **item)
     else:
-        uuid = reserve.add(call, [item], iallocator=opts.iallocator)
+        uuid = reserve.add(call, [item])
         uuid = uuid[0] if uuid else None
     if uuid:
         print(uuid)
@@ -100,7 +65,9 @@ def _reserve(call: Call) -> None:
 @INSTANCE.command(
     "batch-create",
     one("file"),
-    options=(o.IALLOCATOR, *o.JOB_OPTIONS),
+    op="OP_INSTANCE_MULTI_ALLOC",
+    only=("iallocator",),
+    options=o.JOB_OPTIONS,
     usage="<instances.json>",
 )
 def batch_create(call: Call) -> int:
@@ -110,9 +77,7 @@ def batch_create(call: Call) -> int:
     as instance_name, disk_template, disks, nics, os_type, beparams.
     """
     instances = _read(call.args[0])
-    result = jobs.run_op(
-        call, "OP_INSTANCE_MULTI_ALLOC", iallocator=call.opts.iallocator, instances=instances
-    )
+    result = jobs.run(call, instances=instances)
     if call.opts.dry_run:
         return 0
     failed = result.get("failed", []) if isinstance(result, dict) else []
@@ -151,7 +116,7 @@ def _instance(path: str, number: int, raw: Any) -> jobs.WireOp:
     where = f"'{path}', instance {number}"
     if not isinstance(raw, dict):
         raise errors.OpPrereqError(f"{where}: expected an object", _INVAL)
-    opcode = registry.find(_CREATE)
+    opcode = registry.find(creation.OP)
     known = opcode.__struct_fields__
     for key in raw:
         if key not in known:

@@ -6,73 +6,54 @@ import os
 from collections.abc import Callable, Sequence
 
 from ganeti import errors
-from ganeti.cli import jobs, notices, output, selection, values
+from ganeti.cli import jobs, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.instance import creation, settings
+from ganeti.cli.instance import settings
 from ganeti.cli.option import switch
 from ganeti.cli.os.commands import names_with_variants
 from ganeti.cli.programs import INSTANCE
 
-_IGNORE_FAILURES = switch(
-    "--ignore-failures",
-    dest="ignore_failures",
-    help="Forget the instance although parts of it may be left on nodes",
-)
 _SELECT_OS = switch("--select-os", dest="select_os", help="Choose the OS from a list")
 
 
 @INSTANCE.command(
     "remove",
-    one("instance"),
-    options=(o.FORCE, o.SHUTDOWN_TIMEOUT, _IGNORE_FAILURES, *o.JOB_OPTIONS),
+    one("instance", "instance_name"),
+    op="OP_INSTANCE_REMOVE",
+    options=(o.FORCE, *o.JOB_OPTIONS),
 )
 def remove(call: Call) -> None:
     """Stop an instance and delete it with its disks; asks first."""
-    name, opts = call.args[0], call.opts
+    name = call.args[0]
     settings.ask_first(call, name, f"Delete instance {name} with its disks and all data on them?")
-    jobs.run_op(
-        call,
-        "OP_INSTANCE_REMOVE",
-        instance_name=name,
-        ignore_failures=opts.ignore_failures,
-        shutdown_timeout=opts.shutdown_timeout,
-    )
+    jobs.run(call)
 
 
 @INSTANCE.command(
     "rename",
-    one("old-name"),
-    one("new-name"),
-    options=(o.IP_CHECK, o.NAME_CHECK, *o.JOB_OPTIONS),
+    one("old-name", "instance_name"),
+    one("new-name", "new_name"),
+    op="OP_INSTANCE_RENAME",
+    options=o.JOB_OPTIONS,
 )
 def rename(call: Call) -> None:
     """Give a stopped instance another name."""
-    old, new = call.args
-    result = jobs.run_op(
-        call,
-        "OP_INSTANCE_RENAME",
-        instance_name=old,
-        new_name=new,
-        ip_check=call.opts.ip_check,
-        name_check=call.opts.name_check,
-    )
+    result = jobs.run(call)
     if result:
-        print(f"Instance '{old}' has been renamed to '{result}'")
+        print(f"Instance '{call.args[0]}' has been renamed to '{result}'")
 
 
 @INSTANCE.command(
     "reinstall",
     many("instance"),
+    op="OP_INSTANCE_REINSTALL",
+    without=("instance_name",),
+    new=True,
     options=(
         o.FORCE,
-        o.OS,
-        o.FORCE_VARIANT,
         _SELECT_OS,
-        o.OS_PARAMS,
-        o.OS_PARAMS_PRIVATE,
-        o.OS_PARAMS_SECRET,
         o.FORCE_MULTIPLE,
         *o.SELECTION_OPTIONS,
         *o.JOB_OPTIONS,
@@ -84,32 +65,18 @@ def reinstall(call: Call) -> int:
     Without -o the recorded OS is installed, with -o also another one. Asks first.
     """
     opts = call.opts
-    if opts.select_os and opts.os:
+    if opts.select_os and opts.os_type:
         raise errors.OpPrereqError(
             "Give either --os-type or --select-os, not both", errors.ErrorCode.INVAL
         )
     names = selection.instances(call)
-    wanted = _chosen_os(call) if opts.select_os else opts.os
+    wanted = _chosen_os(call) if opts.select_os else opts.os_type
     if not (opts.force or opts.force_multi):
         question = f"Install {wanted or 'the OS'} again on"
         if not selection.confirm(names, "instance", f"All data on the disks is lost. {question}"):
             return 1
-    work = [(name, _reinstallation(call, name, wanted)) for name in names]
+    work = [(name, jobs.build_own(call, instance_name=name, os_type=wanted)) for name in names]
     return jobs.exit_code(jobs.run_many(call, work, announce=len(names) > 1))
-
-
-def _reinstallation(call: Call, name: str, wanted: str | None) -> jobs.WireOp:
-    opts = call.opts
-    return jobs.build(
-        call,
-        "OP_INSTANCE_REINSTALL",
-        instance_name=name,
-        os_type=wanted,
-        force_variant=opts.force_variant,
-        osparams=values.no_resets(opts.osparams) or None,
-        osparams_private=creation.hidden(opts.osparams_private),
-        osparams_secret=creation.hidden(opts.osparams_secret),
-    )
 
 
 def _chosen_os(call: Call) -> str:

@@ -2,128 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
+from ganeti.cli.fields import named
 from ganeti.cli.instance import settings
-from ganeti.cli.option import switch, value
 from ganeti.cli.programs import INSTANCE
 
-_PAUSED = switch(
-    "--paused", dest="startup_paused", help="Load the guest but let it wait until it is unpaused"
-)
-_TIMEOUT = o.SHUTDOWN_TIMEOUT.but(flags=("--timeout",), dest="timeout")
-_REBOOT_TYPE = value(
-    "-t",
-    "--type",
-    dest="reboot_type",
-    choices=("full", "hard", "soft"),
-    default="hard",
-    help="By the guest (soft), by the hypervisor (hard), or with its disks (full)",
-)
-_IGNORE_SECONDARIES = switch(
-    "--ignore-secondaries",
-    dest="ignore_secondaries",
-    help="Start it although a secondary node does not answer",
-)
-_SELECTION = (o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS)
+_OPTIONS = (o.FORCE_MULTIPLE, *o.SELECTION_OPTIONS, *o.JOB_OPTIONS)
+_NAME = ("instance_name",)
+
+
+def _hvparams(given: Any) -> dict[str, Any]:
+    return settings.for_once(given, "hypervisor")
+
+
+def _beparams(given: Any) -> dict[str, Any]:
+    return settings.backend(settings.for_once(given, "backend"), keep_resets=False)
+
+
+def _act(call: Call, verb: str, **more: Any) -> int:
+    """Run one job for each selected instance."""
+    return selection.act(call, verb, lambda name: jobs.build_own(call, instance_name=name, **more))
 
 
 @INSTANCE.command(
     "startup",
     many("instance"),
     aliases=("start",),
-    options=(
-        o.FORCE,
-        o.HV_PARAMS,
-        o.BACKEND,
-        _PAUSED,
-        o.IGNORE_OFFLINE,
-        o.NO_REMEMBER,
-        *_SELECTION,
-        *o.JOB_OPTIONS,
-    ),
+    op="OP_INSTANCE_STARTUP",
+    without=(*_NAME, "shutdown_timeout"),
+    names={
+        "beparams": named("-B", "--backend-parameters", take=_beparams),
+        "hvparams": named("-H", "--hypervisor-parameters", take=_hvparams),
+        "startup_paused": named("--paused"),
+    },
+    options=_OPTIONS,
 )
 def startup(call: Call) -> int:
     """Start instances.
 
     Parameters given with -H and -B hold for this run of the guest only.
     """
-    opts = call.opts
-    hvparams = settings.for_once(opts.hvparams, "hypervisor")
-    beparams = settings.backend(settings.for_once(opts.beparams, "backend"), keep_resets=False)
-    return selection.act(
-        call,
-        "Start",
-        lambda name: jobs.build(
-            call,
-            "OP_INSTANCE_STARTUP",
-            instance_name=name,
-            force=opts.force,
-            ignore_offline_nodes=opts.ignore_offline,
-            no_remember=opts.no_remember,
-            startup_paused=opts.startup_paused,
-            hvparams=hvparams,
-            beparams=beparams,
-        ),
-    )
+    call.spec.parameters(call)  # refuses wrong ones before anything is asked
+    return _act(call, "Start")
 
 
 @INSTANCE.command(
     "shutdown",
     many("instance"),
     aliases=("stop",),
-    options=(
-        o.FORCE,
-        _TIMEOUT,
-        o.IGNORE_OFFLINE,
-        o.NO_REMEMBER,
-        *_SELECTION,
-        *o.JOB_OPTIONS,
-    ),
+    op="OP_INSTANCE_SHUTDOWN",
+    without=(*_NAME, "admin_state_source"),
+    options=_OPTIONS,
 )
 def shutdown(call: Call) -> int:
     """Stop instances: ask the guest, and end it when its time is over."""
-    opts = call.opts
-    return selection.act(
-        call,
-        "Stop",
-        lambda name: jobs.build(
-            call,
-            "OP_INSTANCE_SHUTDOWN",
-            instance_name=name,
-            force=opts.force,
-            timeout=opts.timeout,
-            ignore_offline_nodes=opts.ignore_offline,
-            no_remember=opts.no_remember,
-            admin_state_source="admin",
-        ),
-    )
+    return _act(call, "Stop", admin_state_source="admin")
 
 
 @INSTANCE.command(
     "reboot",
     many("instance"),
-    options=(
-        _REBOOT_TYPE,
-        _IGNORE_SECONDARIES,
-        o.SHUTDOWN_TIMEOUT,
-        *_SELECTION,
-        *o.JOB_OPTIONS,
-    ),
+    op="OP_INSTANCE_REBOOT",
+    without=_NAME,
+    names={"reboot_type": named("-t", "--type")},
+    options=_OPTIONS,
 )
 def reboot(call: Call) -> int:
     """Restart instances."""
-    opts = call.opts
-    return selection.act(
-        call,
-        "Restart",
-        lambda name: jobs.build(
-            call,
-            "OP_INSTANCE_REBOOT",
-            instance_name=name,
-            reboot_type=opts.reboot_type,
-            ignore_secondaries=opts.ignore_secondaries,
-            shutdown_timeout=opts.shutdown_timeout,
-        ),
-    )
+    return _act(call, "Restart", reboot_type=call.opts.reboot_type or "hard")

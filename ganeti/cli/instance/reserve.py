@@ -14,7 +14,7 @@ from ganeti.cli import jobs, moments, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.instance import creation
-from ganeti.cli.option import switch, value
+from ganeti.cli.option import value
 from ganeti.cli.programs import INSTANCE
 
 _INVAL = errors.ErrorCode.INVAL
@@ -30,8 +30,6 @@ EXPIRES = value(
 _COUNT = value(
     "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
 )
-_NEVER = switch("--never-expires", dest="never_expires", help="Keep it without a limit of time")
-_NOTE = value("--note", dest="note", metavar="<text>", help="What it is reserved for")
 
 
 def moment(text: str | None) -> float | None:
@@ -46,14 +44,19 @@ def moment(text: str | None) -> float | None:
 @INSTANCE.command(
     "reserve",
     many("name"),
-    options=(
-        _COUNT,
-        OWNER,
-        EXPIRES,
-        o.OS,
-        *creation.CREATION_OPTIONS,
-        *o.JOB_OPTIONS,
+    op=creation.OP,
+    without=(
+        *creation.WITHOUT,
+        "commit",
+        "force_variant",
+        "forthcoming",
+        "instance_communication",
+        "no_install",
+        "start",
     ),
+    names=creation.NAMES,
+    new=True,
+    options=(_COUNT, OWNER, EXPIRES, *creation.EXTRAS, *o.JOB_OPTIONS),
 )
 def reserve(call: Call) -> None:
     """Reserve places for several instances of one shape: all of them, or none.
@@ -69,14 +72,14 @@ def reserve(call: Call) -> None:
         raise errors.OpPrereqError(
             f"--count is {opts.count}, but {plural(len(call.args), 'name')} were given", _INVAL
         )
-    uuids = add(call, [body(name, opts) for name in names], iallocator=opts.iallocator)
+    uuids = add(call, [body(call, name) for name in names])
     if opts.dry_run:
         return
     output.print_lines(uuids)
 
 
-def add(call: Call, instances: list[dict[str, Any]], *, iallocator: str | None) -> list[str]:
-    """Submit the reservation of all of these; gives their uuids."""
+def add(call: Call, instances: list[dict[str, Any]]) -> list[str]:
+    """Submit the reservation of all of these; returns their UUIDs."""
     opts = call.opts
     for item in instances:
         item["iallocator"] = None
@@ -84,8 +87,8 @@ def add(call: Call, instances: list[dict[str, Any]], *, iallocator: str | None) 
     found: list[str] = jobs.run_for_result(
         call,
         "OP_RESERVATION_ADD",
-        instances=[jobs.build(call, "OP_INSTANCE_CREATE", **item) for item in instances],
-        iallocator=iallocator,
+        instances=[jobs.build(call, creation.OP, **item) for item in instances],
+        iallocator=opts.iallocator,
         opportunistic_locking=opts.opportunistic_locking,
         owner=opts.owner,
         expires=moment(opts.expires),
@@ -93,14 +96,9 @@ def add(call: Call, instances: list[dict[str, Any]], *, iallocator: str | None) 
     return found
 
 
-def body(name: str, opts: SimpleNamespace) -> dict[str, Any]:
+def body(call: Call, name: str) -> dict[str, Any]:
     """Parameters of one reservation."""
-    return {
-        "mode": "create",
-        "forthcoming": True,
-        "os_type": opts.os,
-        **creation.fields(name, opts, may_be_open=True),
-    }
+    return creation.parameters(call, name, may_be_open=True) | {"forthcoming": True}
 
 
 def _count(opts: SimpleNamespace) -> int:
@@ -112,24 +110,17 @@ def _count(opts: SimpleNamespace) -> int:
 
 @INSTANCE.command(
     "modify-reservation",
-    one("instance"),
-    options=(OWNER, EXPIRES, _NEVER, _NOTE, *o.JOB_OPTIONS),
+    one("instance", "instance_name"),
+    op="OP_RESERVATION_SET_PARAMS",
+    without=("expires",),
+    options=(EXPIRES, *o.JOB_OPTIONS),
 )
 def modify_reservation(call: Call) -> None:
     """Change for whom, for what and how long capacity is reserved.
 
     What is reserved is changed with gnt-instance modify, where with gnt-instance failover.
     """
-    opts = call.opts
-    rows = jobs.run_op(
-        call,
-        "OP_RESERVATION_SET_PARAMS",
-        instance_name=call.args[0],
-        owner=opts.owner,
-        expires=moment(opts.expires),
-        never_expires=opts.never_expires,
-        note=opts.note,
-    )
+    rows = jobs.run(call, expires=moment(call.opts.expires))
     if not rows:
         return
     print(f"Modified reservation {call.args[0]}")

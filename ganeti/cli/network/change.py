@@ -9,32 +9,12 @@ from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.cli import jobs
 from ganeti.cli import options as o
-from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.option import value
 from ganeti.cli.programs import NETWORK
 
-_NETWORK = value("--network", dest="network", metavar="<address>/<length>", help="IPv4 subnet")
-_NETWORK6 = value("--network6", dest="network6", metavar="<address>/<length>", help="IPv6 subnet")
-_GATEWAY = value("--gateway", dest="gateway", metavar="<address>", help="IPv4 gateway")
-_GATEWAY6 = value("--gateway6", dest="gateway6", metavar="<address>", help="IPv6 gateway")
-_ADD_RESERVED = value(
-    "--add-reserved-ips",
-    dest="add_reserved_ips",
-    kind="list",
-    metavar="<address>,...",
-    help="Addresses that no instance gets",
-)
-_REMOVE_RESERVED = value(
-    "--remove-reserved-ips",
-    dest="remove_reserved_ips",
-    kind="list",
-    metavar="<address>,...",
-    help="Addresses that instances may get again",
-)
-_TAGS = value(
-    "--tags", dest="tags", metavar="<tag>,...", help="Tags of the network, with commas between"
-)
+_NAME = one("network", "network_name")
+#: mode, link and vlan of a connection are one option, as for NICs
 _NIC_PARAMS = value(
     "-N",
     "--nic-parameters",
@@ -43,31 +23,17 @@ _NIC_PARAMS = value(
     default={},
     help="How NICs reach the network: mode, link, vlan",
 )
-_NO_CONFLICTS_CHECK = o.NO_CONFLICTS_CHECK.but(
-    help="Do not look who has addresses of the network already"
-)
 #: What a connection is like where -N says nothing.
 _CONNECTION = {"mode": "bridged", "link": "xen-br0", "vlan": ""}
 
-
-def _reset(option: Any) -> Any:
-    return option.but(help=f"{option.help}; none removes it")
+NETWORK.submits("rename", "OP_NETWORK_RENAME", _NAME, one("new-name", "new_name"))
 
 
 @NETWORK.command(
     "add",
-    one("network"),
-    options=(
-        _NETWORK,
-        _GATEWAY,
-        _NETWORK6,
-        _GATEWAY6,
-        _ADD_RESERVED,
-        c.MAC_PREFIX,
-        _NO_CONFLICTS_CHECK,
-        _TAGS,
-        *o.JOB_OPTIONS,
-    ),
+    _NAME,
+    op="OP_NETWORK_ADD",
+    options=o.JOB_OPTIONS,
     usage="--network=<address>/<length> <network>",
 )
 def add(call: Call) -> None:
@@ -76,78 +42,35 @@ def add(call: Call) -> None:
     The first and last address, the gateway and, unless --no-conflicts-check is given, addresses
     of nodes and cluster are reserved.
     """
-    opts = call.opts
-    if opts.network is None:
+    if call.opts.network is None:
         raise errors.OpPrereqError(
             "The subnet is missing, as in --network=192.0.2.0/24", errors.ErrorCode.INVAL
         )
-    jobs.run_op(
-        call,
-        "OP_NETWORK_ADD",
-        network_name=call.args[0],
-        network=opts.network,
-        gateway=opts.gateway,
-        network6=opts.network6,
-        gateway6=opts.gateway6,
-        mac_prefix=opts.mac_prefix,
-        add_reserved_ips=opts.add_reserved_ips,
-        conflicts_check=opts.conflicts_check,
-        tags=[tag for tag in (opts.tags or "").split(",") if tag],
-    )
+    jobs.run(call)
 
 
-@NETWORK.command(
-    "modify",
-    one("network"),
-    options=(
-        _reset(_GATEWAY),
-        _reset(_NETWORK6),
-        _reset(_GATEWAY6),
-        _ADD_RESERVED,
-        _REMOVE_RESERVED,
-        _reset(c.MAC_PREFIX),
-        *o.JOB_OPTIONS,
-    ),
-)
+@NETWORK.command("modify", _NAME, op="OP_NETWORK_SET_PARAMS", options=o.JOB_OPTIONS)
 def modify(call: Call) -> None:
     """Change a network; what is not named stays. Its subnet cannot be changed."""
-    names = (
-        "gateway",
-        "network6",
-        "gateway6",
-        "mac_prefix",
-        "add_reserved_ips",
-        "remove_reserved_ips",
-    )
-    changes = {name: getattr(call.opts, name) for name in names}
-    if not any(changes.values()):
-        raise errors.OpPrereqError(
-            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
-        )
-    jobs.run_op(call, "OP_NETWORK_SET_PARAMS", network_name=call.args[0], **changes)
+    jobs.run(call, **jobs.changes(call))
 
 
-@NETWORK.command("remove", one("network"), options=(o.FORCE, *o.JOB_OPTIONS))
+@NETWORK.command("remove", _NAME, op="OP_NETWORK_REMOVE", options=o.JOB_OPTIONS)
 def remove(call: Call) -> None:
     """Remove a network that no instance uses.
 
     It must not be connected to a node group either, unless --force is given.
     """
-    jobs.run_op(call, "OP_NETWORK_REMOVE", network_name=call.args[0], force=call.opts.force)
-
-
-@NETWORK.command("rename", one("network"), one("new-name"), options=o.JOB_OPTIONS)
-def rename(call: Call) -> None:
-    """Give a network another name."""
-    old, new = call.args
-    jobs.run_op(call, "OP_NETWORK_RENAME", network_name=old, new_name=new)
+    jobs.run(call)
 
 
 @NETWORK.command(
     "connect",
-    one("network"),
+    _NAME,
     many("group"),
-    options=(_NIC_PARAMS, _NO_CONFLICTS_CHECK, o.PRIORITY),
+    op="OP_NETWORK_CONNECT",
+    only=("conflicts_check",),
+    options=(_NIC_PARAMS, o.PRIORITY),
     usage="-N mode=<mode>,link=<link>[,vlan=<vlan>] <network> [<group>...]",
 )
 def connect(call: Call) -> int:
@@ -155,31 +78,30 @@ def connect(call: Call) -> int:
 
     The link is a bridge (mode bridged), a switch (openvswitch) or a routing table (routed).
     """
-    params = _connection(call.opts.nicparams)
+    connection = _connection(call.opts.nicparams)
     return _on_groups(
         call,
-        lambda group: jobs.build(
+        lambda group: jobs.build_own(
             call,
-            "OP_NETWORK_CONNECT",
-            network_name=call.args[0],
             group_name=group,
-            network_mode=params["mode"],
-            network_link=params["link"],
-            network_vlan=params["vlan"],
-            conflicts_check=call.opts.conflicts_check,
+            network_mode=connection["mode"],
+            network_link=connection["link"],
+            network_vlan=connection["vlan"],
         ),
     )
 
 
-@NETWORK.command("disconnect", one("network"), many("group"), options=(o.PRIORITY,))
+@NETWORK.command(
+    "disconnect",
+    _NAME,
+    many("group"),
+    op="OP_NETWORK_DISCONNECT",
+    without=("group_name",),
+    options=(o.PRIORITY,),
+)
 def disconnect(call: Call) -> int:
     """Stop node groups (all without groups) from using a network; no instance there may use it."""
-    return _on_groups(
-        call,
-        lambda group: jobs.build(
-            call, "OP_NETWORK_DISCONNECT", network_name=call.args[0], group_name=group
-        ),
-    )
+    return _on_groups(call, lambda group: jobs.build_own(call, group_name=group))
 
 
 def _connection(given: dict[str, Any]) -> dict[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import constants, errors, paths
-from ganeti.cli import jobs, notices, params, selection, ssconf, values
+from ganeti.cli import jobs, notices, selection, ssconf
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import NodeSetupError
+from ganeti.cli.fields import named
 from ganeti.cli.option import switch, switch_off
 from ganeti.cli.programs import NODE
 
@@ -18,7 +19,6 @@ SETUP_PROGRAM = "ganeti-node-setup"
 SETUP_TIMEOUT = 180.0
 _NOT_FOUND = 127
 
-_READD = switch("--readd", dest="readd", help="Add a node that was set up again")
 _NO_KEY_CHECK = switch_off(
     "--no-ssh-key-check", dest="ssh_key_check", help="Accept a host key that is not known yet"
 )
@@ -35,21 +35,11 @@ _NO_SETUP = switch_off(
 @NODE.command(
     "add",
     one("host"),
-    options=(
-        o.SECONDARY_IP,
-        _READD,
-        _NO_KEY_CHECK,
-        _FORCE_JOIN,
-        _NO_SETUP,
-        o.VERBOSE,
-        o.NODE_GROUP.but(help="Node group to put the node into"),
-        o.PRIORITY,
-        o.MASTER_CAPABLE,
-        o.VM_CAPABLE,
-        o.NODE_PARAMS,
-        o.HV_STATE,
-        o.DISK_STATE,
-    ),
+    op="OP_NODE_ADD",
+    without=("node_name", "node_setup", "primary_ip"),
+    names={"group": named("-g", "--node-group")},
+    new=True,
+    options=(_NO_KEY_CHECK, _FORCE_JOIN, _NO_SETUP, o.VERBOSE, o.PRIORITY),
 )
 def add(call: Call) -> None:
     """Add a server to the cluster.
@@ -71,20 +61,7 @@ def add(call: Call) -> None:
             force_join=opts.force_join or opts.readd,
             verbose=opts.verbose,
         )
-    jobs.run_op(
-        call,
-        "OP_NODE_ADD",
-        node_name=name,
-        primary_ip=address,
-        secondary_ip=opts.secondary_ip,
-        readd=opts.readd,
-        group=opts.nodegroup,
-        master_capable=opts.master_capable,
-        vm_capable=opts.vm_capable,
-        ndparams=values.no_resets(opts.ndparams) if opts.ndparams else None,
-        hv_state=params.by_name(opts.hv_state) or None,
-        disk_state=params.disk_state(opts.disk_state) or None,
-    )
+    jobs.run(call, node_name=name, primary_ip=address, node_setup=None)
 
 
 def _resolve(given: str) -> tuple[str, str]:

@@ -6,95 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 from ganeti import errors
-from ganeti.cli import jobs, notices, output, params, selection, values
+from ganeti.cli import jobs, notices, output, params, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
-from ganeti.cli.option import switch, value
+from ganeti.cli.fields import named
 from ganeti.cli.programs import NODE
 
-_CANDIDATE = value(
-    "-C",
-    "--master-candidate",
-    dest="master_candidate",
-    kind="bool",
-    help="Whether the node keeps a copy of the configuration",
-)
-_DRAINED = value(
-    "-D", "--drained", dest="drained", kind="bool", help="Whether the node gets no new instances"
-)
-_OFFLINE = value(
-    "-O",
-    "--offline",
-    dest="offline",
-    kind="bool",
-    help="Whether the node is down and must not be called",
-)
-_POWERED = value(
-    "--node-powered",
-    dest="node_powered",
-    kind="bool",
-    help="Whether the node is recorded as switched on",
-)
+_NAME = one("node", "node_name")
+
+NODE.submits("remove", "OP_NODE_REMOVE", _NAME, options=o.PLAN_OPTIONS)
 
 
 @NODE.command(
     "modify",
-    one("node"),
-    options=(
-        o.FORCE,
-        _CANDIDATE,
-        _DRAINED,
-        _OFFLINE,
-        o.MASTER_CAPABLE,
-        o.VM_CAPABLE,
-        o.SECONDARY_IP,
-        o.AUTO_PROMOTE,
-        o.NODE_PARAMS,
-        _POWERED,
-        o.HV_STATE,
-        o.DISK_STATE,
-        *o.JOB_OPTIONS,
-    ),
+    _NAME,
+    op="OP_NODE_SET_PARAMS",
+    names={
+        "drained": named("-D", "--drained"),
+        "master_candidate": named("-C", "--master-candidate"),
+        "offline": named("-O", "--offline"),
+        "powered": named("--node-powered"),
+    },
+    options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> None:
     """Change the role or the parameters of a node."""
-    opts = call.opts
-    changes = {
-        "master_candidate": opts.master_candidate,
-        "drained": opts.drained,
-        "offline": opts.offline,
-        "master_capable": opts.master_capable,
-        "vm_capable": opts.vm_capable,
-        "secondary_ip": opts.secondary_ip,
-        "ndparams": values.resets_as_default(opts.ndparams) if opts.ndparams else None,
-        "hv_state": params.by_name(opts.hv_state) or None,
-        "disk_state": params.disk_state(opts.disk_state) or None,
-        "powered": opts.node_powered,
-    }
-    if all(change is None for change in changes.values()):
-        raise errors.OpPrereqError(
-            "Nothing to change: give at least one option", errors.ErrorCode.INVAL
-        )
-    result = jobs.run_op(
-        call,
-        "OP_NODE_SET_PARAMS",
-        node_name=call.args[0],
-        force=opts.force,
-        auto_promote=opts.auto_promote,
-        **changes,
-    )
-    if result:
-        print(f"Modified node {call.args[0]}")
-        output.print_lines([f" - {name} -> {new}" for name, new in result])
+    changes = jobs.changes(call)
+    output.print_changes("node", call.args[0], jobs.run(call, **changes))
 
 
-@NODE.command("remove", one("node"), options=o.PLAN_OPTIONS)
-def remove(call: Call) -> None:
-    """Remove a node without instances from the cluster."""
-    jobs.run_op(call, "OP_NODE_REMOVE", node_name=call.args[0])
-
-
-@NODE.command("powercycle", one("node"), options=(o.FORCE, o.CONFIRM, *o.JOB_OPTIONS))
+@NODE.command("powercycle", _NAME, op="OP_NODE_POWERCYCLE", options=(o.CONFIRM, *o.JOB_OPTIONS))
 def powercycle(call: Call) -> int:
     """Restart a node at once, without stopping anything on it.
 
@@ -104,15 +45,13 @@ def powercycle(call: Call) -> int:
     question = f"Restart node {node} at once, with everything that runs on it?"
     if not (opts.confirm or notices.confirmed(question, option="--yes")):
         return 1
-    result = jobs.run_op(call, "OP_NODE_POWERCYCLE", node_name=node, force=opts.force)
+    result = jobs.run(call)
     if result:
         print(result)
     return 0
 
 
-_IGNORE_STATUS = switch(
-    "--ignore-status", dest="ignore_status", help="Switch off nodes that are not offline"
-)
+_OOB_NAMES = {"timeout": named("--oob-timeout")}
 _POWER_COMMANDS = {
     "on": "power-on",
     "off": "power-off",
@@ -125,12 +64,12 @@ _POWER_COMMANDS = {
     "power",
     choice("on", "off", "cycle", "status"),
     many("node"),
+    op="OP_OOB_COMMAND",
+    only=("ignore_status", "power_delay", "timeout"),
+    names=_OOB_NAMES,
     options=(
         o.FORCE,
         o.AUTO_PROMOTE,
-        _IGNORE_STATUS,
-        o.OOB_TIMEOUT,
-        o.POWER_DELAY,
         *o.TABLE_OPTIONS,
         *o.SUBMIT_OPTIONS,
         o.PRIORITY,
@@ -171,7 +110,14 @@ def power(call: Call) -> int:
     return code
 
 
-@NODE.command("health", many("node"), options=(*o.TABLE_OPTIONS, o.PRIORITY, o.OOB_TIMEOUT))
+@NODE.command(
+    "health",
+    many("node"),
+    op="OP_OOB_COMMAND",
+    only=("timeout",),
+    names=_OOB_NAMES,
+    options=(*o.TABLE_OPTIONS, o.PRIORITY),
+)
 def health(call: Call) -> int:
     """Show what the out-of-band helper says about the health of nodes."""
     rows = jobs.run_ops(call, [_oob(call, "health", call.args)])[0]
@@ -184,15 +130,7 @@ def health(call: Call) -> int:
 
 
 def _oob(call: Call, command: str, names: Sequence[str]) -> jobs.WireOp:
-    return jobs.build(
-        call,
-        "OP_OOB_COMMAND",
-        node_names=list(names),
-        command=command,
-        timeout=call.opts.oob_timeout,
-        ignore_status=getattr(call.opts, "ignore_status", None),
-        power_delay=getattr(call.opts, "power_delay", None),
-    )
+    return jobs.build_own(call, node_names=list(names), command=command)
 
 
 def _good(rows: Sequence[Any]) -> list[tuple[str, Any]]:
@@ -223,8 +161,10 @@ def _print_states(call: Call, titles: tuple[str, str], rows: Sequence[tuple[str,
     "restricted-command",
     one("command"),
     many("node"),
+    op="OP_RESTRICTED_COMMAND",
+    only=("use_locking",),
+    names={"use_locking": named("--sync", help="Wait until nothing else works on the nodes")},
     options=(
-        switch("--sync", dest="do_locking", help="Wait until nothing else works on the nodes"),
         o.NODE_GROUP,
         o.SHOW_MACHINE,
         *o.SUBMIT_OPTIONS,
@@ -236,9 +176,7 @@ def restricted_command(call: Call) -> int:
     command, *names = call.args
     opts = call.opts
     nodes = params.online_nodes(call.client, names, opts.nodegroup)
-    result = jobs.run_op(
-        call, "OP_RESTRICTED_COMMAND", command=command, nodes=nodes, use_locking=opts.do_locking
-    )
+    result = jobs.run(call, command=command, nodes=nodes)
     code = 0
     for name, (ok, text) in zip(nodes, result, strict=True):
         if not ok:

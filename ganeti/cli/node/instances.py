@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.cli import jobs, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
+from ganeti.cli.fields import named
 from ganeti.cli.option import switch
 from ganeti.cli.programs import NODE
 
@@ -18,11 +17,7 @@ _PRIMARY_ONLY = switch(
 _SECONDARY_ONLY = switch(
     "-s", "--secondary-only", dest="secondary_only", help="Only instances whose secondary it is"
 )
-_IGNORE_SOFT_ERRORS = switch(
-    "--ignore-soft-errors",
-    dest="ignore_soft_errors",
-    help="Let the allocator ignore what can be repaired later",
-)
+_NAME = one("node", "node_name")
 
 
 def _instances_of(call: Call, name: str, *fields: str) -> dict[str, None]:
@@ -37,17 +32,11 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
 
 @NODE.command(
     "evacuate",
-    one("node"),
-    options=(
-        o.FORCE,
-        o.IALLOCATOR,
-        o.NEW_SECONDARY,
-        _PRIMARY_ONLY,
-        _SECONDARY_ONLY,
-        o.EARLY_RELEASE,
-        _IGNORE_SOFT_ERRORS,
-        *o.JOB_OPTIONS,
-    ),
+    _NAME,
+    op="OP_NODE_EVACUATE",
+    without=("mode",),
+    names={"ignore_soft_errors": named(kind="switch")},
+    options=(o.FORCE, _PRIMARY_ONLY, _SECONDARY_ONLY, *o.JOB_OPTIONS),
 )
 def evacuate(call: Call) -> int:
     """Move all instances off a node.
@@ -73,17 +62,9 @@ def evacuate(call: Call) -> int:
         return 0
     if not opts.dry_run and not _confirm(call, names, f"Evacuate from {name}:"):
         return 1
-    run = jobs.run_for_result if opts.dry_run else jobs.run_op
-    result = run(
-        call,
-        "OP_NODE_EVACUATE",
-        node_name=name,
-        mode=mode,
-        remote_node=opts.dst_node,
-        iallocator=opts.iallocator,
-        early_release=opts.early_release,
-        ignore_soft_errors=opts.ignore_soft_errors or None,
-    )
+    op = jobs.build_own(call, mode=mode, ignore_soft_errors=opts.ignore_soft_errors or None)
+    feedback = jobs.tell_entry if opts.dry_run else None
+    result = jobs.run_ops(call, [op], feedback=feedback)[0]
     if opts.dry_run:
         output.print_lines(
             [
@@ -108,18 +89,11 @@ def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
 
 @NODE.command(
     "migrate",
-    one("node"),
-    options=(
-        o.FORCE,
-        o.NON_LIVE,
-        o.MIGRATION_MODE,
-        o.TARGET_NODE,
-        o.IALLOCATOR,
-        o.IGNORE_IPOLICY,
-        o.NO_RUNTIME_CHANGES,
-        o.PRIORITY,
-        *o.SUBMIT_OPTIONS,
-    ),
+    _NAME,
+    op="OP_NODE_MIGRATE",
+    without=("live",),
+    names={"mode": named("--migration-mode")},
+    options=(o.FORCE, o.NON_LIVE, o.PRIORITY, *o.SUBMIT_OPTIONS),
 )
 def migrate(call: Call) -> int:
     """Live-migrate all instances off their primary node."""
@@ -131,24 +105,16 @@ def migrate(call: Call) -> int:
         return 0
     if not _confirm(call, names, f"Migrate away from {name}:"):
         return 1
-    mode = opts.migration_mode if opts.live else "non-live"
-    result = jobs.run_op(
-        call,
-        "OP_NODE_MIGRATE",
-        node_name=name,
-        mode=mode,
-        target_node=opts.dst_node,
-        iallocator=opts.iallocator,
-        allow_runtime_changes=opts.allow_runtime_chgs,
-        ignore_ipolicy=opts.ignore_ipolicy,
-    )
+    result = jobs.run(call, mode=opts.mode if opts.live else "non-live")
     return _wait_for_children(call, result, "All instances were migrated")
 
 
 @NODE.command(
     "failover",
     one("node"),
-    options=(o.FORCE, o.IGNORE_CONSISTENCY, o.IALLOCATOR, o.PRIORITY),
+    op="OP_INSTANCE_FAILOVER",
+    only=("ignore_consistency", "iallocator"),
+    options=(o.FORCE, o.PRIORITY),
 )
 def failover(call: Call) -> int:
     """Stop all instances whose primary a node is and start them on their secondary nodes."""
@@ -159,17 +125,6 @@ def failover(call: Call) -> int:
         return 0
     if not _confirm(call, names, f"Fail over from {name}:"):
         return 1
-    make = _failover_of(call)
-    work = [(instance, make(instance)) for instance in names]
+    work = [(instance, jobs.build_own(call, instance_name=instance)) for instance in names]
     outcomes = jobs.run_many(call, work, announce=True)
     return _sum_up(outcomes, "All instances were failed over")
-
-
-def _failover_of(call: Call) -> Callable[[str], jobs.WireOp]:
-    return lambda instance: jobs.build(
-        call,
-        "OP_INSTANCE_FAILOVER",
-        instance_name=instance,
-        ignore_consistency=call.opts.ignore_consistency,
-        iallocator=call.opts.iallocator,
-    )

@@ -10,6 +10,7 @@ from ganeti.base.text import nearest
 from ganeti.cli import formats, jobs, listing, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
+from ganeti.cli.fields import named
 from ganeti.cli.option import value
 from ganeti.cli.programs import NODE
 
@@ -31,13 +32,6 @@ _STORAGE = {
     "free": ("Free", "unit"),
     "allocatable": ("Allocatable", "bool"),
 }
-_STORAGE_TYPE = value(
-    "-t",
-    "--storage-type",
-    dest="user_storage_type",
-    choices=("file", "gluster", "lvm-pv", "lvm-vg", "sharedfile"),
-    help="Kind of storage to list",
-)
 _ALLOCATABLE = value(
     "--allocatable", dest="allocatable", kind="bool", help="Whether new disks may be put there"
 )
@@ -128,19 +122,16 @@ def _minors(instance: Mapping[str, Any], node: str) -> list[list[Any]]:
 
 @NODE.command(
     "list-storage",
-    many("node"),
-    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, _STORAGE_TYPE, o.PRIORITY),
+    many("node", field="nodes"),
+    op="OP_NODE_QUERY_STORAGE",
+    only=("storage_type",),
+    names={"storage_type": named("-t", "--storage-type")},
+    options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, o.PRIORITY),
 )
 def list_storage(call: Call) -> None:
     """List the storage units of nodes with their sizes."""
     fields = _columns(call, _STORAGE)
-    rows = jobs.run_op(
-        call,
-        "OP_NODE_QUERY_STORAGE",
-        output_fields=fields,
-        nodes=call.args,
-        storage_type=call.opts.user_storage_type,
-    )
+    rows = jobs.run(call, output_fields=fields)
     _print(call, _STORAGE, fields, rows)
 
 
@@ -169,19 +160,12 @@ def modify_storage(call: Call) -> None:
 
 @NODE.command(
     "repair-storage",
-    one("node"),
-    choice("lvm-vg"),
-    one("volume"),
-    options=(o.IGNORE_CONSISTENCY, *o.JOB_OPTIONS),
+    one("node", "node_name"),
+    choice("lvm-vg", field="storage_type"),
+    one("volume", "name"),
+    op="OP_REPAIR_NODE_STORAGE",
+    options=o.JOB_OPTIONS,
 )
 def repair_storage(call: Call) -> None:
     """Remove missing parts from a storage unit so that it can be used again."""
-    node, kind, name = call.args
-    jobs.run_op(
-        call,
-        "OP_REPAIR_NODE_STORAGE",
-        node_name=node,
-        storage_type=kind,
-        name=name,
-        ignore_consistency=call.opts.ignore_consistency,
-    )
+    jobs.run(call)

@@ -184,8 +184,9 @@ def _state(ok: bool, text: str) -> str:
 @OS.command(
     "modify",
     one("os"),
+    op="OP_CLUSTER_SET_PARAMS",
+    only=("hvparams",),
     options=(
-        o.HV_LIST,
         o.OS_PARAMS,
         o.OS_PARAMS_PRIVATE,
         _HIDDEN,

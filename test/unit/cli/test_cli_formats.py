@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ganeti import errors
 from ganeti.cli import formats, output
-from ganeti.cli.command import Call
+from ganeti.cli.command import Call, Command
 from ganeti.luxi.client import FieldDef, QueryResult
 
 RESULT = QueryResult(
@@ -139,9 +139,12 @@ def test_yaml_of_any_text(records: list[dict[str, Any]]) -> None:
     assert read_yaml([re.sub(r"\\U([0-9a-f]{8})", wide, line) for line in lines]) == records
 
 
+_LIST = Command("list", None, (), (), "show")
+
+
 def test_options_that_make_no_sense_together() -> None:
     def wanted(**opts: Any) -> str | None:
-        return formats.wanted(Call("gnt-node", "list", SimpleNamespace(**opts), []))
+        return formats.wanted(Call("gnt-node", "list", SimpleNamespace(**opts), [], _LIST))
 
     assert wanted(format="table", separator="|", units="m") is None
     assert wanted(format="csv", separator=None, units=None) == "csv"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ganeti.cli
 
-MOST = 274
+MOST = 111
 #: What makes an option, or another form of one.
 MAKERS = {"Option", "but", "ignored", "select", "switch", "switch_off", "value", "values_of"}
 ROOT = Path(ganeti.cli.__file__).parent
@@ -20,7 +20,7 @@ def hand_written() -> dict[str, int]:
     """Number of options that each file writes by hand; the makers themselves do not count."""
     found: dict[str, int] = {}
     for path in sorted(ROOT.rglob("*.py")):
-        if path.name == "option.py":
+        if path.name in ("option.py", "fields.py", "parser.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node.func) in MAKERS:

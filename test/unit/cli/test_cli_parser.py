@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from ganeti.cli import fields
 from ganeti.cli import options as o
-from ganeti.cli.option import ignored, select, switch, value, values_of
+from ganeti.cli.option import Option, ignored, select, switch, value, values_of
 from ganeti.cli.parser import HelpWanted, UsageError, parse
 
+
+def derived(op_id: str, *names: str) -> list[Option]:
+    """Options that are fields of an opcode."""
+    return list(fields.options(op_id, without=(), only=names, names={}, new=True))
+
+
 OPTIONS = (
-    o.BACKEND,
-    o.DISK,
+    *derived("OP_INSTANCE_CREATE", "beparams", "disks", "disk_template"),
+    *derived("OP_INSTANCE_REMOVE", "shutdown_timeout"),
     o.DEBUG,
     o.FORCE,
-    o.SHUTDOWN_TIMEOUT,
-    o.DISK_TEMPLATE,
     switch("--node-tags", dest="node_tags", help=""),
     value("--node", dest="node", help=""),
     value("--units", dest="units", help="", choices=("h", "m")),

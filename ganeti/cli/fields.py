@@ -1,0 +1,185 @@
+"""Options that follow from the fields of an opcode, and what differs from the rule.
+
+A field ``early_release`` is the option ``--early-release``; its type says how a value is read, its
+description is the help. A field that is true by default is switched off: ``--no-wait-for-sync``.
+Names of fields that say otherwise are in ``NAMES``; a command adds its own with ``named``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ganeti.cli import values
+from ganeti.cli.option import Option
+
+if TYPE_CHECKING:
+    from ganeti.cli.derive import Field
+
+
+@dataclass(frozen=True)
+class Named:
+    """What of an option does not follow from its field."""
+
+    flags: tuple[str, ...] = ()
+    kind: str = ""
+    #: the option may be given several times, the values are a list
+    append: bool = False
+    metavar: str = ""
+    help: str = ""
+    choices: tuple[str, ...] = ()
+    default: Any = None
+    #: makes the parameter of the opcode from the value
+    take: Callable[[Any], Any] | None = None
+
+
+def named(*flags: str, **rest: Any) -> Named:
+    """An exception for one field: other flags, another kind of value, ..."""
+    return Named(flags, **rest)
+
+
+#: Fields whose option is not called like them, or is read in another way.
+NAMES: Mapping[str, Named] = {
+    "beparams": named("-B", "--backend-parameters"),
+    "default_iallocator": named("-I", "--default-iallocator"),
+    "candidate_pool_size": named("-C", "--candidate-pool-size"),
+    "disk_state": named(
+        kind="identkeyval",
+        metavar="<storage>/<name>:<key>=<value>,...",
+        take=values.disk_state,
+    ),
+    "disk_template": named("-t", "--disk-template"),
+    "diskparams": named("-D", "--disk-parameters", metavar="<template>:<key>=<value>,..."),
+    "disks": named(
+        "--disk",
+        kind="identkeyval",
+        metavar="<index>:<key>=<value>,...",
+        help="A disk, as in 0:size=10G",
+        take=list,
+    ),
+    "drbd_helper": named("--drbd-usermode-helper"),
+    "enabled_user_shutdown": named("--user-shutdown"),
+    "ext_params": named("-e", "--ext-params"),
+    "force": named("-f", "--force"),
+    "hv_state": named(
+        "--hypervisor-state", kind="identkeyval", metavar="<hypervisor>:<key>=<value>,..."
+    ),
+    "hvparams": named("-H", "--hypervisor-parameters"),
+    "iallocator": named("-I", "--iallocator"),
+    "ignore_offline_nodes": named("--ignore-offline"),
+    "instance_communication": named("-c", "--communication", kind="bool"),
+    "mac_prefix": named("-m", "--mac-prefix"),
+    "ndparams": named("--node-parameters"),
+    "nicparams": named("-N", "--nic-parameters", kind="keyval"),
+    "nics": named(
+        "--net",
+        kind="identkeyval",
+        metavar="<index>:<key>=<value>,...",
+        help="A NIC, as in 0:link=br0,mac=auto",
+        take=list,
+    ),
+    "os_name": named("-o", "--os-type"),
+    "os_type": named("-o", "--os-type"),
+    "osparams": named("-O", "--os-parameters"),
+    "osparams_private": named("--os-parameters-private"),
+    "osparams_secret": named("--os-parameters-secret"),
+    "remote_node": named("-n", "--new-secondary"),
+    "secondary_ip": named("-s", "--secondary-ip"),
+    "allow_runtime_changes": named("--no-runtime-changes"),
+    "tags": named("--tags", kind="words", metavar="<tag>,..."),
+    "target_groups": named("--to", append=True, metavar="<group>"),
+    "target_node": named("-n", "--target-node"),
+}
+#: The instance policy has options for its parts (``cluster.options``).
+_POLICY = "ipolicy"
+
+
+def of(op_id: str) -> tuple[str, tuple[Field, ...]]:
+    """Description and fields of an opcode.
+
+    From the table that tools/make-docs keeps, because importing opcodes takes as long as all else
+    that a command does before its first request; an opcode that is not there yet is imported.
+    """
+    from ganeti.cli import generated
+
+    found = generated.OPCODES.get(op_id)
+    if found is None:
+        from ganeti.cli import derive
+
+        found = derive.facts(op_id)
+    return found
+
+
+def options(
+    op_id: str,
+    *,
+    without: Collection[str],
+    only: Collection[str] | None,
+    names: Mapping[str, Named],
+    new: bool,
+) -> Iterator[Option]:
+    """Options for the fields of an opcode, in their order.
+
+    ``new`` is for what is created: a key taken back to its default is left out then, elsewhere
+    it is sent as the word ``default``.
+    """
+    for field in of(op_id)[1]:
+        name = field[0]
+        if name in without or name == _POLICY or (only is not None and name not in only):
+            continue
+        exception = names.get(name) or NAMES.get(name) or Named()
+        option = _option(field, exception, new=new)
+        if option is not None:
+            yield option
+
+
+def _option(field: Field, exception: Named, *, new: bool) -> Option | None:
+    """None for a field that no option can fill, and for the uuid beside a name."""
+    name, kind, default, choices, doc = field
+    kind = exception.kind or kind
+    if not kind or name.endswith(("_uuid", "_uuids")):
+        return None
+    off = kind == "switch_off"
+    flags = exception.flags or (_flag(f"no_{name}" if off else name),)
+    if kind in ("switch", "switch_off"):
+        text = exception.help or (f"Do not {doc[:1].lower()}{doc[1:]}" if off else doc)
+        return Option(flags, name, text, default=off, const=not off)
+    append = exception.append or kind == "identkeyval"
+    if append and kind == "list":
+        kind = "choice" if choices else "string"
+    elif kind != "choice":
+        choices = ()
+    if append:
+        default = []
+    elif kind == "keyval" or kind == "keyprivateval":
+        default = {}
+    elif exception.default is not None:
+        default = exception.default
+    return Option(
+        flags,
+        name,
+        exception.help or doc,
+        kind=kind,
+        action="append" if append else "store",
+        default=default,
+        choices=exception.choices or choices,
+        metavar=exception.metavar or _metavar(name, kind),
+        take=exception.take or _take(kind, new=new),
+    )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _metavar(name: str, kind: str) -> str:
+    if kind == "string":
+        return f"<{name.replace('_', '-')}>"
+    return "<seconds>" if kind == "int" and name.endswith("timeout") else ""
+
+
+def _take(kind: str, *, new: bool) -> Callable[[Any], Any] | None:
+    if kind in ("keyval", "keyprivateval"):
+        return values.no_resets if new else values.resets_as_default
+    return values.by_name if kind == "identkeyval" else None
