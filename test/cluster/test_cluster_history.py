@@ -146,7 +146,7 @@ def test_bad_input_is_refused_in_a_sentence(cluster: Cluster) -> None:
         ("history --job 0", "job must be a number above 0"),
         ("history --since now --until -1h", "is after"),
         ("diff 2026-13-01 now", "'2026-13-01' is not a time"),
-        ("diff now -2h", "give the earlier time first"),
+        ("diff now -2h", "name the earlier time first"),
         ("diff 2001-01-01 now", "the history on this node begins at"),
     ):
         assert text in refused(cluster, line)

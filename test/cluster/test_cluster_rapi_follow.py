@@ -404,7 +404,7 @@ def test_another_certificate_is_used_without_a_restart(rapi: RapiDaemon) -> None
     path.unlink()
     path.write_bytes(old)
     path.chmod(0o440)
-    wait_for(lambda: rapi.log().count("certificate read anew") >= 2, "the old one is back")
+    wait_for(lambda: rapi.log().count("certificate read again") >= 2, "the old one is back")
     rapi.dial().close()
 
 

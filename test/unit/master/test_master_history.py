@@ -275,7 +275,7 @@ def test_a_difference_from_the_beginning_until_now(life):
 
 
 def test_times_that_cannot_be_compared(life):
-    with pytest.raises(errors.OpPrereqError, match="give the earlier time first"):
+    with pytest.raises(errors.OpPrereqError, match="name the earlier time first"):
         diff(life, at(5), at(4))
     with pytest.raises(errors.OpPrereqError, match="the history on this node begins at 2023-11-1"):
         diff(life, BORN - 1, at(4))
