@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate
-from ganeti.storage.registry import TEMPLATES
+from ganeti.storage.registry import traits_of
 
 
 def needs(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
@@ -27,9 +26,9 @@ def needs(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
 
 
 def _own(disk: Disk) -> dict[tuple[str, str], int]:
-    if disk.dev_type is None or not disk.logical_id:
+    if not disk.logical_id:
         return {}
-    traits = TEMPLATES.get(disk.dev_type).traits
+    traits = traits_of(disk.dev_type)
     kind = traits.space_checked_as
     if kind is None:
         return {}
@@ -47,7 +46,7 @@ def spindles(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:
     result: dict[tuple[str, str], int] = {}
     for disk in disks:
         data = disk.children[0] if disk.children else disk
-        if disk.spindles and data.dev_type is DiskTemplate.PLAIN and data.logical_id:
+        if disk.spindles and traits_of(data.dev_type).is_volume and data.logical_id:
             key = ("lvm-pv", str(data.logical_id[0]))
             result[key] = result.get(key, 0) + disk.spindles
     return result

@@ -152,3 +152,5 @@ _LISTERS: Final[Mapping[str, Callable[[Sequence[Any], Environment], list[Unit]]]
     "lvm-vg": _groups,
     "sharedfile": _directories,
 }
+#: Types of storage that have units which can be listed.
+LISTED: Final = tuple(sorted(_LISTERS))

@@ -14,13 +14,12 @@ from ganeti.config.upgrade.identity import made
 from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
 from ganeti.model.names import DiskTemplate
+from ganeti.storage.registry import templates_with
 
 #: Former name of a type -> its name.
 _TYPES = {"lvm": "plain", "drbd8": "drbd"}
 #: Templates whose disks were once of type ``file``.
 _FILE_LIKE = ("sharedfile", "gluster")
-#: Templates whose disks every node reaches.
-_SHARED = ("sharedfile", "gluster", "rbd", "ext", "blockdev")
 _STAMPS = ("ctime", "mtime", "serial_no", "nodes", "forthcoming")
 
 
@@ -88,7 +87,7 @@ def _type(disk: Raw, path: str, template: str, report: Report) -> None:
 def _nodes(disk: Raw, instance: Raw) -> list[Any]:
     if disk.get("dev_type") == "drbd":
         return [str(node) for node in disk.get("logical_id", [])[:2]]
-    if disk.get("dev_type") in _SHARED:
+    if disk.get("dev_type") in templates_with(lambda traits: traits.shared):
         return []
     return [instance["primary_node"]] if instance.get("primary_node") else []
 

@@ -9,6 +9,7 @@ from ganeti.opcodes.node_storage import OpNodeQueryStorage
 from ganeti.ops.operation import Operation
 from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
+from ganeti.storage import units
 
 _FIELDS = ("node", "type", "name", "size", "used", "free", "allocatable")
 
@@ -20,10 +21,9 @@ class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
         op = self.op
         node_storage.check_fields(op.output_fields, _FIELDS)
         self.kind = op.storage_type or node_storage.default_type(self.ctx.config)
-        if self.kind not in node_storage.LISTED:
+        if self.kind not in units.LISTED:
             raise errors.invalid(
-                f"storage of type {self.kind} has no units to list;"
-                f" {', '.join(node_storage.LISTED)} have"
+                f"storage of type {self.kind} has no units to list; {', '.join(units.LISTED)} have"
             )
         self.nodes = node_storage.asked_nodes(self.ctx, op.nodes)
 

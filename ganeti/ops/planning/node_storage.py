@@ -11,16 +11,8 @@ from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.ops.operation import Context
-from ganeti.storage.registry import TEMPLATES
-
-#: Types that have units which can be listed.
-LISTED = (
-    StorageType.FILE,
-    StorageType.GLUSTER,
-    StorageType.LVM_PV,
-    StorageType.LVM_VG,
-    StorageType.SHAREDFILE,
-)
+from ganeti.storage import units
+from ganeti.storage.registry import TEMPLATES, traits_of
 
 
 def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
@@ -54,8 +46,8 @@ def default_type(config: Config) -> StorageType:
     """Type of the storage that the first enabled template with units uses; OpPrereqError."""
     for template in config.cluster.enabled_disk_templates:
         if template in TEMPLATES:
-            kind = TEMPLATES.get(template).traits.space_checked_as
-            if kind in LISTED:
+            kind = traits_of(template).space_checked_as
+            if kind in units.LISTED:
                 return StorageType(kind)
     raise errors.invalid(
         "no enabled disk template has storage that could be listed; give --storage-type"
@@ -65,9 +57,8 @@ def default_type(config: Config) -> StorageType:
 def unit_args(config: Config, kind: StorageType) -> list[Any]:
     """What a node must be told to find the units of a type."""
     cluster = config.cluster
-    directory = {
-        StorageType.FILE: cluster.file_storage_dir,
-        StorageType.GLUSTER: cluster.gluster_storage_dir,
-        StorageType.SHAREDFILE: cluster.shared_file_storage_dir,
-    }
-    return [[directory[kind]] if directory[kind] else []] if kind in directory else []
+    setting = traits_of(kind).directory if kind in TEMPLATES else ""
+    if not setting:
+        return []
+    directory = getattr(cluster, setting)
+    return [[directory] if directory else []]
