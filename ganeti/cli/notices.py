@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -108,10 +107,3 @@ def ask(
         else:
             hint = ", v to see the list" if view else ""
             write(f"Please answer y for yes or n for no{hint}\n")
-
-
-def flush_quietly() -> None:
-    """Flush both outputs; whoever read them may have gone."""
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):
-            stream.flush()

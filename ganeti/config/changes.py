@@ -161,36 +161,6 @@ class Draft:
             self.release_port(port)
         self.delete(disk)
 
-    def attach_disk(self, instance: Instance, disk: Disk, index: int) -> None:
-        """Put a disk that exists at a place among those of an instance; later ones move up.
-
-        Raises:
-            ConfigurationError: the disk is attached, or there is no such place or disk.
-        """
-        owner = self.owner(disk.uuid)
-        if owner is not None or self._current(disk) is None:
-            why = f"is attached to instance {owner.name}" if owner else "does not exist"
-            raise errors.ConfigurationError(f"disk {disk.uuid} {why} and cannot be attached")
-        uuids = list(self._instance(instance).disks)
-        if not 0 <= index <= len(uuids):
-            raise errors.ConfigurationError(
-                f"instance {instance.name} has {len(uuids)} disks; none can be put at {index}"
-            )
-        self.set_disks(instance, [*uuids[:index], disk.uuid, *uuids[index:]])
-
-    def detach_disk(self, instance: Instance, disk: Disk) -> None:
-        """Take a disk from an instance; it goes on existing, and later ones move down.
-
-        Raises:
-            ConfigurationError: the instance does not have it.
-        """
-        uuids = list(self._instance(instance).disks)
-        if disk.uuid not in uuids:
-            raise errors.ConfigurationError(
-                f"disk {disk.uuid} is not attached to instance {instance.name}"
-            )
-        self.set_disks(instance, [uuid for uuid in uuids if uuid != disk.uuid])
-
     def set_disks(self, instance: Instance, uuids: Iterable[str]) -> None:
         """Give an instance exactly these disks, in this order, and number them.
 

@@ -117,9 +117,6 @@ class SharedLock(Generic[W]):
         every.sort(key=lambda item: item[0].key)
         return iter(every)
 
-    def has_waiters(self) -> bool:
-        return any(self._waiting)
-
     def holding_mode(self) -> str | None:
         """``exclusive``, ``shared`` or None, as lists show it (an intention shows nothing)."""
         if self._count[Mode.EXCLUSIVE]:

@@ -159,9 +159,6 @@ class Config:
     def has_instance_name(self, name: str) -> bool:
         return name in self._instance_names
 
-    def has_node_name(self, name: str) -> bool:
-        return name in self._node_names
-
     # relations ---------------------------------------------------------------------------
 
     @cached_property

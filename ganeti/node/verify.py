@@ -59,7 +59,6 @@ class Verifier(VerifyCalls):
         self._system = system
         self._instances = instances
         self._disks = disks
-        self._guest_os = guest_os
         self._certificates = Certificates(context)
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,

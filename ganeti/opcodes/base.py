@@ -15,7 +15,6 @@ from ganeti.opcodes.scalars import SubmitPriority, UInt, doc
 from ganeti.opcodes.values import JobDep
 
 _PREFIX = "OP_"
-_SHORT = {"CLUSTER_": "C_", "GROUP_": "G_", "NODE_": "N_", "INSTANCE_": "I_"}
 
 
 class OpCode(msgspec.Struct, tag_field="OP_ID", forbid_unknown_fields=True, kw_only=True):
@@ -83,15 +82,6 @@ def summary(op: OpCode) -> str:
     if isinstance(value, list | tuple):
         value = ",".join(str(item) for item in value)
     return f"{name}({value})"
-
-
-def tiny_summary(op: OpCode) -> str:
-    """The summary with the common first words cut down to a letter: ``I_CREATE(web1)``."""
-    text = summary(op)
-    for long, short in _SHORT.items():
-        if text.startswith(long):
-            return short + text.removeprefix(long)
-    return text
 
 
 def reason_source(op: OpCode) -> str:
