@@ -20,9 +20,10 @@ from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
 from ganeti.master import facts, settling
+from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
 from ganeti.master.farewell import Farewell
-from ganeti.master.replication import Replication, Snapshot, State
+from ganeti.master.replication import Replication
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config

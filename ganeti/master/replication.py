@@ -1,22 +1,11 @@
-"""Sends the master's state to the other master candidates.
-
-Each candidate has a channel: a thread, and what is to be sent next. What came while a call was on
-its way goes out together with the next one, so a slow candidate costs memory for the newest state
-of each file only. A candidate that failed, or is new, is brought up to date as a whole first; until
-then what changes in job files is not kept for it.
-
-Nobody waits for all candidates: a round is over when enough have it, or when so many failed that
-it cannot succeed any more. A failed channel counts as failed at once until it works again.
-"""
+"""Sends the master's state to the other master candidates, each over a channel of its own."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ganeti import errors
@@ -24,367 +13,13 @@ from ganeti.base import position
 from ganeti.base.clock import SYSTEM, Clock, Deadline
 from ganeti.base.copies import Round
 from ganeti.base.file_parts import Contents
+from ganeti.master.channel import Channel, Pending, State
+from ganeti.master.copy_round import CopyRound
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
-from ganeti.model.node import Node
-from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
-from ganeti.rpc.objects import ReplicaUpdate
-from ganeti.rpc.wire import encode_content
 
 _LOG = logging.getLogger(__name__)
-
-#: Seconds a round may take before those who did not answer count as failed.
-ROUND_TIMEOUT = 10.0
-#: Seconds between two tries to reach a failed candidate when nothing else happens.
-RETRY_AFTER = 5.0
-#: Seconds that a failed candidate is left alone even if there is news for it.
-SHORTEST_RETRY = 1.0
-#: Seconds after which an idle candidate gets an empty update: it tells whether it can be reached,
-#: and a master that was deposed hears of it.
-HEARTBEAT = 5.0
-#: Journal lines kept for a failed candidate; older ones are in every snapshot by then.
-KEPT_LINES = 1000
-#: Bytes of job files in one call when a candidate is brought up to date.
-PART = 4 * 1024 * 1024
-
-
-def needed_copies(candidates: int) -> int:
-    """How many candidates, the master included, must have something before it is acknowledged.
-
-    A majority; but of two candidates the master alone is enough, else the loss of either would
-    stop the cluster. In return nobody takes over from two candidates without both or the word of
-    the administrator (see ``config/vote.py``).
-    """
-    return 1 if candidates <= 2 else candidates // 2 + 1
-
-
-@dataclass
-class Snapshot:
-    """The whole state, for a candidate that has to be brought up to date."""
-
-    serial: int
-    #: text of ``config.data``
-    config: str
-    #: queue file -> content; empty when only the configuration was asked for
-    files: dict[str, bytes]
-    drained: bool
-
-
-@dataclass
-class State:
-    """Where the whole state is read from; may block for the disk."""
-
-    #: all of it; with True the files of the queue too
-    snapshot: Callable[[bool], Snapshot]
-    #: files of archived jobs, by the names they had in the queue
-    archived: Callable[[Iterable[str]], dict[str, bytes]]
-
-
-@dataclass
-class _Pending:
-    """What a channel sends next."""
-
-    #: number of the last write that is in here or was sent before
-    sequence: int = 0
-    base: int = 0
-    lines: list[str] = field(default_factory=list)
-    files: Contents = field(default_factory=Contents)
-    archive: list[str] = field(default_factory=list)
-    remove: list[str] = field(default_factory=list)
-    drained: bool | None = None
-    rounds: list[_Round] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.lines or self.files or self.archive or self.remove or self.drained is not None
-        )
-
-    def add_lines(self, base: int, lines: Sequence[str]) -> None:
-        """Journal lines that follow serial ``base``; very old ones are in every snapshot."""
-        if base != self.base + len(self.lines):  # the last ones were taken back
-            self.lines = self.lines[: max(0, base - self.base)]
-        if not self.lines:
-            self.base = base
-        self.lines = [*self.lines, *lines]
-        if len(self.lines) > 2 * KEPT_LINES:
-            self.skip_to(self.base + len(self.lines) - KEPT_LINES)
-
-    def skip_to(self, serial: int) -> None:
-        """Forget the lines up to a serial."""
-        self.lines = self.lines[max(0, serial - self.base) :]
-        self.base = max(serial, self.base)
-
-    def before(self, newer: _Pending) -> _Pending:
-        """This and what came after it; the rounds stay where they are."""
-        both = _Pending(
-            base=self.base,
-            lines=list(self.lines),
-            files=self.files,
-            archive=[*self.archive, *newer.archive],
-            remove=[*self.remove, *newer.remove],
-            drained=self.drained if newer.drained is None else newer.drained,
-            rounds=newer.rounds,
-        )
-        both.files.update(newer.files)
-        if newer.lines:
-            both.add_lines(newer.base, newer.lines)
-        both.files.forget(newer.remove)
-        return both
-
-    def update(self, epoch: int) -> ReplicaUpdate:
-        return ReplicaUpdate(
-            epoch=epoch,
-            sequence=self.sequence,
-            base=self.base,
-            serial=self.base + len(self.lines),
-            records=self.lines,
-            files=_texts(self.files.whole),
-            parts=self.files.parts,
-            archive=self.archive,
-            remove=self.remove,
-            drained=self.drained,
-        )
-
-
-def _texts(contents: Mapping[str, bytes]) -> dict[str, str]:
-    """Contents for the wire. A damaged file is left out: what the candidate has of it is better."""
-    found: dict[str, str] = {}
-    for name, data in contents.items():
-        try:
-            found[name] = data.decode("utf-8")
-        except UnicodeDecodeError as err:
-            _LOG.error("%s is damaged and is not copied: %s", name, err)
-    return found
-
-
-class _Round:
-    """One group of writes on its way; see :class:`~ganeti.base.copies.Round`."""
-
-    def __init__(self, others: Iterable[str], what: str) -> None:
-        """``others`` are the names of the candidates beside the master."""
-        #: without a copy so far
-        self._missing = set(others)
-        self._all = len(self._missing) + 1
-        self._needed = needed_copies(self._all) - 1
-        self._left = self._all - 1
-        self._what = what
-        self._failures: dict[str, str] = {}
-        self._cond = threading.Condition()
-
-    def succeeded(self, node: str) -> None:
-        with self._cond:
-            self._missing.discard(node)
-            self._needed -= 1
-            self._left -= 1
-            self._cond.notify_all()
-
-    def failed(self, node: str, why: str) -> None:
-        with self._cond:
-            self._left -= 1
-            self._failures[node] = why
-            self._cond.notify_all()
-
-    def wait(self) -> None:
-        with self._cond:
-            self._cond.wait_for(
-                lambda: self._needed <= 0 or self._left < self._needed, ROUND_TIMEOUT
-            )
-            if self._needed <= 0:
-                return
-            raise errors.QuorumError(self._problem())
-
-    def _problem(self) -> str:
-        missing = sorted(self._missing)
-        why = "; ".join(
-            f"{node}: {self._failures.get(node, 'no answer in time')}" for node in missing
-        )
-        return (
-            f"{self._what} is on {self._all - len(missing)} of {self._all} master candidates,"
-            f" {needed_copies(self._all)} are needed. Missing: {why}. Start the node daemons of the"
-            " missing nodes; or, if these servers are dead and cannot come back by themselves, run"
-            f" on the master: gnt-cluster recover-quorum {' '.join(missing)}"
-        )
-
-
-class Channel:
-    """One candidate: a thread that sends what is pending, in order."""
-
-    def __init__(
-        self, node: Node, rpc: NodeRpc, state: State, sequence: int, clock: Clock = SYSTEM
-    ) -> None:
-        """``sequence`` is the number of the last write; a snapshot taken from now on has it."""
-        self.node = node
-        self._clock = clock
-        self._sequence = sequence
-        self._rpc = rpc
-        self._state = state
-        self._cond = threading.Condition()
-        self._pending = _Pending()
-        #: the candidate must get the configuration, or everything, again
-        self._renew_config = self._renew_all = True
-        #: how often lines were taken back
-        self._taken_back = 0
-        #: why it could not be reached, empty while it can
-        self.trouble = ""
-        self._failed_at = 0.0
-        self._stopping = False
-        self._thread = threading.Thread(target=self._loop, name=f"to-{node.name}", daemon=True)
-        self._thread.start()
-
-    def put(
-        self, fill: Callable[[_Pending], None], sequence: int, round_: _Round | None = None
-    ) -> None:
-        """Add to what is sent next; a failed channel tells the round at once."""
-        with self._cond:
-            fill(self._pending)
-            if self._renew_all:
-                self._pending.files = Contents()  # they come with the snapshot
-            self._sequence = sequence
-            if round_ is not None:
-                if self.trouble:
-                    round_.failed(self.node.name, self.trouble)
-                else:
-                    self._pending.rounds.append(round_)
-            self._cond.notify()
-
-    def renew_config(self) -> None:
-        """What the candidate has of the configuration is not to be built upon."""
-        with self._cond:
-            self._renew_config = True
-            self._cond.notify()
-
-    def take_back(self) -> None:
-        """Forget the lines that were not sent yet: they are not to be, or in the next snapshot."""
-        with self._cond:
-            self._taken_back += 1
-            self._pending.lines = []
-            self._renew_config = True
-            self._cond.notify()
-
-    def stop(self) -> None:
-        """End the thread after what it is doing now. Idempotent."""
-        with self._cond:
-            self._stopping = True
-            self._cond.notify()
-        self._thread.join()
-
-    def flushed(self, timeout: float) -> bool:
-        """Wait until nothing is pending; False when the candidate fails or is too slow."""
-        with self._cond:
-            return (
-                self._cond.wait_for(
-                    lambda: bool(self.trouble) or not (self._work() or self._pending.rounds),
-                    timeout,
-                )
-                and not self.trouble
-            )
-
-    def _work(self) -> bool:
-        return bool(self._pending) or self._renew_config or self._renew_all
-
-    def _wanted(self) -> bool:
-        # A failed candidate is tried again with the next update, but not in a busy loop.
-        rested = not self.trouble or self._clock.monotonic() - self._failed_at >= SHORTEST_RETRY
-        return self._stopping or (rested and self._work())
-
-    def _loop(self) -> None:
-        while True:
-            with self._cond:
-                self._cond.wait_for(self._wanted, RETRY_AFTER if self.trouble else HEARTBEAT)
-                if self._stopping:
-                    self._fail("the master daemon stops", self._pending.rounds)
-                    return
-                renew_config, self._renew_config = self._renew_config, False
-                renew_all, self._renew_all = self._renew_all, False
-                batch, self._pending = self._pending, _Pending()
-                batch.sequence = self._sequence
-                taken_back = self._taken_back
-            try:
-                self._send(batch, renew_config=renew_config or renew_all, renew_all=renew_all)
-            except Exception as err:  # noqa: BLE001 - without its thread a candidate gets nothing
-                if not isinstance(err, errors.GanetiError):
-                    _LOG.exception("%s was not sent the newest state", self.node.name)
-                with self._cond:
-                    self._renew_config = self._renew_all = True
-                    rounds = [*batch.rounds, *self._pending.rounds]
-                    if self._taken_back != taken_back:
-                        batch.lines = []
-                    self._pending = batch.before(self._pending)
-                    self._pending.files = Contents()
-                    self._fail(errors.text(err), rounds)
-                continue
-            with self._cond:
-                if self.trouble:
-                    _LOG.info("%s has a copy of the state again", self.node.name)
-                self.trouble = ""
-                self._cond.notify_all()
-            for round_ in batch.rounds:
-                round_.succeeded(self.node.name)
-
-    def _fail(self, why: str, rounds: Iterable[_Round]) -> None:
-        """Tell everybody who waits; the state will be sent as a whole later."""
-        if not self.trouble and not self._stopping:
-            _LOG.error("%s has no copy of the newest state: %s", self.node.name, why)
-        self.trouble = why
-        self._failed_at = self._clock.monotonic()
-        self._pending.rounds = []
-        for round_ in rounds:
-            round_.failed(self.node.name, why)
-        self._cond.notify_all()
-
-    def _send(self, batch: _Pending, *, renew_config: bool, renew_all: bool) -> None:
-        epoch = self._rpc.epoch
-        if not (batch or renew_config):
-            self._call(ReplicaUpdate(epoch=epoch))
-            return
-        if renew_config:
-            self._bring_up(batch, files=renew_all)
-        if not self._call(batch.update(epoch)):
-            self._bring_up(batch, files=True)
-            if not self._call(batch.update(epoch)):
-                raise errors.RpcError(f"node {self.node.name} did not take the changes in order")
-
-    def _call(self, update: ReplicaUpdate) -> bool:
-        if self._stopping:  # it may be no candidate any more
-            raise errors.RpcError(f"node {self.node.name} is sent nothing more")
-        return self._rpc.one(self.node, NodeCalls.replica_update, update)
-
-    def _bring_up(self, batch: _Pending, *, files: bool) -> None:
-        """Send the configuration, and the job files that differ.
-
-        ``batch`` has to follow, even an empty one: only then the copy is complete, and says so.
-        """
-        epoch = self._rpc.epoch
-        state = self._state.snapshot(files)
-        config = encode_content(state.config)
-        self._call(ReplicaUpdate(epoch=epoch, base=state.serial, checkpoint=config))
-        batch.skip_to(state.serial)
-        if not files:
-            return
-        with self._cond:  # who is archived tells it before the next snapshot is taken
-            archived = [*batch.archive, *self._pending.archive]
-        contents = {**state.files, **self._state.archived(archived)}
-        manifest = {name: zlib.crc32(data) for name, data in contents.items()}
-        differing = self._rpc.one(self.node, NodeCalls.replica_differing, manifest)
-        for part in _parts({name: contents[name] for name in differing}):
-            self._call(ReplicaUpdate(epoch=epoch, files=_texts(part)))
-        known = (*contents, *batch.files.names(), *batch.archive)
-        live = [int(name[4:]) for name in known if name.startswith("job-")]
-        self._call(ReplicaUpdate(epoch=epoch, keep=live, drained=state.drained))
-
-
-def _parts(contents: Mapping[str, bytes]) -> Iterable[dict[str, bytes]]:
-    part: dict[str, bytes] = {}
-    size = 0
-    for name, data in contents.items():
-        if part and size + len(data) > PART:
-            yield part
-            part, size = {}, 0
-        part[name] = data
-        size += len(data)
-    if part:
-        yield part
 
 
 class Replication:
@@ -459,12 +94,12 @@ class Replication:
         with self._lock:
             return {c.node.name: c.trouble for c in self._channels.values() if c.trouble}
 
-    def _put(self, fill: Callable[[_Pending], None], what: str = "") -> Round:
+    def _put(self, fill: Callable[[Pending], None], what: str = "") -> Round:
         # With the lock: in the same order for all. Of two copies one then has all of the other.
         with self._lock:
             channels = list(self._channels.values())
             others = [] if self.alone else [channel.node.name for channel in channels]
-            round_ = _Round(others, what)
+            round_ = CopyRound(others, what)
             self._sequence += 1
             self._note_position()
             for channel in channels:
@@ -502,14 +137,14 @@ class Replication:
     def remove_jobs(self, names: Iterable[str]) -> None:
         gone = list(names)
 
-        def fill(pending: _Pending) -> None:
+        def fill(pending: Pending) -> None:
             pending.files.forget(gone)
             pending.remove.extend(gone)
 
         self._put(fill)
 
     def drain(self, flag: bool) -> Round:
-        def fill(pending: _Pending) -> None:
+        def fill(pending: Pending) -> None:
             pending.drained = flag
 
         return self._put(fill, "the drain flag")

@@ -17,7 +17,7 @@ from waiting import wait_for
 from ganeti import constants, errors
 from ganeti.base import files, journal
 from ganeti.config import vote
-from ganeti.master.replication import Channel, Snapshot, State
+from ganeti.master.channel import Channel, Snapshot, State
 from ganeti.model.node import Node
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
@@ -242,7 +242,7 @@ def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
 def test_an_idle_channel_notices_a_new_master(
     channel: Channel, replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ganeti.master.replication.HEARTBEAT", 0.1)
+    monkeypatch.setattr("ganeti.master.channel.HEARTBEAT", 0.1)
     channel.renew_config()  # so that it looks at the new time
     replica.master_claim(2, "node3.example.com")
     wait_for(lambda: channel.trouble, "the channel has trouble")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ganeti import errors
-from ganeti.master.replication import Channel, Snapshot, State, _Round
+from ganeti.master.channel import Channel, Snapshot, State
+from ganeti.master.copy_round import CopyRound
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 
@@ -48,8 +49,8 @@ def channel(rpc: Rpc) -> Iterator[Channel]:
     made.stop()
 
 
-def write(channel: Channel, name: str) -> _Round:
-    sent = _Round(("node2", "node3"), "the job")
+def write(channel: Channel, name: str) -> CopyRound:
+    sent = CopyRound(("node2", "node3"), "the job")
     sent.failed("node3", "it is off")
     channel.put(lambda pending: pending.files.add({name: b"{}"}), 1, sent)
     return sent

@@ -1,0 +1,74 @@
+"""When enough master candidates have a write, so that it can be acknowledged.
+
+Nobody waits for all candidates: a round is over when enough have it, or when so many failed that
+it cannot succeed any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+
+from ganeti import errors
+
+#: Seconds a round may take before those who did not answer count as failed.
+ROUND_TIMEOUT = 10.0
+
+
+def needed_copies(candidates: int) -> int:
+    """How many candidates, the master included, must have something before it is acknowledged.
+
+    A majority; but of two candidates the master alone is enough, else the loss of either would
+    stop the cluster. In return nobody takes over from two candidates without both or the word of
+    the administrator (see ``config/vote.py``).
+    """
+    return 1 if candidates <= 2 else candidates // 2 + 1
+
+
+class CopyRound:
+    """One group of writes on its way; see :class:`~ganeti.base.copies.Round`."""
+
+    def __init__(self, others: Iterable[str], what: str) -> None:
+        """``others`` are the names of the candidates beside the master."""
+        #: without a copy so far
+        self._missing = set(others)
+        self._all = len(self._missing) + 1
+        self._needed = needed_copies(self._all) - 1
+        self._left = self._all - 1
+        self._what = what
+        self._failures: dict[str, str] = {}
+        self._cond = threading.Condition()
+
+    def succeeded(self, node: str) -> None:
+        with self._cond:
+            self._missing.discard(node)
+            self._needed -= 1
+            self._left -= 1
+            self._cond.notify_all()
+
+    def failed(self, node: str, why: str) -> None:
+        with self._cond:
+            self._left -= 1
+            self._failures[node] = why
+            self._cond.notify_all()
+
+    def wait(self) -> None:
+        with self._cond:
+            self._cond.wait_for(
+                lambda: self._needed <= 0 or self._left < self._needed, ROUND_TIMEOUT
+            )
+            if self._needed <= 0:
+                return
+            raise errors.QuorumError(self._problem())
+
+    def _problem(self) -> str:
+        missing = sorted(self._missing)
+        why = "; ".join(
+            f"{node}: {self._failures.get(node, 'no answer in time')}" for node in missing
+        )
+        return (
+            f"{self._what} is on {self._all - len(missing)} of {self._all} master candidates,"
+            f" {needed_copies(self._all)} are needed. Missing: {why}. Start the node daemons of the"
+            " missing nodes; or, if these servers are dead and cannot come back by themselves, run"
+            f" on the master: gnt-cluster recover-quorum {' '.join(missing)}"
+        )
