@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from ganeti import constants, errors
 from ganeti.base import jsonio
 from ganeti.net import http_client
-from ganeti.net.http_client import BadStatus, Call, CallError
+from ganeti.net.http_link import BadStatus, Call, CallError, Response
 from ganeti.net.tls import TLSError, public_client_context
 
 USER_AGENT = f"Ganeti RAPI Client {constants.RELEASE_VERSION}"
@@ -173,7 +173,7 @@ def _unreachable(err: CallError) -> GanetiApiError:
     return GanetiApiError(errors.text(err))
 
 
-def _refused(response: http_client.Response) -> GanetiApiError:
+def _refused(response: Response) -> GanetiApiError:
     try:
         value = jsonio.loads(response.body)
         text = str(value["message"])

@@ -18,7 +18,8 @@ from ganeti.base import jsonio, patience
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
-from ganeti.net.http_client import CONNECT_TIMEOUT, Call, Client, Response
+from ganeti.net.http_client import Client
+from ganeti.net.http_link import CONNECT_TIMEOUT, Call, Response
 from ganeti.net.tls import ReloadableContext
 from ganeti.rpc import objects, wire
 from ganeti.rpc.calls import NodeCalls

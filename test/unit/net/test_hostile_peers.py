@@ -19,7 +19,8 @@ from OpenSSL._util import lib as _openssl
 
 from ganeti import errors
 from ganeti.net import unix_socket
-from ganeti.net.http_client import Call, CallError, Client, Response
+from ganeti.net.http_client import Client
+from ganeti.net.http_link import Call, CallError, Response
 from ganeti.net.tls import TLSSocket
 from ganeti.net.unix_socket import FramedClient, FrameReader, frame
 

@@ -13,7 +13,8 @@ import pytest
 
 from ganeti import errors, paths
 from ganeti.base import log as base_log
-from ganeti.net.http_client import Call, CallError, Client, Response
+from ganeti.net.http_client import Client
+from ganeti.net.http_link import Call, CallError, Response
 from ganeti.net.http_server import HttpServer
 from ganeti.net.tls import Identity, TLSError, TLSSocket
 
