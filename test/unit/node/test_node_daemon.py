@@ -241,7 +241,7 @@ def test_garbage_does_no_harm(daemon: Daemon, master: Client) -> None:
 def test_a_request_that_is_no_call_gets_400(daemon: Daemon, master: Client) -> None:
     answer = master.post(ADDRESS, daemon.port, "/version", b"no json", 20)
     assert answer.status == 400
-    assert b"no JSON" in answer.body
+    assert b"is not JSON" in answer.body
 
 
 def test_a_file_of_some_megabytes_arrives(daemon: Daemon, master: Client) -> None:
