@@ -8,8 +8,9 @@ EDITABLE := --quiet --disable-pip-version-check --no-deps --config-settings edit
 PREFIX ?= /usr/local
 DESTDIR ?=
 DEMO_DIR ?= $(CURDIR)/.local-cluster
-# Tests of one file share what they set up, so files are what runs side by side.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests of one file share what they set up, so files are what runs side by side. One more than two
+# processors have work for: tests of daemons and of time-outs wait.
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs site test-mutants test-partition test-api test-attack check-hosts
@@ -33,9 +34,10 @@ demo: $(VENV)/run.stamp ## a three-node cluster with a virtual machine on it, st
 demo-stop: ## end the demo cluster and remove it
 	@tools/local-cluster destroy --dir "$(DEMO_DIR)"
 
-check: lint types imports test ## everything that must hold before a change lands
+check: $(VENV)/dev.stamp ## everything that must hold before a change lands, side by side
+	@$(MAKE) --no-print-directory --keep-going -j 4 lint types imports test
 
-test: $(VENV)/dev.stamp ## all tests, two files at a time; TESTS=... for some of them
+test: $(VENV)/dev.stamp ## all tests, three files at a time; TESTS=... for some of them
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE) $(TESTS)
 
 test-unit: $(VENV)/dev.stamp ## tests of single modules

@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import long_files_first
 import memory_disk
 import pytest
 
 # Tests start the programs hundreds of times; their modules are to be compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 memory_disk.use()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(long_files_first.LongFilesFirst(config))
 
 
 @pytest.hookimpl(wrapper=True)

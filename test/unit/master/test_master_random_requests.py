@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from typing import Any
 
 import pytest
@@ -14,8 +13,7 @@ from ganeti.luxi import calls
 from ganeti.net.unix_socket import FramedClient
 from ganeti.opcodes import registry
 
-#: At most so many requests and seconds.
-_REQUESTS, _SECONDS = 10_000, 9.0
+_REQUESTS = 4000
 _SEED = 20261122
 _QUERIES = (
     "instance",
@@ -103,7 +101,6 @@ def request(dice: random.Random) -> dict[str, Any]:
 def test_no_request_fails_by_a_bug(master, caplog: pytest.LogCaptureFixture) -> None:
     master.hold_everything()
     dice = random.Random(_SEED)
-    end = time.monotonic() + _SECONDS
     bugs: dict[str, str] = {}
     for _ in range(_REQUESTS):
         asked = request(dice)
@@ -112,7 +109,5 @@ def test_no_request_fails_by_a_bug(master, caplog: pytest.LogCaptureFixture) -> 
         told = json.dumps(answer["result"])
         if not answer["success"] and ("internal error" in told or "ProgrammerError" in told):
             bugs.setdefault(told[:200], json.dumps(asked)[:600])
-        if time.monotonic() > end:
-            break
     assert not bugs, "\n".join(f"{what}\n    {asked}" for what, asked in sorted(bugs.items()))
     assert not [record for record in caplog.records if record.exc_info]

@@ -67,6 +67,27 @@ def content(paths: Paths) -> bytes:
     return Path(disk(paths).logical_id[1]).read_bytes()
 
 
+def parts(path: str) -> list[tuple[int, int]]:
+    """Begin and end of what a file holds between its holes."""
+    found, place = [], 0
+    with open(path, "rb") as stream, contextlib.suppress(OSError):  # only a hole is left
+        while True:
+            begin = os.lseek(stream.fileno(), place, os.SEEK_DATA)
+            place = os.lseek(stream.fileno(), begin, os.SEEK_HOLE)
+            found.append((begin, place))
+    return found
+
+
+def is_same(one: str, other: str) -> bool:
+    """Compare two files without reading what is a hole in both."""
+    with open(one, "rb") as first, open(other, "rb") as second:
+        return os.path.getsize(one) == os.path.getsize(other) and all(
+            os.pread(first.fileno(), end - begin, begin)
+            == os.pread(second.fileno(), end - begin, begin)
+            for begin, end in parts(one) + parts(other)
+        )
+
+
 @pytest.mark.parametrize("compress", ["none", "gzip"])
 def test_a_disk_arrives(
     ready: LocalNode, source: LocalNode, paths: Paths, tmp_path: Path, compress: str
@@ -96,7 +117,7 @@ def test_long_holes_are_not_sent(
     port, token = ready.disk_expect(disk(paths), ADDRESS, "none")
     sent = copied(source, disk(there(tmp_path)), HERE, (ADDRESS, port), token, "none")
     assert sent.size - sent.zeros < 2 << 20
-    assert content(paths) == content(there(tmp_path))
+    assert is_same(disk(paths).logical_id[1], disk(there(tmp_path)).logical_id[1])
     assert os.stat(disk(paths).logical_id[1]).st_blocks * 512 < 2 << 20
 
 
