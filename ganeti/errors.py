@@ -96,7 +96,7 @@ class ConfigVersionMismatch(ConfigurationError):
 
 
 class ReservationError(GenericError):
-    """A name, address or port is already promised to another job."""
+    """A name, address or port is already held by another job."""
 
     http_status = 409
 
@@ -143,7 +143,7 @@ class ParameterError(GenericError):
 
 
 class ResultValidationError(GenericError):
-    """The result of an operation does not have the promised form."""
+    """The result of an operation does not have the declared form."""
 
 
 class OpPrereqError(GenericError):

@@ -1,4 +1,4 @@
-"""Time as something that can be handed in, so that tests need not wait."""
+"""A clock that is passed as an argument, so that tests need not wait."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def few_arenas() -> None:
 
 
 def give_back_memory() -> None:
-    """Give the system what the C library keeps of freed memory; takes some milliseconds."""
+    """Return freed memory that the C library keeps to the system; takes some milliseconds."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

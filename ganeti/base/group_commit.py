@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Ticket:
-    """A promise that an item will be durable; see :meth:`GroupCommit.wait`."""
+    """The pending write of an item; see :meth:`GroupCommit.wait`."""
 
     __slots__ = ("done", "error")
 

@@ -57,7 +57,7 @@ def dumps_bytes(value: Any) -> bytes:
 
 
 def answer_bytes(value: Any) -> bytes:
-    """UTF-8 text of plain data; ``loads`` gives the same value as for :func:`dumps_bytes`.
+    """UTF-8 text of plain data; ``loads`` returns the same value as for :func:`dumps_bytes`.
 
     For large answers: msgspec writes them some 50 times as fast as simplejson. It leaves letters
     that are not ASCII as they are, but escapes control characters too. What it does not know
@@ -89,7 +89,7 @@ def request_bytes(value: Any) -> bytes:
 
 
 def read(data: bytes) -> Any:
-    """What :func:`loads` gives, or raises; several times as fast for large texts and in daemons.
+    """What :func:`loads` returns, or raises; several times as fast for large texts and in daemons.
 
     msgspec refuses whatever is not plain JSON; then simplejson has the last word.
     """

@@ -4,7 +4,7 @@
 LUXI connections, of external programs and of the start of daemons. It is for machines that are many
 times slower than a server (an emulated processor, a debugger attached), where a limit that never
 passes on a server would end work that goes well. It belongs into the environment of the daemons and
-of the commands alike. Times that an administrator gives (``--timeout``) stay as they are.
+of the commands alike. Times that an administrator sets (``--timeout``) stay as they are.
 """
 
 from __future__ import annotations

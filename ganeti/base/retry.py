@@ -27,7 +27,7 @@ def until(
     wait: Callable[[float], object] = time.sleep,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> T | None:
-    """Call ``attempt`` until it gives something else than None; None after ``timeout`` seconds.
+    """Call ``attempt`` until it returns something other than None; None after ``timeout`` seconds.
 
     Only for conditions that no event can tell (a foreign program, another machine).
     """

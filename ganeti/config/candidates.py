@@ -2,7 +2,7 @@
 
 The master is always a candidate. Drained and offline nodes and those that may not become master
 never are. Among several nodes the first in the natural order of names is taken, so that the same
-configuration always gives the same choice.
+configuration always leads to the same choice.
 """
 
 from __future__ import annotations

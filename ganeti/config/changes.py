@@ -162,7 +162,7 @@ class Draft:
         self.delete(disk)
 
     def set_disks(self, instance: Instance, uuids: Iterable[str]) -> None:
-        """Give an instance exactly these disks, in this order, and number them.
+        """Set the disks of an instance, in this order, and number them.
 
         Raises:
             ConfigurationError: one is not there, is named twice, or belongs to another instance.
@@ -218,7 +218,7 @@ class Draft:
         return base.replace(disk, logical_id=(node_a, node_b, self.allocate_port(), *rest))
 
     def release_port(self, port: int) -> None:
-        """Give a TCP port back. Idempotent."""
+        """Release a TCP port. Idempotent."""
         pool = {*self.cluster.tcpudp_port_pool, port}
         self.update_cluster(tcpudp_port_pool=tuple(sorted(pool)))
 

@@ -1,7 +1,7 @@
 """Checks of the parameter sets of a cluster, its groups and its nodes. Pure.
 
 Used when a cluster is made and when it is changed, so that both accept the same. A *change* is
-what a user gives: only the parameters that differ, text where it comes from a command line, and
+what a user sets: only the parameters that differ, text where it comes from a command line, and
 ``default`` for "what is inherited".
 """
 

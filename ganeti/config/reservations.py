@@ -1,6 +1,6 @@
-"""Names, addresses and ports that a job in flight has promised itself. Memory only.
+"""Names, addresses and ports that a running job holds. Memory only.
 
-A promise ends with its job; by then what was promised is in the configuration, or not needed.
+They are released with the job; by then they are in the configuration, or not needed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reservations:
         self._memory: list[MemoryClaim] = []
 
     def reserve(self, kind: str, value: str, job_id: int) -> None:
-        """Promise a value to a job.
+        """Hold a value for a job.
 
         Raises:
             ReservationError: another job has it; the text says which.
@@ -60,7 +60,7 @@ class Reservations:
             raise errors.ReservationError(f"{kind} {value} is being used by job {owner}")
 
     def release(self, job_id: int) -> None:
-        """Forget all promises of a job. Idempotent."""
+        """Release all that a job holds. Idempotent."""
         with self._mutex:
             for key in [key for key, owner in self._taken.items() if owner == job_id]:
                 del self._taken[key]
@@ -83,7 +83,7 @@ class Reservations:
         """Reserve a MAC address: a given one, or a new one for ``auto`` and ``generate``.
 
         Raises:
-            ReservationError: the address is used in the cluster or promised.
+            ReservationError: the address is used in the cluster or held.
         """
         used = {nic.mac for instance in config.instances.values() for nic in instance.nics}
         with self._mutex:
@@ -116,7 +116,7 @@ class Reservations:
 
         Raises:
             AddressPoolError: it is not in the network, or none is left.
-            ReservationError: it is used, reserved or promised.
+            ReservationError: it is used, reserved or held.
         """
         with self._mutex:
             config = current()
@@ -143,7 +143,7 @@ class Reservations:
     ) -> list[int]:
         """Reserve the lowest free DRBD minor of each node (uuids; one may come twice).
 
-        ``current`` gives the newest configuration. It is called while nobody can end a
+        ``current`` returns the newest configuration. It is called while nobody can end a
         reservation: what a job puts into the configuration is seen there or still reserved.
         """
         found: list[int] = []

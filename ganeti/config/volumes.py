@@ -29,7 +29,7 @@ class Expected:
 
     @property
     def forthcoming(self) -> bool:
-        """Whether it is only promised so far."""
+        """Whether it is only reserved so far."""
         promised = self.disk.forthcoming or (self.instance and self.instance.forthcoming)
         return bool(promised)
 

@@ -22,7 +22,7 @@ def filter_of_arguments(
     """The filter, in its JSON form, that the arguments of a list command ask for.
 
     ``force_filter`` is the option ``--filter``; ``numeric`` lists have numbers as names. No
-    arguments give None, which selects everything.
+    arguments return None, which selects everything.
 
     Raises OpPrereqError (wrong_input) when ``force_filter`` has not exactly one argument, or a
     numeric list gets no number; QueryFilterParseError for a filter text that is wrong.

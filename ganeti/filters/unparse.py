@@ -12,7 +12,7 @@ _STRING_BODY = r"(?:[^{q}\n\r\\]|{q}{q}|\\(?:[^x]|x[0-9a-fA-F]+))*"
 
 
 def to_text(tree: Filter) -> str:
-    """The text of a filter; parsing it gives a filter with the same meaning.
+    """The text of a filter; parsing it returns a filter with the same meaning.
 
     Raises ParameterError for what the language has no words for: ``&`` and ``|`` without
     operands, texts with both kinds of quotes or with line ends.

@@ -143,7 +143,7 @@ class Hypervisor(ABC):
 @runtime_checkable
 class Ballooning(Protocol):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
-        """Give a running guest ``memory`` MiB."""
+        """Set the memory of a running guest to ``memory`` MiB."""
 
 
 @runtime_checkable
@@ -176,7 +176,7 @@ class Hotpluggable(Protocol):
         """Take a NIC from the guest, which must agree; waits some seconds for that."""
 
     def change_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
-        """Give a NIC other parameters: another link where that is all, else replace it."""
+        """Change the parameters of a NIC: only its link where that is enough, else replace it."""
 
     def resize_disk(self, instance: NodeInstance, disk: AttachedDisk, size: int) -> None:
         """Tell the guest that one of its disks has ``size`` MiB now."""
@@ -187,7 +187,7 @@ class Hotpluggable(Protocol):
 
 @runtime_checkable
 class ProcessorChanging(Protocol):
-    """Gives running guests more or fewer processors."""
+    """Changes the number of processors of running guests."""
 
     def set_vcpus(self, instance: NodeInstance) -> None:
         """Let the guest have as many processors as the instance's backend parameters say.
@@ -209,7 +209,7 @@ class Migratable(Protocol):
 
     To give up: :meth:`finish_target` without success first. When it says that the guest has taken
     over, the move is complete, and ``finish_source`` with success has to follow. When it went
-    well, the target can never run the guest again, and ``finish_source`` without success gives it
+    well, the target can never run the guest again, and ``finish_source`` without success returns it
     back to the source. So the guest never runs twice, whatever fails in between; while the move is
     undecided neither :meth:`Hypervisor.info` lists it. All methods but ``migrate`` may be repeated.
     """

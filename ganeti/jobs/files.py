@@ -126,7 +126,7 @@ class JobFiles:
         return errors.JobQueueError(f"cannot write the job queue in {self.directory}: {why}")
 
     def close(self) -> None:
-        """Bring all files up to date and give the lock back. Idempotent."""
+        """Bring all files up to date and release the lock. Idempotent."""
         if self._settler is None:
             return
         with self._unhurried:

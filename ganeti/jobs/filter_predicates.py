@@ -166,7 +166,7 @@ class _Compiler(Generic[R]):
     """Compiles one filter over rows of a kind.
 
     Each condition gets a column of its own, under the number of the condition as a name, which
-    gives nothing when the value has not the type that the condition needs.
+    returns nothing when the value does not have the type that the condition needs.
     """
 
     def __init__(

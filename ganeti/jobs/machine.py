@@ -248,7 +248,7 @@ def _cancel_running(machine: Machine, event: Event) -> Effect:
 
 
 def _done_after_cancel(machine: Machine, event: Event) -> Effect:
-    """The operation was quicker than the wish to cancel it; what follows it is not begun."""
+    """The operation ended before it was canceled; what follows it is not begun."""
     effect = _done(machine, event)
     return effect if machine.job.current() is None else _canceled(machine, event)
 
@@ -321,7 +321,7 @@ TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
     (_S.RUNNING, OpDone): _done,
     (_S.RUNNING, OpFailed): _failed,
     (_S.WAITING, OpFailed): _failed,  # its locks cannot be had
-    (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as wished
+    (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as required
     (_S.CANCELING, OpFailed): _failed_after_cancel,
     (_S.QUEUED, CancelAsked): _cancel_queued,
     (_S.QUEUED, Rejected): _rejected,

@@ -59,7 +59,7 @@ class Steps:
     # steps ---------------------------------------------------------------------------------
 
     def _begin(self, job: Job) -> bool:
-        """Give a queued job its operation; False when it has to wait or is done."""
+        """Assign its operation to a queued job; False when it has to wait or is done."""
         book = self._book
         with book.mutex:
             if job.active or job.status in JOBS_FINALIZED or self.stopping.is_set():

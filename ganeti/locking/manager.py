@@ -35,7 +35,7 @@ class State(Enum):
 
 @dataclass(eq=False)
 class Request:
-    """A wish for locks of one level; decided when ``state`` is no longer WAITING."""
+    """A request for locks of one level; decided when ``state`` is no longer WAITING."""
 
     owner: Owner
     level: int
@@ -512,7 +512,7 @@ class LockManager:
         return parts
 
     def _rekey(self, changes: Iterable[tuple[Request, int]]) -> list[Request]:
-        """Give waiting requests other places; returns the granted ones.
+        """Move waiting requests in line; returns the granted ones.
 
         All move before anybody is served: nobody may overtake by moving first.
         """

@@ -89,7 +89,7 @@ class JobChange:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Fate of one job of a batch: its id, or why it was not taken."""
+    """Result for one job of a batch: its id, or why it was refused."""
 
     job_id: int | None
     error: str = ""
@@ -261,7 +261,7 @@ class Client:
         return self._rows("QueryFilters", None if uuids is None else list(uuids), list(fields))
 
     def query_jobs(self, ids: Sequence[int] | None, fields: Sequence[str]) -> list[Row]:
-        """Bare values; a missing job gives its id and Nones. No ids means all that live."""
+        """Bare values; a missing job has its id and Nones. No ids means all that live."""
         return self._rows("QueryJobs", None if ids is None else list(ids), list(fields))
 
     def query_exports(self, nodes: Sequence[str]) -> list[Row]:
@@ -324,7 +324,7 @@ class Client:
         """Hand in one job of opcodes in wire form; its id, which is safe on disk.
 
         With a key of your choice the call can be repeated: the same key never makes a second job.
-        ``user`` is whom the job is handed in for; only a trusted daemon may name somebody.
+        ``user`` is whom the job is submitted for; only a trusted daemon may name somebody.
         """
         more = [] if key is None and user is None else [key]
         if user is not None:
@@ -354,7 +354,7 @@ class Client:
     ) -> JobChange | None:
         """Wait until the values differ from ``previous`` or the log has newer entries.
 
-        Blocks at most ``timeout`` seconds (the server has a cap of its own); then gives the
+        Blocks at most ``timeout`` seconds (the server has a cap of its own); then returns the
         values as they are, or None. A job that has ended answers at once.
 
         Raises:

@@ -28,7 +28,7 @@ class Wait:
     """One client that waits for what has a key: a job's id, or another word."""
 
     key: Hashable
-    #: the answer if there is news, else None; ``finally_`` gives an answer in any case
+    #: the answer if there is news, else None; ``finally_`` returns an answer in any case
     look: Callable[[bool], Answer | None]
     answer: Callable[[Answer], None]
     fail: Callable[[BaseException], None]

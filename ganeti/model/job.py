@@ -34,7 +34,7 @@ class OpRecord(msgspec.Struct, kw_only=True, gc=False, frozen=True):
 
 
 class Submitter(msgspec.Struct, kw_only=True, gc=False, omit_defaults=True):
-    """Who handed in a job: the uid of the LUXI client, and its name if one is known.
+    """Who submitted a job: the uid of the LUXI client, and its name if one is known.
 
     ``user`` is whom the client spoke for, such as ``rapi:alice``; only trusted daemons may.
     ``limits`` hold for the job as long as it exists, and for the jobs that it hands in.

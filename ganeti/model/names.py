@@ -34,7 +34,7 @@ class AdminStateSource(StrEnum):
 
 
 class InstanceStatus(StrEnum):
-    """What ``gnt-instance list`` shows; compares the wish with what runs."""
+    """What ``gnt-instance list`` shows; compares the wanted state with the real one."""
 
     RUNNING = "running"
     ADMIN_DOWN = "ADMIN_down"

@@ -77,7 +77,7 @@ class TLSSocket:
     moment, None for no limit) ends all operations together. One thread uses it at a time;
     only :meth:`shutdown` may be called from another thread, to end what the first one waits for.
 
-    An end of the stream without close_notify is an end of file (``recv`` gives ``b""``): who
+    An end of the stream without close_notify is an end of file (``recv`` returns ``b""``): who
     needs to know whether a message is complete must count its bytes, as HTTP does.
     """
 
@@ -186,7 +186,7 @@ class TLSSocket:
             return b""
 
     def unread(self, data: bytes) -> None:
-        """Give bytes back; the next reads return them first."""
+        """Return bytes to the stream; the next reads return them first."""
         self._unread = data + self._unread
 
     def pending(self) -> int:

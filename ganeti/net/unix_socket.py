@@ -106,7 +106,7 @@ class FramedClient:
         Raises:
             NoMasterError: nobody listens there.
             TimeoutError: the listener took no connection in time.
-            LuxiError: no permission, or another reason that the text gives.
+            LuxiError: no permission, or another reason that the text names.
         """
         self._path = path
         self._io_timeout = io_timeout

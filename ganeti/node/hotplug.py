@@ -91,7 +91,7 @@ class Hotplug(HotplugCalls):
             driver.change_media(instance)
 
     def instance_set_vcpus(self, instance: NodeInstance) -> None:
-        """Give the guest as many processors as the parameters say."""
+        """Set the number of processors of the guest to that of its parameters."""
         driver = self._context.hypervisor(instance.hypervisor)
         if not isinstance(driver, ProcessorChanging):
             raise errors.HotplugError(

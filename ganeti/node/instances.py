@@ -93,7 +93,7 @@ class Instances(InstanceCalls):
             self._note_reason(instance.name, reason)
 
     def _start(self, instance: NodeInstance, *, paused: bool = False, order: bool = False) -> None:
-        """``order``: it is the master's wish that it runs here now, not only that of a reboot."""
+        """``order``: the master wants it to run here now; it is not only a reboot."""
         hypervisor = self._context.hypervisor(instance.hypervisor)
         info = hypervisor.info(instance.name)
         if info is not None and info.state == RunState.RUNNING:
@@ -182,7 +182,7 @@ class Instances(InstanceCalls):
             self._note_reason(instance.name, reason)
 
     def instance_balloon_memory(self, instance: NodeInstance, memory: int) -> None:
-        """Give a running instance ``memory`` MiB.
+        """Set the memory of a running instance to ``memory`` MiB.
 
         Raises:
             HypervisorError: its hypervisor cannot do that, or it does not run here.

@@ -1,6 +1,6 @@
 """Bodies and arguments that need more than another name to become opcode parameters.
 
-Each function gets the call and the parameters so far, and gives the parameters. What is wrong in
+Each function gets the call and the parameters so far, and returns the parameters. What is wrong in
 them otherwise is found by the check that follows.
 """
 

@@ -216,7 +216,7 @@ def make_app(
     guard: Guard | None = None,
     routes: tuple[Route, ...] = table.ROUTES,
 ) -> Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]:
-    """The application. ``luxi`` gives the LUXI client of the calling thread."""
+    """The application. ``luxi`` returns the LUXI client of the calling thread."""
     methods = table.by_path(routes)
     api = _Api(luxi, authenticate, guard, methods)
     app = falcon.App(media_type="application/json", middleware=[_Every()])

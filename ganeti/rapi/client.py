@@ -462,7 +462,7 @@ class GanetiRapiClient(DisksClient):
         name_check: bool | None = None,
         reason: Reason = None,
     ) -> int:
-        """Give an instance another name."""
+        """Rename an instance."""
         body = given(new_name=new_name, ip_check=ip_check, name_check=name_check)
         return int(self._change("PUT", f"/instances/{instance}/rename", [], reason, body))
 

@@ -48,7 +48,7 @@ class DisksClient(ObjectsClient):
         return int(self._change("PUT", f"/disks/{disk}/modify", [], reason, kwargs))
 
     def RenameDisk(self, disk: str, new_name: str, reason: Reason = None) -> int:
-        """Give a disk another name."""
+        """Rename a disk."""
         return int(self._change("PUT", f"/disks/{disk}/rename", [], reason, {"new_name": new_name}))
 
     def GrowDisk(
@@ -66,7 +66,7 @@ class DisksClient(ObjectsClient):
         hotplug: bool | None = None,
         reason: Reason = None,
     ) -> int:
-        """Give a detached disk to an instance."""
+        """Attach a detached disk to an instance."""
         body = given(instance_name=instance, index=index, hotplug=hotplug)
         return int(self._change("PUT", f"/disks/{disk}/attach", [], reason, body))
 

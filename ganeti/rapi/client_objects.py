@@ -302,7 +302,7 @@ class ObjectsClient:
         return int(self._change("DELETE", f"/networks/{network}", dry(dry_run), reason))
 
     def RenameNetwork(self, network: str, new_name: str, reason: Reason = None) -> int:
-        """Give a network another name."""
+        """Rename a network."""
         path = f"/networks/{network}/rename"
         return int(self._change("PUT", path, [], reason, {"new_name": new_name}))
 
@@ -352,7 +352,7 @@ class ObjectsClient:
         return int(self._change("DELETE", f"/groups/{group}", dry(dry_run), reason))
 
     def RenameGroup(self, group: str, new_name: str, reason: Reason = None) -> int:
-        """Give a node group another name."""
+        """Rename a node group."""
         path = f"/groups/{group}/rename"
         return int(self._change("PUT", path, [], reason, {"new_name": new_name}))
 

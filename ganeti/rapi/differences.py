@@ -31,7 +31,7 @@ class Difference:
 
     ``rename`` maps names in the body to parameters, ``fixed`` are parameters nobody can set,
     ``forbidden`` ones that are refused although the opcode has them. ``prepare`` gets the call and
-    the object to be, before it is checked, and gives the object. With ``body_ignored`` only
+    the object to be, before it is checked, and returns the object. With ``body_ignored`` only
     ``depends`` is taken from a body.
     """
 

@@ -2,7 +2,7 @@
 
 Everything the remote API does goes over LUXI, so what is not allowed here cannot be done, whatever
 a route forgets. Lists hold only what is in the scope, other objects do not exist, and what names
-no object at all is refused. Jobs are those that the same token has handed in; what may be in them
+no object at all is refused. Jobs are those that the same token has submitted; what may be in them
 is decided by the master daemon, which gets the limits with each job (``config/limits``).
 """
 

@@ -93,7 +93,7 @@ class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     mtime: float = 0.0
     serial_no: int = 1
     tags: tuple[str, ...] = ()
-    #: set for orders that give or use the right to run the instance; (0, 0): none
+    #: set for calls that grant or use the run right of the instance; (0, 0): none
     run_epoch: RunEpoch = (0, 0)
 
     def backend(self, name: str, default: int | None = None) -> int:

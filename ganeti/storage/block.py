@@ -1,4 +1,4 @@
-"""Template ``blockdev``: a disk is a block device that the administrator gives to an instance.
+"""Template ``blockdev``: a disk is a block device that the administrator assigns to an instance.
 
 Nothing is ever made or destroyed. All nodes are expected to see the device, as with a SAN.
 """

@@ -228,7 +228,7 @@ def remove_directory(path: str, env: Environment) -> None:
 
 
 def rename_directory(old: str, new: str, env: Environment) -> None:
-    """Give a directory another name; fine when that has been done already.
+    """Rename a directory; no error when that has been done already.
 
     Raises:
         FileStoragePathError: one of the two is not below an allowed directory.

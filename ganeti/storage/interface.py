@@ -252,7 +252,7 @@ class Mirrored(Protocol):
         """Look for the other side until it answers; BlockDeviceError after ``seconds``."""
 
     def disconnect(self) -> None:
-        """Give the other side up; fine when the disk is not active."""
+        """Disconnect from the other side; no error when the disk is not active."""
 
     def needs_activation(self) -> bool:
         """Whether it is not active, or works without its own data or its other side for good."""

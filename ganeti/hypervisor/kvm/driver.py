@@ -116,7 +116,7 @@ class KvmHypervisor(Hypervisor):
             qmp.command("system_reset")
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
-        """Give a running guest ``memory`` MiB, at most what it was started with."""
+        """Set the memory of a running guest to ``memory`` MiB, at most what it was started with."""
         found = self._found(instance.name, "so its memory cannot be changed")
         most = found.runtime.instance.backend("maxmem", memory)
         if memory > most:

@@ -277,7 +277,7 @@ class Hotplug:
         self._store.note_cards(runtime.instance.name, cards)
 
     def change_nic(self, name: str, index: int, nic: NodeNic) -> None:
-        """Give a card other parameters.
+        """Change the parameters of a NIC.
 
         Another link is changed behind the guest's back; another address means another card, which
         gets the place of the old one.
@@ -337,7 +337,7 @@ class Hotplug:
     # processors
 
     def set_vcpus(self, instance: NodeInstance) -> None:
-        """Give the guest as many processors as the instance has now, pinned by its ``cpu_mask``."""
+        """Set the processors of the guest to those of the instance, pinned by ``cpu_mask``."""
         wanted = instance.backend("vcpus")
         mask = load(instance.hvparams).cpu_mask
         with self._change(instance.name) as change:

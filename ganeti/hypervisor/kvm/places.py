@@ -19,7 +19,7 @@ _SCSI_TARGETS = {"lsi": 7, "dc390": 7, "megasas": 128, "virtio-scsi-pci": 256}
 
 
 class Places:
-    """Gives places away; ``taken`` has what is in use: device id -> properties of ``-device``."""
+    """Assigns places; ``taken`` has what is in use: device id -> properties of ``-device``."""
 
     def __init__(
         self,

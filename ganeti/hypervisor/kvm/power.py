@@ -62,7 +62,7 @@ def kill(store: Store, name: str, pid: int) -> None:
 
 
 def _tell(store: Store, name: str, pid: int, command: str, timeout: float) -> bool:
-    """Give an order; False when QEMU ended meanwhile."""
+    """Send a command; False when QEMU ended meanwhile."""
     try:
         with store.control(name, timeout) as qmp:
             qmp.command(command)

@@ -115,7 +115,7 @@ class Qmp:
         return self._call(self._client.execute(name, arguments), name, timeout or self._timeout)
 
     def send_descriptor(self, fd: int, name: str) -> None:
-        """Give QEMU a copy of a descriptor, which later commands call ``name``.
+        """Send QEMU a copy of a descriptor, which later commands call ``name``.
 
         Raises:
             HypervisorError: QEMU did not take it.
@@ -123,7 +123,7 @@ class Qmp:
         self._call(self._with_descriptor(fd, "getfd", {"fdname": name}), "getfd", self._timeout)
 
     def add_descriptor(self, fd: int) -> str:
-        """Give QEMU a copy of a descriptor; returns the file name that stands for it in QEMU."""
+        """Send QEMU a copy of a descriptor; returns the file name that stands for it in QEMU."""
         answer = self._call(self._with_descriptor(fd, "add-fd", None), "add-fd", self._timeout)
         return f"/dev/fdset/{answer['fdset-id']}"
 

@@ -53,7 +53,7 @@ def attempt(program: str, lxcpath: Path, words: Sequence[str], *, timeout: float
 
 
 def run(program: str, lxcpath: Path, words: Sequence[str], *, timeout: float = QUICK) -> str:
-    """Like :func:`attempt`, gives the output.
+    """Like :func:`attempt`, returns the output.
 
     Raises:
         HypervisorError: it failed, in its own words, or hangs.

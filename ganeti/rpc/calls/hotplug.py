@@ -47,4 +47,4 @@ class HotplugCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def instance_set_vcpus(self, instance: NodeInstance) -> None:
-        """Give a running instance as many processors as its parameters say."""
+        """Set the number of processors of a running instance to that of its parameters."""

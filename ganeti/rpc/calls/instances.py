@@ -54,7 +54,7 @@ class InstanceCalls(ABC):
     @abstractmethod
     @call(timeout=NORMAL)
     def instance_balloon_memory(self, instance: NodeInstance, memory: int) -> None:
-        """Give a running instance ``memory`` MiB."""
+        """Set the memory of a running instance to ``memory`` MiB."""
 
     @abstractmethod
     @call(timeout=URGENT)

@@ -266,7 +266,7 @@ class DrbdDevice(Device):
             side.reach(state, setup, links=_DUAL if two_primaries else _PAIRED)
 
     def disconnect(self) -> None:
-        """Give the peer up; fine when the device is not active."""
+        """Disconnect from the peer; no error when the device is not active."""
         side = self._side()
         with side.alone():
             state, setup, _live = side.observe()

@@ -15,7 +15,7 @@ Argv = list[str]
 
 
 class Dialect(ABC):
-    """One version; the methods that give commands are pure."""
+    """One version; the methods that return commands are pure."""
 
     @abstractmethod
     def observe(self, minor: int) -> tuple[Setup | None, Live]:

@@ -30,7 +30,7 @@ _locks_guard = threading.Lock()
 
 
 class Side:
-    """A minor and the disk that the configuration gives it to."""
+    """A minor and the disk that it belongs to in the configuration."""
 
     def __init__(self, uuid: str, wish: Wish, paths: Paths) -> None:
         """BlockDeviceError when no module is loaded, or one that is not handled."""

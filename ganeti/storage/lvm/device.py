@@ -146,7 +146,7 @@ class LvmDevice(Device):
                         ) from err
 
     def rename(self, new_id: Sequence[str]) -> None:
-        """Give the volume another name in the same group; fine when that has been done already.
+        """Rename the volume in its group; no error when that has been done already.
 
         So does an instance adopt a volume, too. ``self.disk`` has the new id afterwards.
 
