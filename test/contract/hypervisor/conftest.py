@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trees
 from kvm_pair import Pair
-from rack import QEMU, TREES, Rack, make_rack, stand_in_for_xl
+from rack import QEMU, TREES, TRIED, Rack, make_rack, stand_in_for_xl
 
 from ganeti.model.names import HypervisorName
 from ganeti.paths import ROOTDIR_VARIABLE
@@ -38,11 +38,8 @@ def no_leaks() -> Iterator[None]:
 
 @pytest.fixture(
     params=[
-        "fake",
-        "xen-pvm",
-        pytest.param("kvm", marks=pytest.mark.qemu),
-        pytest.param("chroot", marks=pytest.mark.root),
-        pytest.param("lxc", marks=pytest.mark.root),
+        pytest.param(name, marks=[getattr(pytest.mark, mark)] if mark else [])
+        for name, mark in TRIED.items()
     ]
 )
 def rack(

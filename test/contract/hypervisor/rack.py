@@ -24,6 +24,12 @@ from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
+#: Hypervisors that the suite runs with -> name of the mark of their tests.
+TRIED = {"fake": "", "xen-pvm": "", "kvm": "qemu", "chroot": "root", "lxc": "root"}
+#: Hypervisors that need more than any machine has -> where they are tried.
+ELSEWHERE = {
+    "xen-hvm": "test/unit/hypervisor/test_xen_config.py: xen-pvm but for its configuration"
+}
 TREES = (HypervisorName.CHROOT, HypervisorName.LXC)
 QEMU = shutil.which("kvm") or shutil.which("qemu-system-x86_64")
 

@@ -8,11 +8,17 @@ from typing import Any
 import boot_sectors
 import msgspec
 import pytest
+from rack import ELSEWHERE, TRIED
 
 from ganeti import errors
 from ganeti.hypervisor.interface import Hypervisor, NodeInfo
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import RunState
 from ganeti.rpc.objects import Console
+
+
+def test_every_hypervisor_is_tried_somewhere() -> None:
+    assert set(HYPERVISORS.names()) == set(TRIED) | set(ELSEWHERE)
 
 
 def test_started_guest_is_known(rack: Any) -> None:

@@ -31,11 +31,12 @@ class RamDevice(FileDevice):
 '''
 LINE = '    RAMDISK = "ramdisk", "ganeti.storage.ramdisk:RamDevice"\n'
 
-#: What a user types.
+#: What a user types, once ``make docs`` has taken the options from the opcodes again.
 COMMANDS = """
-from ganeti.cli import program
+from ganeti.cli import generated, program
 from ganeti.cli.programs import PROGRAMS
 
+generated.OPCODES.clear()
 program.main(PROGRAMS["gnt-instance"], ["add", "--help"])
 """
 
