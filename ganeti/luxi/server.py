@@ -18,7 +18,6 @@ import select
 import selectors
 import socket
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,7 @@ from typing import Any, Protocol
 
 from ganeti import constants, errors
 from ganeti.base import files
+from ganeti.base.clock import SYSTEM
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
 from ganeti.net.unix_socket import TERMINATOR, Credentials, FrameReader
@@ -251,10 +251,10 @@ class LuxiServer:
     def _next_deadline(self) -> float:
         if not self._deadlines:
             return _LOOK
-        return max(0.0, min(_LOOK, self._deadlines[0][0] - time.monotonic()))
+        return max(0.0, min(_LOOK, self._deadlines[0][0] - SYSTEM.monotonic()))
 
     def _expire(self) -> None:
-        now = time.monotonic()
+        now = SYSTEM.monotonic()
         while self._deadlines and self._deadlines[0][0] <= now:
             _deadline, _seq, reply = heapq.heappop(self._deadlines)
             abandoned = reply.on_abandoned
@@ -398,7 +398,7 @@ class LuxiServer:
             return True
         if sent < len(message):
             connection.out += message[sent:]
-            connection.stalled_since = time.monotonic()
+            connection.stalled_since = SYSTEM.monotonic()
             self._watch(connection, write=True)
         return True
 
@@ -413,7 +413,7 @@ class LuxiServer:
             return None
 
     def _note_deadline(self, reply: Reply) -> None:
-        deadline = time.monotonic() + self._timeout
+        deadline = SYSTEM.monotonic() + self._timeout
         heapq.heappush(self._deadlines, (deadline, next(self._seq), reply))
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
             self._deadlines = [item for item in self._deadlines if item[2]._open]
@@ -425,7 +425,7 @@ class LuxiServer:
                 while connection.out:
                     sent = connection.sock.send(connection.out)
                     del connection.out[:sent]
-                    connection.stalled_since = time.monotonic()
+                    connection.stalled_since = SYSTEM.monotonic()
             except BlockingIOError:
                 return
             except OSError:
@@ -486,7 +486,7 @@ class LuxiServer:
             rest = bool(connection.out)
             connection.closing = connection.closing or close
             if rest and connection.stalled_since is None:
-                connection.stalled_since = time.monotonic()
+                connection.stalled_since = SYSTEM.monotonic()
         if threading.current_thread() is self._thread:
             self._sent(connection, reply, rest)
         else:
