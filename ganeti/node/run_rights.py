@@ -17,7 +17,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, jsonio, typed
-from ganeti.model.names import RunState
+from ganeti.model.names import InstanceUuid, RunState
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.run_rights import RunRightCalls
 from ganeti.rpc.objects import NodeInstance, RightState, RunEpoch, RunRight
@@ -144,14 +144,14 @@ class RunRights(RunRightCalls):
             if known != right:
                 self._follow(known, right)
 
-    def run_right_forget(self, uuid: str) -> None:
+    def run_right_forget(self, uuid: InstanceUuid) -> None:
         with self._lock:
             files.remove(self._path(uuid))
 
-    def run_rights(self, uuids: list[str]) -> list[RunRight]:
+    def run_rights(self, uuids: list[InstanceUuid]) -> list[RunRight]:
         return self._known(uuids) if uuids else self._unsettled()
 
-    def _known(self, uuids: Iterable[str]) -> list[RunRight]:
+    def _known(self, uuids: Iterable[InstanceUuid]) -> list[RunRight]:
         found = (self._read(uuid) for uuid in uuids)
         return [right for right in found if right is not None]
 
@@ -164,7 +164,7 @@ class RunRights(RunRightCalls):
         ways = (RightState.LEAVING, RightState.ARRIVING)
         return [
             right
-            for right in self._known(name for name in names if _UUID.fullmatch(name))
+            for right in self._known(InstanceUuid(name) for name in names if _UUID.fullmatch(name))
             if right.state in ways
         ]
 
@@ -173,7 +173,7 @@ class RunRights(RunRightCalls):
         files.ensure_dir(self._directory)
         files.write_atomic(self._path(wanted.uuid), jsonio.dumps(msgspec.to_builtins(wanted)))
 
-    def _read(self, uuid: str) -> RunRight | None:
+    def _read(self, uuid: InstanceUuid) -> RunRight | None:
         path = self._path(uuid)
         try:
             return typed.convert(jsonio.loads(path.read_bytes()), RunRight)
@@ -185,7 +185,7 @@ class RunRights(RunRightCalls):
                 " on no other node"
             ) from err
 
-    def _path(self, uuid: str) -> Path:
+    def _path(self, uuid: InstanceUuid) -> Path:
         if not _UUID.fullmatch(uuid):
             raise errors.ParameterError(f"{uuid[:80]!r} is not a uuid of an instance")
         return self._directory / uuid

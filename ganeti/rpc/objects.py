@@ -12,7 +12,16 @@ from typing import Annotated, Any
 import msgspec
 
 from ganeti import errors
-from ganeti.model.names import DiskMode, DiskTemplate, HypervisorName, LocalDisk, MigrationState
+from ganeti.model.names import (
+    DiskMode,
+    DiskTemplate,
+    DiskUuid,
+    HypervisorName,
+    InstanceUuid,
+    LocalDisk,
+    MigrationState,
+    NodeUuid,
+)
 
 Json = dict[str, Any]
 
@@ -29,11 +38,11 @@ BATCH = "batch"
 class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
     """A disk for the node side; ``params`` are complete logical parameters of its template."""
 
-    uuid: str
+    uuid: DiskUuid
     dev_type: DiskTemplate
     logical_id: tuple[Any, ...]
     children: tuple[NodeDisk, ...] = ()
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[NodeUuid, ...] = ()
     iv_name: Annotated[str, msgspec.Meta(pattern=r"^(disk/[0-9]{1,4})?\Z")] = ""
     #: MiB
     size: int
@@ -76,10 +85,10 @@ class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
 class NodeInstance(msgspec.Struct, kw_only=True, frozen=True):
     """An instance for the node side; all parameter sets are complete."""
 
-    uuid: str
+    uuid: InstanceUuid
     name: str
-    primary_node: str
-    secondary_nodes: tuple[str, ...] = ()
+    primary_node: NodeUuid
+    secondary_nodes: tuple[NodeUuid, ...] = ()
     os: str = ""
     hypervisor: HypervisorName
     hvparams: dict[str, Any] = {}
@@ -130,7 +139,7 @@ class RunRight(msgspec.Struct, kw_only=True, frozen=True):
     Of all nodes at most one has ``here``, or one has ``leaving`` and another one ``arriving``.
     """
 
-    uuid: str
+    uuid: InstanceUuid
     name: str
     epoch: RunEpoch
     state: RightState

@@ -121,6 +121,7 @@ def valid(dice: random.Random, kind: Any, known: dict[str, Any]) -> Any:
     if origin is dict:
         keys = [dice.choice(("fake", "a", "web1.example.com", "kvm")) for _ in range(2)]
         return {key: valid(dice, parts[1], known) for key in keys}
+    kind = getattr(kind, "__supertype__", kind)
     name = getattr(kind, "__name__", str(kind))
     if name in ("NoneType", "Any", "object"):
         return odd(dice) if name == "Any" else None

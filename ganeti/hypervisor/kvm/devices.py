@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.places import Places
-from ganeti.model.names import DiskMode, DiskTemplate, NicMode
+from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NicMode
 from ganeti.rpc.objects import NodeNic
 
 _NIC_MODELS = {"paravirtual": "virtio-net-pci"}
@@ -46,7 +46,7 @@ def is_private(nic: NodeNic) -> bool:
 class Drive(msgspec.Struct, frozen=True, kw_only=True):
     """A disk for QEMU."""
 
-    uuid: str
+    uuid: DiskUuid
     #: for older versions, which read it in the records of running guests
     template: DiskTemplate
     mode: DiskMode = DiskMode.RW

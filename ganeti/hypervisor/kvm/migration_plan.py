@@ -14,7 +14,7 @@ from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm.accel import Accelerator
 from ganeti.hypervisor.kvm.devices import Processor
 from ganeti.hypervisor.kvm.params import KvmParams
-from ganeti.model.names import MigrationState
+from ganeti.model.names import DiskUuid, MigrationState
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
 #: Ports that are tried from ``migration_port`` on, so that several guests can arrive at a time.
@@ -55,7 +55,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     accelerator: Accelerator
     places: dict[str, str]
     #: uuids of the disks, in the order of the guest
-    drives: tuple[str, ...]
+    drives: tuple[DiskUuid, ...]
     #: MiB
     memory: int
     #: that were added since it was started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from ganeti.model.names import InstanceUuid
 from ganeti.rpc.objects import RunRight
 from ganeti.rpc.timing import FAST, URGENT, call
 
@@ -13,7 +14,7 @@ class RunRightCalls(ABC):
 
     @abstractmethod
     @call(timeout=URGENT)
-    def run_rights(self, uuids: list[str]) -> list[RunRight]:
+    def run_rights(self, uuids: list[InstanceUuid]) -> list[RunRight]:
         """What this node remembers of instances; without uuids of those that are on their way."""
 
     @abstractmethod
@@ -23,5 +24,5 @@ class RunRightCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
-    def run_right_forget(self, uuid: str) -> None:
+    def run_right_forget(self, uuid: InstanceUuid) -> None:
         """Forget an instance that does not exist any more; no error when it is not known."""
