@@ -154,6 +154,10 @@ class Paths:
     def file_storage(self) -> Path:
         return self.under("/srv/ganeti/file-storage")
 
+    @property
+    def shared_file_storage(self) -> Path:
+        return self.under("/srv/ganeti/shared-file-storage")
+
     # run: gone after a reboot
     @property
     def run(self) -> Path:
