@@ -129,7 +129,7 @@ class OneProcess:
                 where.ca_key.unlink()  # only master candidates have it
             where.file_storage.mkdir(parents=True)
             where.file_storage.chmod(0o750)
-            where.shared_file_storage.symlink_to(Path("../../../shared"))
+            where.under(defaults.SHARED_FILE_STORAGE_DIR).symlink_to(Path("../../../shared"))
             definitions = where.os_search_path[0]
             definitions.parent.mkdir(parents=True, exist_ok=True)
             definitions.symlink_to(OS_DIR)
