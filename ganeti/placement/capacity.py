@@ -87,17 +87,18 @@ class Filler:
         self.placed: list[Placed] = []
         self._free: list[int] = []
         self._size: Instance | None = None
+        self._count = 1
         self._weak: frozenset[int] = frozenset()
         if rules.accept_errors:
             self._weak = frozenset(survival.failing(layout))
 
     def failures_of(self, item: Instance) -> Counter[str]:
         """What the places lack for an instance; nothing when there is one."""
-        layout = self.layout
+        before = (self.layout, list(self._free), self._size, self._count)
         done, failures = self.try_one(item)
         if done is not None:
             self.placed.pop()
-            self.layout, self._free = layout, []
+        self.layout, self._free, self._size, self._count = before
         return failures
 
     def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
@@ -124,7 +125,7 @@ class Filler:
                 done = Placed(item, primary, secondary)
                 self.placed.append(done)
                 return done, Counter()
-        return None, self._count(seats, allowed)
+        return None, self._lacks(seats, allowed)
 
     def _survives(self, after: Layout, primary: int) -> bool:
         board = after.board
@@ -141,16 +142,17 @@ class Filler:
         )
 
     def _next_index(self, item: Instance) -> int:
-        if item != self._size or not self._free:
-            board = self.layout.board
-            board = board.with_instances([item] * _BATCH)
-            first = len(board.instances) - _BATCH
-            self.layout = self.layout.on_board(board)
-            self._size = item
-            self._free = list(range(first + _BATCH - 1, first - 1, -1))
+        same = item == self._size
+        if not same or not self._free:
+            count = min(_BATCH, 2 * self._count) if same else 1
+            keep = len(self.layout.board.instances) - len(self._free)
+            board = self.layout.board.with_instances([item] * count, keep)
+            self.layout = self.layout.on_board(board, keep)
+            self._size, self._count = item, count
+            self._free = list(range(keep + count - 1, keep - 1, -1))
         return self._free[-1]
 
-    def _count(self, seats: Seats, allowed: Bools) -> Counter[str]:
+    def _lacks(self, seats: Seats, allowed: Bools) -> Counter[str]:
         """How many places lack what; those that only the failure of a node rules out are N1."""
         if not len(seats.nodes):
             return Counter()
@@ -210,17 +212,22 @@ def _next_size(
 ) -> Instance | None:
     """The largest smaller size that something else than before ends, found by halving."""
     for name, _ in failures.most_common():
-        ladder = _ladder(size, Failure(name), smallest)
-        if not ladder or not _helps(filler, ladder[-1], name):
+        field, amount, count = _ladder(size, Failure(name), smallest)
+
+        def rung(number: int, field: str = field, amount: int = amount) -> Instance:
+            change: dict[str, Any] = {field: getattr(size, field) - (number + 1) * amount}
+            return dataclasses.replace(size, **change)
+
+        if not count or not _helps(filler, rung(count - 1), name):
             continue
-        low, high = 0, len(ladder) - 1
+        low, high = 0, count - 1
         while low < high:
             middle = (low + high) // 2
-            if _helps(filler, ladder[middle], name):
+            if _helps(filler, rung(middle), name):
                 high = middle
             else:
                 low = middle + 1
-        return ladder[low]
+        return rung(low)
     return None
 
 
@@ -229,19 +236,14 @@ def _helps(filler: Filler, size: Instance, name: str) -> bool:
     return not failures or failures.most_common(1)[0][0] != name
 
 
-def _ladder(item: Instance, failure: Failure, smallest: Spec) -> list[Instance]:
-    """All smaller sizes, largest first, in the dimension that a failure is about."""
-    step = _STEPS.get(failure)
-    if step is None:
-        return []
-    name, amount = step
+def _ladder(item: Instance, failure: Failure, smallest: Spec) -> tuple[str, int, int]:
+    """Which member shrinks, by how much at a time, and how often it can."""
+    name, amount = _STEPS.get(failure, ("memory", 0))
     least = {
         "memory": smallest.memory,
         "disk": smallest.disk,
         "vcpus": smallest.cpus,
         "spindles": smallest.spindles,
     }[name]
-    value = getattr(item, name) or 0
-    sizes = range(value - amount, max(least, 0) - 1, -amount)
-    changes: list[dict[str, Any]] = [{name: smaller} for smaller in sizes]
-    return [dataclasses.replace(item, **change) for change in changes]
+    room = (getattr(item, name) or 0) - max(least, 0)
+    return name, amount, max(0, room // amount) if amount else 0

@@ -145,15 +145,34 @@ class Board:
         self._set_capacities()
         self._set_tags()
 
-    def with_instances(self, more: list[Instance]) -> Board:
-        """The same nodes with further instances, whose place does not count yet."""
+    def with_instances(self, more: list[Instance], keep: int | None = None) -> Board:
+        """The same nodes with further instances, whose place does not count yet.
+
+        ``keep``: only so many of the instances stay.
+        """
+        keep = len(self.instances) if keep is None else keep
         other = object.__new__(Board)
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("merged_spreads", None)
-        other.instances = self.instances + tuple(more)
+        other.instances = self.instances[:keep] + tuple(more)
         other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
-        other._set_uses()
-        other._set_instance_tags()
+        one: dict[Instance, tuple[list[float], list[float], float]] = {}
+        for item in more:
+            if item not in one:
+                one[item] = (*use_of(item), reserve_of(item))
+
+        def columns(index: int) -> Floats:
+            return np.array([one[item][index] for item in more]).reshape(len(more), USES).T
+
+        other.primary_use = np.hstack([self.primary_use[:, :keep], columns(0)])
+        other.secondary_use = np.hstack([self.secondary_use[:, :keep], columns(1)])
+        other.reserve = np.append(self.reserve[:keep], [one[item][2] for item in more])
+        other.real = np.append(self.real[:keep], [not item.forthcoming for item in more])
+        if self.unmet is None and not any(item.tags for item in more):
+            blank = np.full((len(more), self.apart.shape[1]), NOWHERE, dtype=np.int64)
+            other.apart = np.vstack([self.apart[:keep], blank])
+        else:
+            other._set_instance_tags()
         return other
 
     def _set_uses(self) -> None:
@@ -340,12 +359,17 @@ class Layout:
         known.update(used=used, peers=peers, seats=seats)
         return other
 
-    def on_board(self, board: Board) -> Layout:
-        """The same places on a board that has further instances, which have no place."""
-        more = len(board.instances) - len(self.primary)
-        fill = np.full(more, NOWHERE, dtype=np.int64)
+    def on_board(self, board: Board, keep: int | None = None) -> Layout:
+        """The same places on a board that has further instances, which have no place.
+
+        ``keep``: how many instances both boards share; those that do not stay had no place.
+        """
+        keep = len(self.primary) if keep is None else keep
+        fill = np.full(len(board.instances) - keep, NOWHERE, dtype=np.int64)
         other = Layout(
-            board, np.concatenate([self.primary, fill]), np.concatenate([self.secondary, fill])
+            board,
+            np.concatenate([self.primary[:keep], fill]),
+            np.concatenate([self.secondary[:keep], fill]),
         )
         known: dict[str, Any] = other.__dict__
         known.update(used=self.used, peers=self.peers, seats=self.seats)

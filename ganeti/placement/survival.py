@@ -14,10 +14,8 @@ from ganeti.placement.seats import Seats
 
 
 def failing(layout: Layout) -> list[int]:
-    """The online nodes whose instances have nowhere to go."""
-    return [
-        node for node in np.flatnonzero(layout.board.online).tolist() if not survives(layout, node)
-    ]
+    """The nodes whose instances have nowhere to go."""
+    return [node for node in range(len(layout.board.nodes)) if not survives(layout, node)]
 
 
 def mirrored_load(layout: Layout) -> Floats:
@@ -25,7 +23,7 @@ def mirrored_load(layout: Layout) -> Floats:
     board, count = layout.board, len(layout.board.nodes)
     both = (layout.primary != NOWHERE) & (layout.secondary != NOWHERE) & board.real
     cell = layout.secondary[both] * count + layout.primary[both]
-    memory = board.primary_use[Use.MEMORY_ALL][both]
+    memory = board.primary_use[Use.MEMORY][both]
     total: Floats = np.bincount(cell, weights=memory, minlength=count * count).astype(float)
     return total.reshape(count, count)
 
@@ -37,7 +35,7 @@ def survives(layout: Layout, node: int) -> bool:
     count = len(board.nodes)
     if not len(mine):
         return True
-    memory = board.primary_use[Use.MEMORY_ALL]
+    memory = board.primary_use[Use.MEMORY]
     left = layout.memory_left.copy()
     mirrored = mine[layout.secondary[mine] != NOWHERE]
     take = np.bincount(layout.secondary[mirrored], weights=memory[mirrored], minlength=count)

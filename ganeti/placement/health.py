@@ -1,0 +1,52 @@
+"""How well a cluster or a group is: what would go wrong, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ganeti.placement import survival
+from ganeti.placement.layout import NOWHERE, Bools, Layout
+from ganeti.placement.score import score
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is wrong; all zero is well."""
+
+    #: online nodes without the memory to start what they are the secondary of
+    nodes_failing: int
+    #: nodes that run instances which have to stay apart
+    nodes_conflicting: int
+    #: instances whose primary node is offline
+    primaries_offline: int
+    #: instances whose secondary node is offline
+    secondaries_offline: int
+    #: nodes whose instances have nowhere to go when it fails
+    nodes_stuck: int
+    score: float
+
+    @property
+    def counts(self) -> tuple[int, int, int, int, int]:
+        return (
+            self.nodes_failing,
+            self.nodes_conflicting,
+            self.primaries_offline,
+            self.secondaries_offline,
+            self.nodes_stuck,
+        )
+
+
+def examine(layout: Layout) -> Health:
+    """Count what is wrong with a layout."""
+    board = layout.board
+    online = board.online
+    shares: Bools = layout.apart_count > 1
+    known = layout.secondary != NOWHERE
+    return Health(
+        nodes_failing=int((layout.fails & online).sum()),
+        nodes_conflicting=int(shares[:, online].any(axis=0).sum()),
+        primaries_offline=int((~online[layout.primary] & board.real).sum()),
+        secondaries_offline=int((known & ~online[layout.secondary] & board.real).sum()),
+        nodes_stuck=len(survival.failing(layout)),
+        score=score(layout),
+    )
