@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist docs site test-mutants test-partition test-api test-attack check-hosts
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -94,3 +94,6 @@ site: $(VENV)/site.stamp ## doc/ as a web site with search in build/site
 dist: $(VENV)/run.stamp ## source archive and wheel in dist/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	@$(BIN)/python -m build --outdir dist .
+
+deb: ## packages for this release of Debian in dist/ (needs debhelper, python3-venv, python3-pip)
+	@tools/make-deb

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -241,6 +241,47 @@ def _wait_for_child(reader: int) -> None:
     if message:
         print(message, file=sys.stderr)
     os._exit(int(code))
+
+
+@contextlib.contextmanager
+def watchdog(probe: Callable[[], object]) -> Iterator[None]:
+    """Report to systemd inside the block that the daemon answers, if its unit wants that.
+
+    ``probe`` asks the daemon something as a client would, in a thread of its own. When it raises or
+    does not return, systemd hears nothing, and starts the daemon again after ``WatchdogSec=``.
+    """
+    interval = _watchdog_interval()
+    if interval is None:
+        yield
+        return
+    stop = threading.Event()
+
+    def report() -> None:
+        while not stop.wait(interval):
+            try:
+                probe()
+            except Exception:  # systemd counts; whatever it is, the daemon does not answer
+                logging.exception("the daemon does not answer itself")
+            else:
+                _notify_systemd("WATCHDOG=1")
+
+    thread = threading.Thread(target=report, name="watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def _watchdog_interval() -> float | None:
+    """Seconds between two reports: a third of what systemd allows; None when it does not watch."""
+    try:
+        limit = int(os.environ.get("WATCHDOG_USEC", "")) / 1e6
+    except ValueError:
+        return None
+    if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
+        return None
+    return limit / 3
 
 
 def _notify_systemd(state: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import grp
 import logging
 import os
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, log
 from ganeti.config.store import read_config
+from ganeti.luxi.client import Client
 from ganeti.luxi.server import LuxiServer
 from ganeti.master.core import Core
 from ganeti.master.service import Service
@@ -147,7 +149,8 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     house.start()
     _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
     daemon.calm_collector()
-    stop.wait()
+    with daemon.watchdog(_ask_self):
+        stop.wait()
     _LOG.info("stopping")
     server.stop()
     service.stop()
@@ -160,6 +163,11 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     logging.shutdown()
     # threads of operations that did not end must not keep the process alive
     os._exit(constants.EXIT_NOTMASTER if deposed.is_set() else constants.EXIT_SUCCESS)
+
+
+def _ask_self() -> None:
+    with contextlib.closing(Client()) as client:
+        client.query_config_values(["cluster_name"])
 
 
 def _open(where: Paths) -> Core:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from ganeti.base import log as base_log
 from ganeti.net import listen, resolve
 
 log = logging.getLogger(__name__)
+
+#: Seconds in which a daemon must answer itself.
+_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,18 @@ def serving(service: str, given: argparse.Namespace) -> Serving:
         port=resolve.port(service) if given.port is None else given.port,
         max_clients=given.max_clients,
     )
+
+
+def ask_self(options: Serving) -> None:
+    """Connect to the daemon, send nothing, and wait until it notices and hangs up.
+
+    Raises:
+        OSError: it accepts no connection, or does not notice one within 20 seconds.
+    """
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(options.address, options.address)
+    with socket.create_connection((address, options.port), timeout=_PATIENCE) as sock:
+        sock.shutdown(socket.SHUT_WR)
+        sock.recv(1)
 
 
 def setup_log(options: Serving, file: Path) -> None:

@@ -124,7 +124,8 @@ def _serve(
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
         background.ready()
-        stop.wait()
+        with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
+            stop.wait()
         log.info("Node daemon stops")
         calls = app.running()
         if not server.stop(STOP_WAIT):

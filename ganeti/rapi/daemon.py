@@ -194,7 +194,8 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
         daemon.calm_collector()
         background.ready()
-        stop.wait()
+        with daemon.watchdog(lambda: tcp_daemon.ask_self(options.serving)):
+            stop.wait()
         log.info("Remote API stops")
 
 
