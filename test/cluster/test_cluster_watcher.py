@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -176,3 +177,29 @@ def test_options_of_daemons_come_from_the_defaults_file(cluster: Cluster) -> Non
     finally:
         defaults.unlink()
     assert daemon_util(cluster, "start", "ganeti-rapi").code == 0
+
+
+def test_a_daemon_of_systemd_reports_that_it_answers(cluster: Cluster) -> None:
+    for name, module in ((constants.RAPI, "rapi"), (constants.MASTERD, "master")):
+        assert daemon_util(cluster, "stop", name).code == 0
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            address = f"\0{cluster.directory}-{module}"
+            systemd.bind(address)
+            systemd.settimeout(30)
+            started = subprocess.Popen(
+                [sys.executable, "-m", f"ganeti.{module}.daemon", "-f"],
+                env={
+                    **cluster.env(),
+                    "NOTIFY_SOCKET": f"@{address[1:]}",
+                    "WATCHDOG_USEC": "600000",
+                },
+                stderr=subprocess.DEVNULL,
+            )
+            assert [systemd.recv(100) for _ in range(3)] == [
+                b"READY=1",
+                b"WATCHDOG=1",
+                b"WATCHDOG=1",
+            ]
+            started.terminate()
+            assert started.wait(60) == 0
+        assert daemon_util(cluster, "start", name).code == 0

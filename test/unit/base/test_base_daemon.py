@@ -319,3 +319,32 @@ def test_a_deaf_systemd_disturbs_nobody(
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "missing"))
     daemon.Background().ready()
     assert capfd.readouterr() == ("", "")
+
+
+def test_systemd_hears_as_long_as_the_daemon_answers_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "notify"))
+        systemd.settimeout(10)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "30000")
+        answers = [OSError("hangs"), None, None]
+
+        def probe() -> None:
+            asked = answers.pop(0) if answers else OSError("hangs again")
+            if asked is not None:
+                raise asked
+
+        with daemon.watchdog(probe):
+            assert [systemd.recv(100) for _ in range(2)] == [b"WATCHDOG=1"] * 2
+            systemd.settimeout(0.1)
+            with pytest.raises(TimeoutError):
+                systemd.recv(100)
+
+
+def test_without_systemd_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+    before = threading.active_count()
+    with daemon.watchdog(lambda: pytest.fail("asked")):
+        assert threading.active_count() == before
