@@ -77,7 +77,7 @@ SUBMIT_OPTIONS = (SUBMIT, PRINT_JOBID)
 PLAN_OPTIONS = (DRY_RUN, PRIORITY)
 
 # output
-NO_HEADERS = switch("--no-headers", dest="no_headers", group=OUTPUT, help="Leave out the titles")
+NO_HEADERS = switch("--no-headers", dest="no_headers", group=OUTPUT, help="Omit the titles")
 SEPARATOR = value(
     "--separator",
     dest="separator",
@@ -145,7 +145,7 @@ SHOW_MACHINE = switch(
 ROMAN = ignored("--roman", help="Ignored")
 
 # how hard to try
-FORCE = switch("-f", "--force", dest="force", help="Do not ask, and go on in spite of warnings")
+FORCE = switch("-f", "--force", dest="force", help="Do not ask, and ignore warnings")
 CONFIRM = switch("--yes", dest="confirm", help="Do not ask")
 YES_DO_IT = switch(
     "--yes-do-it", "--ya-rly", dest="yes_do_it", help="Confirm that this is really wanted"
@@ -183,7 +183,7 @@ NON_LIVE = switch_off(
 AUTO_PROMOTE = switch(
     "--auto-promote",
     dest="auto_promote",
-    help="Make another node a master candidate if one is missing",
+    help="Promote another node to master candidate if one is missing",
 )
 
 # tags

@@ -146,7 +146,7 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """A whole number."""
+    """An integer."""
     try:
         return int(text)
     except ValueError:
@@ -214,7 +214,7 @@ def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     """``[("0", {...}), ("1", {...})]`` as a list in which missing places are empty.
 
     Raises:
-        OpPrereqError: an identifier that is no index, or an index given twice.
+        OpPrereqError: an identifier that is not an index, or an index given twice.
     """
     places: dict[int, dict[str, Any]] = {}
     for ident, keys in given:

@@ -20,7 +20,7 @@ class OpClusterPostInit(OpCode, tag="OP_CLUSTER_POST_INIT", kw_only=True):
 
 
 class OpClusterDestroy(OpCode, tag="OP_CLUSTER_DESTROY", kw_only=True):
-    """Take the cluster down for good; it must be empty but for the master node."""
+    """Destroy the cluster; only the master node may be left."""
 
     exclusive_bgl: ClassVar[bool] = True
     result_type: ClassVar[str] = "nestr"
@@ -41,7 +41,7 @@ class OpClusterConfigQuery(OpCode, tag="OP_CLUSTER_CONFIG_QUERY", kw_only=True):
 
 
 class OpClusterRename(OpCode, tag="OP_CLUSTER_RENAME", kw_only=True):
-    """Give the cluster another name, and with it another master address."""
+    """Rename the cluster, and with it change the master address."""
 
     summary_field: ClassVar[str | None] = "name"
     exclusive_bgl: ClassVar[bool] = True
@@ -51,14 +51,14 @@ class OpClusterRename(OpCode, tag="OP_CLUSTER_RENAME", kw_only=True):
 
 
 class OpClusterActivateMasterIp(OpCode, tag="OP_CLUSTER_ACTIVATE_MASTER_IP", kw_only=True):
-    """Put the address of the cluster on the master node."""
+    """Activate the address of the cluster on the master node."""
 
     exclusive_bgl: ClassVar[bool] = True
     result_type: ClassVar[str] = "null"
 
 
 class OpClusterDeactivateMasterIp(OpCode, tag="OP_CLUSTER_DEACTIVATE_MASTER_IP", kw_only=True):
-    """Take the address of the cluster off the master node."""
+    """Deactivate the address of the cluster on the master node."""
 
     exclusive_bgl: ClassVar[bool] = True
     result_type: ClassVar[str] = "null"
@@ -172,22 +172,25 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     ] = None
     diskparams: p.DiskTemplateParams = None
     candidate_pool_size: Annotated[
-        Positive | None, doc("How many nodes keep a copy of the configuration")
+        Positive | None,
+        doc("Number of master candidates, which keep a replica of the configuration"),
     ] = None
-    max_running_jobs: Annotated[Positive | None, doc("How many operations may run at once")] = None
+    max_running_jobs: Annotated[
+        Positive | None, doc("Maximum number of operations that run at the same time")
+    ] = None
     max_tracked_jobs: Annotated[
         Positive | None, doc("Without effect: all running jobs are watched")
     ] = None
     uid_pool: Annotated[
-        UidRanges | None, doc("User ids for guests, as first and last of each range")
+        UidRanges | None, doc("User IDs for guests, as first and last of each range")
     ] = None
-    add_uids: Annotated[UidRanges | None, doc("Ranges of user ids to add")] = None
+    add_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to add")] = None
     remove_uids: Annotated[UidRanges | None, doc("Ranges of user IDs to remove")] = None
     maintain_node_health: Annotated[
-        bool | None, doc("Stop guests that run where they should not; without effect so far")
+        bool | None, doc("Stop guests that run where they should not; has no effect yet")
     ] = None
     prealloc_wipe_disks: Annotated[bool | None, doc("Overwrite new disks before use")] = None
-    nicparams: Annotated[NicParams | None, doc("Parameters of network cards")] = None
+    nicparams: Annotated[NicParams | None, doc("Parameters of NICs")] = None
     ndparams: p.NodeParams = None
     ipolicy: p.IPolicy = None
     drbd_helper: Annotated[str | None, doc("User-mode helper of DRBD; empty for none")] = None
@@ -232,7 +235,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         list[NonEmpty] | None, doc("Programs that may compress transfers")
     ] = None
     enabled_user_shutdown: Annotated[
-        bool | None, doc("Let a guest be stopped from inside without being restarted")
+        bool | None, doc("Keep a guest stopped that its own user shut down")
     ] = None
     enabled_data_collectors: Annotated[dict[str, bool] | None, doc("Which data collectors run")] = (
         None

@@ -1,4 +1,4 @@
-"""Disks and network cards as parameters: what one is made of and how a list of them changes."""
+"""Disks and NICs as parameters: what one is made of and how a list of them changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LAST = -1
 
 
 class NicParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of one network card; ``None`` means not given."""
+    """Parameters of one NIC; ``None`` means not given."""
 
     notation: ClassVar[str] = "INicParams"
 
@@ -238,7 +238,7 @@ def _item(raw: Any) -> int | str:
 
 
 class NicChange(Change[NicParams]):
-    """Add, remove or modify a network card."""
+    """Add, remove or modify a NIC."""
 
     __slots__ = ()
 

@@ -46,7 +46,9 @@ class OpDiskRemove(OpCode, tag="OP_DISK_REMOVE", kw_only=True):
 
     disk_name: DiskName
     ignore_failures: Annotated[
-        bool, doc("Forget the disk although what is on a node cannot be removed"), Mark.SAFE
+        bool,
+        doc("Remove the disk from the configuration although its data on a node cannot be removed"),
+        Mark.SAFE,
     ] = False
 
 
@@ -64,7 +66,7 @@ class OpDiskSetParams(OpCode, tag="OP_DISK_SET_PARAMS", kw_only=True):
 
 
 class OpDiskRename(OpCode, tag="OP_DISK_RENAME", kw_only=True):
-    """Give a disk another name."""
+    """Rename a disk."""
 
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/rename",)
@@ -93,7 +95,7 @@ class OpDiskGrow(OpCode, tag="OP_DISK_GROW", kw_only=True):
 
 
 class OpDiskAttach(OpCode, tag="OP_DISK_ATTACH", kw_only=True):
-    """Give a disk to an instance; a running guest gets it at once where it can."""
+    """Attach a detached disk to an instance; a running guest gets it at once where possible."""
 
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/attach",)
@@ -111,7 +113,7 @@ class OpDiskAttach(OpCode, tag="OP_DISK_ATTACH", kw_only=True):
 
 
 class OpDiskDetach(OpCode, tag="OP_DISK_DETACH", kw_only=True):
-    """Take a disk from its instance and keep it."""
+    """Detach a disk from its instance and keep its data."""
 
     summary_field: ClassVar[str | None] = "disk_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/disks/{disk_name}/detach",)

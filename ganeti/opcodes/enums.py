@@ -124,7 +124,7 @@ class FileDriver(StrEnum):
 
 
 class NICMode(StrEnum):
-    """How a network card reaches the network."""
+    """How a NIC connects to the network."""
 
     BRIDGED = "bridged"
     EXT = "ext"
@@ -165,7 +165,7 @@ class ReplaceDisksMode(StrEnum):
 
 
 class EvacMode(StrEnum):
-    """Which instances leave a node."""
+    """Which instances are evacuated from a node."""
 
     ALL = "all"
     PRIMARY_ONLY = "primary-only"
@@ -182,7 +182,7 @@ class DdmSimple(StrEnum):
 
 
 class DdmFull(StrEnum):
-    """Changes of the disks or network cards of an instance."""
+    """Changes of the disks or NICs of an instance."""
 
     ADD = "add"
     ATTACH = "attach"

@@ -67,7 +67,7 @@ class OpGroupRemove(OpCode, tag="OP_GROUP_REMOVE", kw_only=True):
 
 
 class OpGroupRename(OpCode, tag="OP_GROUP_RENAME", kw_only=True):
-    """Give a node group another name."""
+    """Rename a node group."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/groups/{group_name}/rename",)
     result_type: ClassVar[str] = "nestr"

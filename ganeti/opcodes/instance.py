@@ -32,7 +32,7 @@ class OpInstanceRemove(OpCode, tag="OP_INSTANCE_REMOVE", kw_only=True):
 
 
 class OpInstanceRename(OpCode, tag="OP_INSTANCE_RENAME", kw_only=True):
-    """Give an instance another name; it must be stopped."""
+    """Rename an instance; it must be stopped."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/rename",)
     result_type: ClassVar[str] = "nestr"
@@ -133,12 +133,10 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     # no mark: it also allows more memory than is set
-    force: Annotated[bool, doc("Do it in spite of warnings")] = False
+    force: Annotated[bool, doc("Ignore warnings")] = False
     force_variant: p.ForceVariant = False
     ignore_ipolicy: p.IgnoreIpolicy = False
-    nics: Annotated[
-        list[NicChange], doc("Changes of network cards, one after the other"), Mark.SAFE
-    ] = []
+    nics: Annotated[list[NicChange], doc("Changes of NICs, one after the other"), Mark.SAFE] = []
     disks: Annotated[list[DiskChange], doc("Changes of disks, one after the other"), Mark.SAFE] = []
     beparams: p.BeParams = {}
     runtime_mem: Annotated[
@@ -164,7 +162,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
         None
     )
     conflicts_check: p.ConflictsCheck = True
-    hotplug: Annotated[bool, doc("Change devices of the running guest too"), Mark.SAFE] = True
+    hotplug: Annotated[bool, doc("Also change devices of the running guest"), Mark.SAFE] = True
     hotplug_if_possible: Annotated[
         bool | None, doc("The same as hotplug, as clients of 3.0 ask for it"), Mark.SAFE
     ] = None
@@ -193,4 +191,4 @@ class OpInstanceQueryData(OpCode, tag="OP_INSTANCE_QUERY_DATA", kw_only=True):
 
     use_locking: p.UseLocking = False
     instances: p.InstanceNames = []
-    static: Annotated[bool, doc("Ask no node; leave out what only nodes know"), Mark.SAFE] = False
+    static: Annotated[bool, doc("Ask no node; omit what only nodes know"), Mark.SAFE] = False

@@ -47,7 +47,7 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     ip_check: p.IpCheck = False
     conflicts_check: p.ConflictsCheck = True
     mode: Annotated[InstCreateMode, doc("Where the content of the disks comes from"), Mark.SAFE]
-    nics: Annotated[list[NicParams], doc("Network cards"), Mark.SAFE]
+    nics: Annotated[list[NicParams], doc("NICs"), Mark.SAFE]
     no_install: Annotated[bool | None, doc("Make the disks but install no OS"), Mark.SAFE] = None
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None

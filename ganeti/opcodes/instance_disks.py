@@ -13,7 +13,7 @@ from ganeti.opcodes.scalars import DiskIndex, NonEmpty, UInt, doc
 
 
 class OpInstanceActivateDisks(OpCode, tag="OP_INSTANCE_ACTIVATE_DISKS", kw_only=True):
-    """Make the disks of a stopped instance usable on its primary node."""
+    """Activate the disks of a stopped instance on its primary node."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/activate-disks",)
@@ -23,13 +23,13 @@ class OpInstanceActivateDisks(OpCode, tag="OP_INSTANCE_ACTIVATE_DISKS", kw_only=
     instance_name: p.InstanceName
     instance_uuid: p.InstanceUuid = None
     ignore_size: Annotated[
-        bool, doc("Go on although a disk has another size than recorded"), Mark.SAFE
+        bool, doc("Continue although a disk has another size than recorded"), Mark.SAFE
     ] = False
     wait_for_sync: p.WaitForSync = False
 
 
 class OpInstanceDeactivateDisks(OpCode, tag="OP_INSTANCE_DEACTIVATE_DISKS", kw_only=True):
-    """Take the disks of a stopped instance out of use."""
+    """Deactivate the disks of a stopped instance."""
 
     summary_field: ClassVar[str | None] = "instance_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/instances/{instance_name}/deactivate-disks",)

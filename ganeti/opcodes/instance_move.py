@@ -52,7 +52,7 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
     iallocator: p.IAllocator = None
     allow_failover: Annotated[bool, doc("Fail it over when it does not run"), Mark.SAFE] = False
     ignore_hvversions: Annotated[
-        bool, doc("Go on although the nodes have different hypervisor versions")
+        bool, doc("Continue although the nodes have different hypervisor versions")
     ] = False
 
 
@@ -66,7 +66,7 @@ class OpInstanceMove(OpCode, tag="OP_INSTANCE_MOVE", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
     ignore_ipolicy: p.IgnoreIpolicy = False
-    target_node: Annotated[NonEmpty, doc("Node to go to")]
+    target_node: Annotated[NonEmpty, doc("Target node")]
     target_node_uuid: p.TargetNodeUuid = None
     compress: p.Compress = "none"
     ignore_consistency: p.IgnoreConsistency = False

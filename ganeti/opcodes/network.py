@@ -24,7 +24,7 @@ AddReservedIps = Annotated[
 
 
 class OpNetworkAdd(OpCode, tag="OP_NETWORK_ADD", kw_only=True):
-    """Make a network whose addresses can be given to instances."""
+    """Create a network whose addresses instances can use."""
 
     summary_field: ClassVar[str | None] = "network_name"
     rest: ClassVar[tuple[str, ...]] = ("POST /2/networks",)
@@ -53,7 +53,7 @@ class OpNetworkRemove(OpCode, tag="OP_NETWORK_REMOVE", kw_only=True):
 
 
 class OpNetworkRename(OpCode, tag="OP_NETWORK_RENAME", kw_only=True):
-    """Give a network another name."""
+    """Rename a network."""
 
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/networks/{network_name}/rename",)
     result_type: ClassVar[str] = "nestr"
@@ -89,7 +89,7 @@ class OpNetworkConnect(OpCode, tag="OP_NETWORK_CONNECT", kw_only=True):
 
     group_name: p.GroupName
     network_name: p.NetworkName
-    network_mode: Annotated[NICMode, doc("How network cards reach the network in this group")]
+    network_mode: Annotated[NICMode, doc("How NICs reach the network in this group")]
     network_link: Annotated[NonEmpty, doc("Bridge, switch or routing table of the nodes")]
     network_vlan: Annotated[str, doc("VLAN on the link; empty for none")] = ""
     conflicts_check: p.ConflictsCheck = True

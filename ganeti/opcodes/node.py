@@ -16,7 +16,7 @@ SecondaryIp = Annotated[NonEmpty | None, doc("Address for replication traffic")]
 
 
 class OpNodeAdd(OpCode, tag="OP_NODE_ADD", kw_only=True):
-    """Take a prepared machine into the cluster."""
+    """Add a prepared node to the cluster."""
 
     summary_field: ClassVar[str | None] = "node_name"
     exclusive_bgl: ClassVar[bool] = True
@@ -62,14 +62,14 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     force: p.Force = False
     hv_state: p.HvState = None
     disk_state: p.DiskState = None
-    master_candidate: Annotated[
-        bool | None, doc("Whether the node keeps a copy of the configuration")
-    ] = None
+    master_candidate: Annotated[bool | None, doc("Whether the node is a master candidate")] = None
     offline: Annotated[
-        bool | None, doc("Whether the node is down and must not be called"), Mark.SAFE
+        bool | None, doc("Whether the node is offline: nothing is asked of it"), Mark.SAFE
     ] = None
     drained: Annotated[bool | None, doc("Whether the node gets no new instances"), Mark.SAFE] = None
-    auto_promote: Annotated[bool, doc("Make another node a candidate if one is missing")] = False
+    auto_promote: Annotated[
+        bool, doc("Promote another node to master candidate if one is missing")
+    ] = False
     master_capable: MasterCapable = None
     vm_capable: VmCapable = None
     secondary_ip: SecondaryIp = None
@@ -92,7 +92,7 @@ class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
     remote_node_uuid: p.RemoteNodeUuid = None
     iallocator: p.IAllocator = None
     mode: Annotated[
-        EvacMode, doc("Which instances leave: by the role the node has for them"), Mark.SAFE
+        EvacMode, doc("Which instances are evacuated: by the role of the node for them"), Mark.SAFE
     ]
     ignore_soft_errors: Annotated[
         bool | None, doc("Let the allocator ignore errors that can be repaired later")

@@ -28,8 +28,8 @@ NewName = Annotated[NonEmpty, doc("New name"), Mark.SAFE]
 Tags = Annotated[list[NonEmpty], doc("Tags of the new object"), Mark.SAFE]
 
 # Where to
-TargetNode = Annotated[NonEmpty | None, doc("Node to go to"), Mark.NODE]
-TargetNodeUuid = Annotated[NonEmpty | None, doc("UUID of the node to go to"), Mark.NODE]
+TargetNode = Annotated[NonEmpty | None, doc("Target node"), Mark.NODE]
+TargetNodeUuid = Annotated[NonEmpty | None, doc("UUID of the target node"), Mark.NODE]
 TargetGroups = Annotated[list[NonEmpty] | None, doc("Node groups to choose from; unset for any")]
 RemoteNode = Annotated[NonEmpty | None, doc("Node that becomes the secondary"), Mark.NODE]
 RemoteNodeUuid = Annotated[
@@ -37,12 +37,15 @@ RemoteNodeUuid = Annotated[
 ]
 PrimaryNode = Annotated[NonEmpty | None, doc("Primary node"), Mark.NODE]
 PrimaryNodeUuid = Annotated[NonEmpty | None, doc("UUID of the primary node"), Mark.NODE]
-IAllocator = Annotated[NonEmpty | None, doc("Allocator that chooses nodes")]
+IAllocator = Annotated[
+    NonEmpty | None,
+    doc("Allocator that chooses nodes; a dot stands for the default one of the cluster"),
+]
 
 # How hard to try
-Force = Annotated[bool, doc("Do it in spite of warnings"), Mark.SAFE]
+Force = Annotated[bool, doc("Ignore warnings"), Mark.SAFE]
 ForceVariant = Annotated[bool, doc("Allow an OS variant that the OS does not list")]
-IgnoreConsistency = Annotated[bool, doc("Go on although data may be lost"), Mark.SAFE]
+IgnoreConsistency = Annotated[bool, doc("Continue although data may be lost"), Mark.SAFE]
 IgnoreIpolicy = Annotated[bool, doc("Ignore instance policy violations")]
 IgnoreOfflineNodes = Annotated[
     bool, doc("Act on the configuration when the node is offline"), Mark.SAFE
@@ -50,13 +53,13 @@ IgnoreOfflineNodes = Annotated[
 NoRemember = Annotated[
     bool, doc("Keep the recorded state although the instance changes"), Mark.SAFE
 ]
-Cleanup = Annotated[bool, doc("Repair what an interrupted earlier move left behind"), Mark.SAFE]
+Cleanup = Annotated[bool, doc("Clean up after an interrupted migration or failover"), Mark.SAFE]
 OpportunisticLocking = Annotated[
     bool, doc("Consider only nodes that are not locked now"), Mark.SAFE
 ]
 UseLocking = Annotated[bool, doc("Lock what is read, for a consistent answer"), Mark.SAFE]
 EarlyRelease = Annotated[
-    bool, doc("Free the old secondary before the new disks are in sync"), Mark.SAFE
+    bool, doc("Release the old secondary node before the new disks are in sync"), Mark.SAFE
 ]
 WaitForSync = Annotated[bool, doc("Wait until the disks are in sync"), Mark.SAFE]
 ShutdownTimeout = Annotated[UInt, doc("Seconds the guest gets to stop by itself"), Mark.SAFE]
@@ -77,7 +80,7 @@ ConflictsCheck = Annotated[bool, doc("Refuse addresses that overlap with a netwo
 DebugSimulateErrors = Annotated[bool, doc("Report every check as failed, to test reports")]
 ErrorCodes = Annotated[bool, doc("Report in a form for programs")]
 Verbose = Annotated[bool, doc("Report more")]
-SkipChecks = Annotated[frozenset[enums.VerifyOptionalChecks], doc("Checks to leave out")]
+SkipChecks = Annotated[frozenset[enums.VerifyOptionalChecks], doc("Checks to omit")]
 IgnoreErrors = Annotated[frozenset[enums.CVErrorCode], doc("Errors to report as warnings only")]
 VerifyClutter = Annotated[bool, doc("Also look for keys of unknown nodes in SSH files")]
 IsStrict = Annotated[bool, doc("Treat nodes that do not answer as errors")]

@@ -24,8 +24,8 @@ class OpTestDelay(OpCode, tag="OP_TEST_DELAY", kw_only=True):
     on_nodes: Annotated[list[NonEmpty], doc("Nodes that wait")] = []
     on_node_uuids: Annotated[list[NonEmpty] | None, doc("UUIDs of the nodes that wait")] = None
     repeat: Annotated[UInt, doc("How often to wait; 0 for once without a report")] = 0
-    interruptible: Annotated[bool, doc("Let a connection to a socket end the wait")] = False
-    no_locks: Annotated[bool, doc("Hold no locks meanwhile")] = True
+    interruptible: Annotated[bool, doc("A connection to a socket can end the wait")] = False
+    no_locks: Annotated[bool, doc("Hold no locks while waiting")] = True
 
     def summary_value(self) -> Any:
         """The duration in whole nanoseconds."""
@@ -42,7 +42,7 @@ class OpTestAllocator(OpCode, tag="OP_TEST_ALLOCATOR", kw_only=True):
     direction: Annotated[IAllocatorTestDir, doc("Show the question (in) or the answer (out)")]
     mode: Annotated[IAllocatorMode, doc("What to ask for")]
     name: Annotated[NonEmpty, doc("Name of the instance asked about")]
-    nics: Annotated[list[NicParams] | None, doc("Network cards of the instance")] = None
+    nics: Annotated[list[NicParams] | None, doc("NICs of the instance")] = None
     disks: Annotated[p.AnyList | None, doc("Disks of the instance")] = None
     hypervisor: p.OptionalHypervisor = None
     iallocator: p.IAllocator = None
@@ -52,7 +52,7 @@ class OpTestAllocator(OpCode, tag="OP_TEST_ALLOCATOR", kw_only=True):
     os: Annotated[NonEmpty | None, doc("OS of the instance")] = None
     disk_template: p.OptionalDiskTemplate = None
     instances: Annotated[list[NonEmpty] | None, doc("Instances to move")] = None
-    evac_mode: Annotated[EvacMode | None, doc("Which instances leave")] = None
+    evac_mode: Annotated[EvacMode | None, doc("Which instances are evacuated")] = None
     target_groups: p.TargetGroups = None
     spindle_use: Annotated[UInt, doc("Share of a spindle the instance uses")] = 1
     count: Annotated[UInt, doc("How many instances to place")] = 1

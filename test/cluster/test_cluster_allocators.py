@@ -75,7 +75,7 @@ def test_many_at_once(cluster: Cluster, tmp_path: Path) -> None:
     file.write_text(json.dumps([large, {**item, "instance_name": "small.example.com"}]))
     ran = cluster.gnt("instance batch-create -I most-free", str(file))
     assert ran.code == 1
-    assert "There is no place for instance large.example.com" in ran.err
+    assert "No nodes can be allocated for instance large.example.com" in ran.err
     assert "small" in places(cluster)
 
 

@@ -66,7 +66,7 @@ def modify(call: Call) -> int:
     usage="<new-name>",
 )
 def rename(call: Call) -> None:
-    """Give the cluster another name, and with it another address."""
+    """Rename the cluster, and with it change its address."""
     new = call.args[0]
     old = call.client.query_config_values(["cluster_name"])[0]
     if not call.opts.force and not notices.confirmed(
@@ -89,9 +89,9 @@ CLUSTER.submits(
 
 @CLUSTER.command("deactivate-master-ip", op="OP_CLUSTER_DEACTIVATE_MASTER_IP", options=(o.CONFIRM,))
 def deactivate_master_ip(call: Call) -> None:
-    """Take the address of the cluster off the master node."""
+    """Deactivate the address of the cluster on the master node."""
     if not call.opts.confirm and not notices.confirmed(
-        "Take the address of the cluster off the master node? Remote clients lose it.",
+        "Deactivate the address of the cluster on the master node? Remote clients lose it.",
         option="--yes",
     ):
         raise Exit(1)

@@ -40,7 +40,7 @@ BOUNDS_SPECS = value(
     "--ipolicy-bounds-specs",
     dest="ipolicy_bounds_specs",
     kind="multilistidentkeyval",
-    help="Smallest and largest instances; several pairs are separated by //",
+    help="Minimum and maximum size of instances; // separates pairs",
 )
 POLICY_TEMPLATES = value(
     "--ipolicy-disk-templates",

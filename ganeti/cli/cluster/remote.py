@@ -76,7 +76,7 @@ def run_command(call: Call) -> None:
     usage="[-n <node>...] <file>",
 )
 def copyfile(call: Call) -> None:
-    """Put a file of this node on the other nodes, at the same path and with the same mode."""
+    """Copy a file of this node to the other nodes, with the same path and mode."""
     from ganeti.base import remote_shell
 
     opts = call.opts

@@ -1,4 +1,4 @@
-"""gnt-cluster: make and end a cluster."""
+"""gnt-cluster: create and destroy a cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ _SSH_KEY_TYPE = value(
     choices=("dsa", "ecdsa", "rsa"),
     help="Kind of the SSH keys of the nodes",
 )
-_NO_VOTING = switch("--no-voting", dest="no_voting", help="Do not ask the other nodes; see above")
+_NO_VOTING = switch(
+    "--no-voting",
+    dest="no_voting",
+    help="Become master without a vote of the other nodes; see above",
+)
 _IGNORE_OFFLINE = value(
     "--ignore-offline-nodes",
     dest="ignore_offline_nodes",

@@ -103,7 +103,7 @@ def verify(call: Call) -> int:
     options=(o.PRIORITY,),
 )
 def verify_disks(call: Call) -> int:
-    """Look for disks that are not active or missing, and activate them where possible."""
+    """Find disks that are inactive or missing, and activate them where possible."""
     result = jobs.run(call)
     code = 0
     for outcome in jobs.wait_many(call, jobs.children(result), announce=True):
@@ -120,7 +120,7 @@ def _treat_disks(
     inactive: list[str],
     missing: dict[str, list[list[str]]],
 ) -> int:
-    """Report what a group lacks and activate inactive disks; the exit code."""
+    """Report which disks of a group are missing and activate inactive disks; the exit code."""
     code = 0
     for node, why in sorted(unreachable.items()):
         print(f"Error gathering data on node {node}: {why}")

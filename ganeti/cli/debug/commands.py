@@ -1,4 +1,4 @@
-"""gnt-debug: try out and look into the cluster manager."""
+"""gnt-debug: test and inspect the cluster manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gnt-disk: make, change, attach, detach and remove disks."""
+"""gnt-disk: create, modify, attach, detach and remove disks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add(call: Call) -> None:
     opts = call.opts
     if opts.disk_template is None or opts.size is None:
         raise errors.OpPrereqError(
-            "Say how the disk is stored and how large it is, as in -t plain -s 10G", _INVAL
+            "Template and size of the disk are missing; give them as in -t plain -s 10G", _INVAL
         )
     disk = {
         **values.no_resets(opts.ext_params),
@@ -113,7 +113,7 @@ def grow(call: Call) -> None:
     options=o.JOB_OPTIONS,
 )
 def attach(call: Call) -> None:
-    """Give a detached disk to an instance, whose guest gets it at once where it can."""
+    """Attach a detached disk to an instance; a running guest gets it at once where possible."""
     result = jobs.run(call)
     if result:
         output.print_lines([f" - {key} -> {new}" for key, new in result])
@@ -121,7 +121,7 @@ def attach(call: Call) -> None:
 
 @DISK.command("detach", _NAME, op="OP_DISK_DETACH", options=o.JOB_OPTIONS)
 def detach(call: Call) -> None:
-    """Take a disk from its instance; its data stays where it is."""
+    """Detach a disk from its instance and keep its data."""
     result = jobs.run(call)
     if result:
         output.print_lines([f" - {key} -> {new}" for key, new in result])

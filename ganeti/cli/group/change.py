@@ -1,4 +1,4 @@
-"""gnt-group: make, change, rename and remove node groups, move nodes and instances."""
+"""gnt-group: create, modify, rename and remove node groups, move nodes and instances."""
 
 from __future__ import annotations
 

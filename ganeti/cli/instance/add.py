@@ -82,7 +82,7 @@ def batch_create(call: Call) -> int:
         return 0
     failed = result.get("failed", []) if isinstance(result, dict) else []
     for name in failed:
-        notices.say(f"There is no place for instance {name}")
+        notices.say(f"No nodes can be allocated for instance {name}")
     outcomes = jobs.wait_many(call, jobs.children(result), announce=True)
     bad = sum(not outcome.ok for outcome in outcomes) + len(failed)
     if bad:
@@ -96,7 +96,7 @@ def _read(path: str) -> list[jobs.WireOp]:
     """Checked opcodes of a file of instances.
 
     Raises:
-        OpPrereqError: it cannot be read, is no JSON, or no list of instances.
+        OpPrereqError: it cannot be read, is not JSON, or is not a list of instances.
     """
     try:
         found = jsonio.loads(Path(path).read_bytes())

@@ -39,7 +39,7 @@ def remove(call: Call) -> None:
     options=o.JOB_OPTIONS,
 )
 def rename(call: Call) -> None:
-    """Give a stopped instance another name."""
+    """Rename a stopped instance."""
     result = jobs.run(call)
     if result:
         print(f"Instance '{call.args[0]}' has been renamed to '{result}'")

@@ -30,7 +30,7 @@ _ON_SECONDARY = switch(
     options=(*o.SUBMIT_OPTIONS, o.PRIORITY),
 )
 def activate_disks(call: Call) -> None:
-    """Make the disks of a stopped instance usable on its node, and show where they are.
+    """Activate the disks of a stopped instance on its node, and show their devices.
 
     Prints a line <node>:<disk>:<device> for each.
     """
@@ -42,7 +42,7 @@ def activate_disks(call: Call) -> None:
     "deactivate-disks", _NAME, op="OP_INSTANCE_DEACTIVATE_DISKS", options=o.JOB_OPTIONS
 )
 def deactivate_disks(call: Call) -> None:
-    """Take the disks of a stopped instance out of use.
+    """Deactivate the disks of a stopped instance.
 
     With -f this is done without looking whether the instance runs.
     """

@@ -12,8 +12,8 @@ from ganeti.cli.instance import devices, settings
 from ganeti.cli.option import ignored, switch
 from ganeti.cli.programs import INSTANCE
 
-_OFFLINE = switch("--offline", dest="offline_inst", help="Take a stopped instance out of use")
-_ONLINE = switch("--online", dest="online_inst", help="Take it into use again, stopped")
+_OFFLINE = switch("--offline", dest="offline_inst", help="Mark a stopped instance as out of use")
+_ONLINE = switch("--online", dest="online_inst", help="Mark it as in use again; it stays stopped")
 _OLD_HOTPLUG = ignored(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )

@@ -30,11 +30,11 @@ def _one_way_to_a_node(call: Call) -> None:
     options=_OPTIONS,
 )
 def failover(call: Call) -> None:
-    """Stop an instance and start it on its other node; asks first.
+    """Fail an instance over to its secondary node: stop it and start it there; asks first.
 
     Mirrored disks can go to any node: with --target-node the new node gets a copy while the
-    instance runs on, then takes over; the old primary node keeps the other copy (if it is offline,
-    the secondary one).
+    instance keeps running. Then the instance fails over. The old primary node keeps the other copy,
+    or the secondary node if the primary is offline.
     """
     name = call.args[0]
     _one_way_to_a_node(call)
@@ -73,7 +73,7 @@ def move(call: Call) -> None:
     """Copy the disks of an instance to another node and start it there; asks first."""
     name, opts = call.args[0], call.opts
     if not opts.target_node:
-        raise errors.OpPrereqError(f"Say with --node where instance {name} is to be moved", _INVAL)
+        raise errors.OpPrereqError(f"Instance {name}: choose the target node with --node", _INVAL)
     settings.ask_first(
         call,
         name,

@@ -1,4 +1,4 @@
-"""gnt-network: make, change, connect, disconnect, rename and remove networks."""
+"""gnt-network: create, modify, connect, disconnect, rename and remove networks."""
 
 from __future__ import annotations
 

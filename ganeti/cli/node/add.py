@@ -1,4 +1,4 @@
-"""gnt-node add: prepare a server and take it into the cluster."""
+"""gnt-node add: prepare a server and add it to the cluster."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def prepare(
     force_join: bool = False,
     verbose: bool = False,
 ) -> None:
-    """Give a server its certificates and start its node daemon; blocks up to 3 minutes.
+    """Send a server its certificates and start its node daemon; blocks up to 3 minutes.
 
     Raises:
         NodeSetupError: it could not be reached or refused; the text has its own words.

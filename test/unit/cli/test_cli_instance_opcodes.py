@@ -551,7 +551,7 @@ def test_a_batch_is_one_opcode(master: RecordingMaster, gnt_instance: Run, tmp_p
     }
     ran = gnt_instance("batch-create", "-I", "hail", str(path))
     assert ran.code == 1
-    assert "There is no place for instance b" in ran.err
+    assert "No nodes can be allocated for instance b" in ran.err
     op = master.op
     assert (op["OP_ID"], op["iallocator"]) == ("OP_INSTANCE_MULTI_ALLOC", "hail")
     assert [said(item) for item in op["instances"]] == [

@@ -83,7 +83,7 @@ WRONG = [
     ("migrate --non-live --migration-mode live web1", "only one of --non-live and --migration"),
     ("migrate -n node2 -I hail web1", "only one of --target-node and --iallocator"),
     ("failover -n node2 -I hail web1", "only one of --target-node and --iallocator"),
-    ("move -f web1", "Say with --node"),
+    ("move -f web1", "choose the target node with --node"),
     # others
     ("shutdown --timeout -5 web1", "timeout: expected an integer of at least 0"),
     ("reinstall -o x --select-os web1", "either --os-type or --select-os"),
