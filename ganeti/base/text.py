@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterable
@@ -50,6 +49,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
                 return _meant(min(begun, key=len))
     by_label = {} if "." in name else {other.partition(".")[0]: other for other in names}
     spelled = {**by_label, **{other: other for other in names}}
+    import difflib  # only for a refusal
+
     found = difflib.get_close_matches(name, list(spelled), n=1)
     return _meant(spelled[found[0]]) if found else ""
 
