@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-htools
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -69,6 +69,9 @@ types: $(VENV)/dev.stamp ## types (mypy --strict)
 
 imports: $(VENV)/dev.stamp ## floors of the architecture (import-linter)
 	@$(BIN)/lint-imports
+
+check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
+	@$(BIN)/python test/perf/compare_htools.py $(CASES)
 
 bench: $(VENV)/run.stamp ## figures as JSON on standard output
 	@$(BIN)/python test/perf/bench.py

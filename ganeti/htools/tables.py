@@ -146,11 +146,15 @@ def inconsistencies(cluster: Cluster, layout: Layout) -> list[str]:
     lines = []
     board = layout.board
     short = short_names([node.name for node in cluster.nodes])
+    taken = dict.fromkeys(board.node_index, 0)
+    for item in board.instances:
+        for name in {item.primary, item.secondary} & taken.keys():
+            taken[name] += 0 if item.forthcoming else item.disk
     for i, node in enumerate(board.nodes):
         if node.offline:
             continue
         memory = int(board.missing[i])
-        disk = int(node.disk - node.free_disk - layout.used[Use.DISK][i])
+        disk = node.disk - node.free_disk - taken[node.name]
         if memory > 512 or disk > 1024:
             lines.append(
                 f"  - node {short[node.name]} is missing {memory} MB ram and {disk // 1024} GB disk"

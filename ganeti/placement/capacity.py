@@ -88,9 +88,9 @@ class Filler:
         self._free: list[int] = []
         self._size: Instance | None = None
         self._count = 1
-        self._weak: frozenset[int] = frozenset()
-        if rules.accept_errors:
-            self._weak = frozenset(survival.failing(layout))
+        #: nodes that cannot fail already; they make the question pointless, or do not count
+        self._weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
+        self._survive = rules.survive and (rules.accept_errors or not self._weak)
 
     def failures_of(self, item: Instance) -> Counter[str]:
         """What the places lack for an instance; nothing when there is one."""
@@ -118,7 +118,7 @@ class Filler:
             for i, j in ranking(scores):
                 primary, secondary = int(seats.rows[i]), int(seats.s[0, j])
                 after = self.layout.moved(index, primary, secondary)
-                if self.rules.survive and not self._survives(after, primary):
+                if self._survive and not self._survives(after, primary):
                     continue
                 self.layout = after
                 self._free.pop()

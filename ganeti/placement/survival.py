@@ -23,7 +23,7 @@ def mirrored_load(layout: Layout) -> Floats:
     board, count = layout.board, len(layout.board.nodes)
     both = (layout.primary != NOWHERE) & (layout.secondary != NOWHERE) & board.real
     cell = layout.secondary[both] * count + layout.primary[both]
-    memory = board.primary_use[Use.MEMORY][both]
+    memory = board.primary_use[Use.MEMORY_ALL][both]
     total: Floats = np.bincount(cell, weights=memory, minlength=count * count).astype(float)
     return total.reshape(count, count)
 
@@ -35,7 +35,7 @@ def survives(layout: Layout, node: int) -> bool:
     count = len(board.nodes)
     if not len(mine):
         return True
-    memory = board.primary_use[Use.MEMORY]
+    memory = board.primary_use[Use.MEMORY_ALL]
     left = layout.memory_left.copy()
     mirrored = mine[layout.secondary[mine] != NOWHERE]
     take = np.bincount(layout.secondary[mirrored], weights=memory[mirrored], minlength=count)
