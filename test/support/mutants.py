@@ -42,6 +42,8 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/rapi/scope.py": ("test/unit/rapi/test_rapi_scope.py",),
     "ganeti/jobs/gate.py": ("test/unit/jobs/test_job_gate.py",),
+    "ganeti/ops/planning/placement.py": ("test/unit/ops/test_op_placement.py",),
+    "ganeti/ops/planning/migration_verdict.py": ("test/unit/ops/test_op_migration_verdict.py",),
     "ganeti/locking/manager.py": ("test/unit/locking", "test/property/test_lock_manager.py"),
     "ganeti/storage/lvm/report.py": ("test/unit/storage/test_lvm_report.py",),
     "ganeti/config/verify.py": ("test/unit/config",),
