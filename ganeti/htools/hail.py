@@ -90,7 +90,7 @@ def _allocate_many(cluster: Cluster, wanted: Json, values: Values) -> Answer:
     failed: list[Any] = []
     for one in wire.take(wanted, "instances", list, "request"):
         if not isinstance(one, dict):
-            raise WireError(f"request: {one!r} is no instance")
+            raise WireError(f"request: {one!r} is not an instance")
         choice, item = _choose(cluster, one, values)
         if not choice.nodes:
             failed.append([item.name, "; ".join(choice.reasons)])

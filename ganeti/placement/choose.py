@@ -125,16 +125,16 @@ def explain(layout: Layout, item: Instance, failures: Counter[str]) -> str:
 
 
 def lacks(layout: Layout, item: Instance, node: int) -> str:
-    """The amounts a node lacks for an instance; "" when it has enough of all."""
+    """The amounts a node does not have for an instance; "" when it has enough of all."""
     board = layout.board
     left = min(layout.memory_left[node], layout.memory_left_all[node])
     parts = []
     if left - item.memory <= 0:
-        parts.append(f"lacks {int(item.memory - left) + 1} MiB of memory")
+        parts.append(f"needs another {int(item.memory - left) + 1} MiB of memory")
     disk = board.disk_room[node] - layout.used[3][node]
     if item.mirror is not Mirror.EVERY_NODE and disk - item.disk <= 0:
-        parts.append(f"lacks {int(item.disk - disk) + 1} MiB of disk")
+        parts.append(f"needs another {int(item.disk - disk) + 1} MiB of disk")
     cpus = layout.used[5][node] + board.node_cpus[node] + item.vcpus - board.cpu_limit[node]
     if cpus > 0:
-        parts.append(f"lacks {int(np.ceil(cpus))} virtual processors")
+        parts.append(f"needs another {int(np.ceil(cpus))} virtual processors")
     return " and ".join(parts)
