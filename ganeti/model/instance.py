@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti import errors
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.names import (
     AdminState,
@@ -59,6 +60,13 @@ class Instance(Tagged, frozen=True, kw_only=True):
     def handle(self) -> str:
         """What locks, lists and messages call it: its name, or the uuid while it has none."""
         return self.name or self.uuid
+
+    @property
+    def real_hypervisor(self) -> HypervisorName:
+        """The hypervisor; ConfigurationError without one, as only a reservation may be."""
+        if self.hypervisor is None:
+            raise errors.ConfigurationError(f"instance '{self.handle}' has no hypervisor")
+        return self.hypervisor
 
     @property
     def interrupted(self) -> bool:

@@ -86,7 +86,7 @@ def _disk(
 
 
 def nic(config: Config, item: Nic, group: GroupUuid) -> NodeNic:
-    """A network card with its network."""
+    """A NIC with its network."""
     network = config.networks.get(item.network) if item.network else None
     return NodeNic(
         uuid=item.uuid,
@@ -128,7 +128,7 @@ def instance(
         osparams=fill(
             config.osparams_for(item.os, item.osparams), item.osparams_private, osparams or {}
         ),
-        nics=tuple(nic(config, card, group) for card in item.nics),
+        nics=tuple(nic(config, each, group) for each in item.nics),
         disks_info=tuple(
             disk(config, each, group)
             for each in (config.disks_of(item) if disks is None else disks)

@@ -169,7 +169,7 @@ def _place_env(config: Config, prefix: str, disk: Disk) -> dict[str, Any]:
 
 
 def changed_env(config: Config, instance: Instance) -> dict[str, Any]:
-    """Variables of memory, processors and cards, for an instance as it is going to be."""
+    """Variables of memory, processors and NICs, for an instance as it is going to be."""
     full = instance_env(config, instance)
     keys = ("MINMEM", "MAXMEM", "MEMORY", "VCPUS", "NIC", "BE_")
     prefixes = tuple(f"INSTANCE_{key}" for key in keys)

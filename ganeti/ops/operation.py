@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
 
 from ganeti.base.clock import Clock
 from ganeti.config.changes import Author
@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # with it comes TLS, which programs that work offline need no
 
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 R = TypeVar("R")
+P = TypeVar("P")
 
 Needs = Iterator[Need]
 
@@ -110,8 +111,13 @@ class Operation(ABC, Generic[O, R]):
         self.ctx = ctx
 
     @classmethod
+    def variant(cls, op: O, ctx: Context) -> type[Operation[O, Any]]:
+        """The class that runs the opcode: this one, or another one for another kind of target."""
+        return cls
+
+    @classmethod
     def check_submission(cls, op: O) -> None:
-        """Refuse a job with this opcode before it is taken in; looks at the opcode only.
+        """Refuse a job with this opcode before it is accepted; reads the opcode only.
 
         Raises:
             OpPrereqError: it can never be done, whatever the state of the cluster.
@@ -142,6 +148,28 @@ class Operation(ABC, Generic[O, R]):
     @abstractmethod
     def run(self) -> R:
         """Do it. On an error everything in ``ctx.undo`` is undone."""
+
+
+class PlannedOperation(Operation[O, R], Generic[O, P, R]):
+    """An operation whose checks decide what it does.
+
+    ``decide()`` returns that as a frozen dataclass; ``hooks()``, ``preview()`` and ``run()`` find
+    it in :attr:`plan`.
+    """
+
+    plan: P
+
+    @abstractmethod
+    def decide(self) -> P:
+        """Refuse what cannot be done, and return what is to be done; reads only.
+
+        Raises:
+            OpPrereqError: what is wrong, and what to do.
+        """
+
+    @final
+    def check(self) -> None:
+        self.plan = self.decide()
 
 
 #: Source of the text that a user gave with ``--reason``.

@@ -13,7 +13,6 @@ from ganeti.model.names import BGL, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks, registry
 from ganeti.ops.operation import Context, Operation, reason_of
-from ganeti.ops.variants import instead
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ class Runner:
     def start(self, op: OpCode, job: JobHandle) -> OpExecution:
         context = self._make_context(job)
         context.reason = reason_of(op)
-        cls = instead.find(op, context) or registry.find(op.op_id)
+        cls = registry.find(op.op_id).variant(op, context)
         return OpExecution(cls, op, context)
 
 

@@ -22,7 +22,7 @@ class Services(Protocol):
     def config_values(self, fields: Sequence[str]) -> list[Any]: ...
 
     def distribute_ssconf(self) -> list[str]:
-        """Bring the ssconf files of all nodes up to date now; gives a text for each failure."""
+        """Update the ssconf files of all nodes now; returns a text for each failure."""
 
     def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
         """Values of the ssconf files as the nodes were sent them last.
@@ -31,4 +31,4 @@ class Services(Protocol):
         """
 
     def run_epoch(self) -> RunEpoch:
-        """The number of a new order to run an instance; never given twice."""
+        """The number of a new run right; never issued twice."""

@@ -293,7 +293,7 @@ def test_verification_names_what_nobody_knows(storage_cluster: Both) -> None:
     told = cluster.gnt("cluster verify")
     assert told.code == 1
     assert f"file /srv/ganeti/file-storage/left/{LEFT} belongs to no disk" in told.out
-    assert "if nobody misses its content: lvremove xenvg/left.disk0" in told.out
+    assert "if its content is not needed: lvremove xenvg/left.disk0" in told.out
     nodes.run("node3", "lvremove", "-f", "xenvg/left.disk0")
     (directory / LEFT).unlink()
     directory.rmdir()

@@ -221,7 +221,7 @@ def test_a_source_that_dies_on_the_way(cluster: Cluster, web: str) -> None:
     script(cluster, "node2")
     said = ended(child)
     assert "it ended meanwhile and belongs to node node2.example.com" in said
-    assert "starting it anew on node node2.example.com" in said
+    assert "starting it again on node node2.example.com" in said
     assert (runs_on(cluster), recorded(cluster)) == (["node2"], "node2")
 
 

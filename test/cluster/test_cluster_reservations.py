@@ -160,10 +160,13 @@ def test_a_reservation_is_changed_and_moved_without_a_node(cluster: Cluster) -> 
     cluster.ok("instance modify --disk add:size=8M -B memory=64M -o noop", uuid)
     cluster.ok("instance rename", uuid, "web1.example.com")
     refused = cluster.gnt("instance startup", "web1.example.com")
-    assert "it lacks a node (gnt-instance failover --target-node NODE" in refused.out + refused.err
+    assert (
+        "still missing: a node (gnt-instance failover --target-node NODE"
+        in refused.out + refused.err
+    )
     unready = cluster.gnt("instance add --commit", "web1.example.com")
     assert unready.code == 1
-    assert "cannot become an instance yet; it lacks a node" in unready.err
+    assert "cannot become an instance yet; missing: a node" in unready.err
     cluster.ok("instance failover -f --target-node node2.example.com", "web1.example.com")
     cluster.ok("instance failover -f --target-node node3.example.com", "web1.example.com")
     where = cluster.cells("instance list -o name,pnode,disk.sizes")

@@ -74,7 +74,7 @@ def _inspect(cluster: OneProcess, then: str, when: str) -> None:
     found = cluster.instance(WEB)
     reported = "\n".join(cluster.verify())
     if found.interrupted:
-        assert f"gnt-instance add --commit {WEB} begins anew" in reported, when
+        assert f"gnt-instance add --commit {WEB} starts over" in reported, when
         assert f"gnt-instance remove {WEB} gives it up" in reported, when
     elif found.forthcoming:
         assert reported == "", when

@@ -1,6 +1,6 @@
 """Reading what an allocator says. Pure.
 
-An allocator is a program of somebody else: each answer is checked for its shape, and its nodes
+An allocator is a foreign program: each answer is checked for its shape, and its nodes
 against the configuration, before anything is done with it.
 """
 

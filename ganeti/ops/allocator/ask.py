@@ -33,8 +33,7 @@ def chosen(ctx: Context, given: str | None, instead: str) -> str:
     Raises:
         OpPrereqError: none was given, and the cluster has no default.
     """
-    if given not in (None, "", DEFAULT):
-        assert given is not None
+    if given and given != DEFAULT:
         return given
     default = ctx.config.cluster.default_iallocator
     if not default:
@@ -118,7 +117,7 @@ def ask(
 
 
 def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None) -> str:
-    """Run an allocator on the master; gives what it wrote.
+    """Run an allocator on the master; returns what it wrote.
 
     Raises:
         OpExecError: it is not there, failed, or took too long.

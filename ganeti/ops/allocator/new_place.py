@@ -1,4 +1,4 @@
-"""Where a new instance goes: to nodes that were named, or to those that an allocator chooses."""
+"""The nodes of a new instance: named ones, or those that an allocator chooses."""
 
 from __future__ import annotations
 

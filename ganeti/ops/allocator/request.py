@@ -245,10 +245,10 @@ def allocate_secondary(item: Instance) -> Json:
 
 
 def node_evacuate(names: Sequence[str], mode: str) -> Json:
-    """Moves that bring instances away from the nodes that they have now."""
+    """Moves of instances off the nodes that they have now."""
     return {"type": "node-evacuate", "instances": list(names), "evac_mode": mode}
 
 
 def change_group(names: Sequence[str], groups: Sequence[str]) -> Json:
-    """Moves that bring instances to other groups (uuids); any other one without groups."""
+    """Moves of instances to other groups (uuids); without groups to any other one."""
     return {"type": "change-group", "instances": list(names), "target_groups": list(groups)}

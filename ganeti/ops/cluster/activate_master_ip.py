@@ -1,4 +1,4 @@
-"""Put the address of the cluster on the master node."""
+"""Add the address of the cluster to the master node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take the address of the cluster off the master node."""
+"""Remove the address of the cluster from the master node."""
 
 from __future__ import annotations
 

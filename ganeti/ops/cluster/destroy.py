@@ -8,7 +8,7 @@ from ganeti.ops.operation import Hooks, Operation
 
 
 class ClusterDestroy(Operation[OpClusterDestroy, str]):
-    """Gives the uuid of the master node."""
+    """Returns the UUID of the master node."""
 
     def check(self) -> None:
         config = self.ctx.config

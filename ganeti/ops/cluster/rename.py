@@ -1,6 +1,8 @@
-"""Give the cluster another name, and with it another address."""
+"""Rename the cluster, and change its address."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ganeti import constants, errors
 from ganeti.config.changes import Draft
@@ -8,49 +10,57 @@ from ganeti.model.config import Config
 from ganeti.net import resolve
 from ganeti.net.probe import Target, unreachable
 from ganeti.opcodes.cluster import OpClusterRename
-from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import checks
 from ganeti.ops.steps.nodes import master_ip
 
 
-class ClusterRename(Operation[OpClusterRename, str]):
-    """Gives the new name. The old address is gone afterwards, and with it connections to it."""
+@dataclass(frozen=True)
+class _Plan:
+    name: str
+    address: str
+    #: the configuration before it
+    before: Config
 
-    def check(self) -> None:
+
+class ClusterRename(PlannedOperation[OpClusterRename, _Plan, str]):
+    """Returns the new name. The old address is gone afterwards, and with it connections to it."""
+
+    def decide(self) -> _Plan:
         config = self.ctx.config
-        self.old = config
-        self.name = checks.host_name(self.op.name, "the cluster")
+        name = checks.host_name(self.op.name, "the cluster")
         try:
-            self.address = resolve.address(self.name)
+            address = resolve.address(name)
         except errors.ResolverError as err:
             raise errors.unresolved(
-                f"the name {self.name} has no address: {errors.text(err)}; put it into DNS or"
+                f"the name {name} has no address: {errors.text(err)}; add it to DNS or"
                 f" {self.ctx.paths.hosts} first"
             ) from err
         cluster = config.cluster
-        if (self.name, self.address) == (cluster.cluster_name, cluster.master_ip):
+        if (name, address) == (cluster.cluster_name, cluster.master_ip):
             raise errors.invalid(
-                f"the cluster has the name {self.name} and the address {self.address} already"
+                f"the cluster has the name {name} and the address {address} already"
             )
-        if self.address != cluster.master_ip:
-            _check_free(config, self.address)
+        if address != cluster.master_ip:
+            _check_free(config, address)
+        return _Plan(name, address, config)
 
     def hooks(self) -> Hooks:
         config = self.ctx.config
-        env = {"OP_TARGET": config.cluster.cluster_name, "NEW_NAME": self.name}
+        env = {"OP_TARGET": config.cluster.cluster_name, "NEW_NAME": self.plan.name}
         return Hooks(
             "cluster-rename", "CLUSTER", env, [config.cluster.master_node], list(config.nodes)
         )
 
     def run(self) -> str:
         ctx = self.ctx
-        moves = self.address != self.old.cluster.master_ip
+        moves = self.plan.address != self.plan.before.cluster.master_ip
         if moves:
             ctx.undo.callback(self._reactivate)
-            master_ip.deactivate(ctx, self.old)
+            master_ip.deactivate(ctx, self.plan.before)
 
         def edit(draft: Draft) -> None:
-            draft.update_cluster(cluster_name=self.name, master_ip=self.address)
+            draft.update_cluster(cluster_name=self.plan.name, master_ip=self.plan.address)
 
         ctx.store.change("cluster-rename", ctx.author, edit)
         # From here on the new name holds, whatever happens to the address.
@@ -63,26 +73,26 @@ class ClusterRename(Operation[OpClusterRename, str]):
                 master_ip.explain(ctx, ctx.config)
             except errors.GanetiError as err:
                 ctx.warn(
-                    f"the new address {self.address} is not active: {errors.text(err)}; try"
+                    f"the new address {self.plan.address} is not active: {errors.text(err)}; try"
                     " gnt-cluster activate-master-ip"
                 )
-        return self.name
+        return self.plan.name
 
     def _reactivate(self) -> None:
         """Undo of the release of the old address."""
         try:
-            master_ip.activate(self.ctx, self.old)
+            master_ip.activate(self.ctx, self.plan.before)
         except errors.GanetiError as err:
             self.ctx.warn(f"the old address is not active any more: {errors.text(err)}")
 
 
 def _check_free(config: Config, address: str) -> None:
-    """Refuse an address of a node, and one at which somebody answers."""
+    """Refuse an address of a node, and one at which a host answers."""
     for node in config.nodes.values():
         if address in (node.primary_ip, node.secondary_ip):
             raise errors.not_unique(f"address {address} belongs to node {node.name}")
     target = Target(address, resolve.port(constants.NODED))
     if not unreachable([target]):
         raise errors.not_unique(
-            f"somebody answers at {address}, so it cannot become the address of this cluster"
+            f"another host answers at {address}, so it cannot become the address of this cluster"
         )

@@ -11,7 +11,7 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
 from ganeti.ops import annotate, locks
@@ -24,7 +24,9 @@ _MIB = 1024 * 1024
 
 
 class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
-    """Looks on the primary nodes; disks that cannot be measured are left alone."""
+    """Asks the primary nodes; disks that cannot be measured stay as they are."""
+
+    uuids: list[InstanceUuid]
 
     def locks(self) -> Needs:
         config = self.ctx.config
@@ -43,7 +45,7 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
     def run(self) -> list[Change]:
         config = self.ctx.config
         #: nodes that did not measure their disks
-        self.failed: list[str] = []
+        failed: list[str] = []
         changes: list[Change] = []
         by_node: dict[NodeUuid, list[tuple[Instance, int, Disk]]] = {}
         for uuid in self.uuids:
@@ -57,23 +59,26 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
             if node.offline:
                 self.ctx.warn(f"node {node.name} is offline; its disks are not measured")
                 continue
-            changes += self._repair(node, items)
-        if self.failed:
+            found = self._repair(node, items)
+            if found is None:
+                failed.append(node.name)
+            changes += found or []
+        if failed:
             raise errors.OpExecError(
-                f"disks on {join_names(self.failed)} were not measured;"
+                f"disks on {join_names(failed)} were not measured;"
                 f" {len(changes)} recorded sizes of others were corrected"
             )
         return changes
 
-    def _repair(self, node: Node, items: list[tuple[Instance, int, Disk]]) -> list[Change]:
+    def _repair(self, node: Node, items: list[tuple[Instance, int, Disk]]) -> list[Change] | None:
+        """Record the real sizes of disks on a node; None when it did not measure them."""
         config = self.ctx.config
         wire = [annotate.disk(config, disk, node.group) for _instance, _index, disk in items]
         try:
             answers = self.ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, wire)
         except errors.GanetiError as err:
             self.ctx.warn(f"the disks of node {node.name} are not measured: {errors.text(err)}")
-            self.failed.append(node.name)
-            return []
+            return None
         changes: list[Change] = []
         for (instance, index, disk), found in zip(items, answers):
             if found is None:

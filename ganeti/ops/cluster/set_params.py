@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
@@ -13,11 +14,13 @@ from ganeti.config import drbd
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
+from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
+from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterSetParams
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import cluster_settings, communication_network, policy
 from ganeti.ops.steps.nodes import candidates, master_ip
 from ganeti.rpc.calls import NodeCalls
@@ -25,15 +28,29 @@ from ganeti.rpc.client import Answer
 from ganeti.storage.registry import volume_templates
 
 
-class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
-    """Gives null, or the jobs that set up the communication network."""
+@dataclass(frozen=True)
+class _Plan:
+    decision: cluster_settings.Decision
+    #: candidates that are too many
+    demoted: list[Node]
+    #: what sets up the communication network
+    jobs: list[list[OpCode]]
+    #: the configuration with the new values
+    after: Config
+
+
+class ClusterSetParams(PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any] | None]):
+    """Returns null, or the jobs that set up the communication network."""
+
+    #: nodes whose role may change
+    locked: frozenset[NodeUuid]
 
     def locks(self) -> Needs:
-        """Instances when a driver is taken away; nodes when they are asked or change their role."""
+        """Instances when a driver is disabled; nodes when they are asked or change their role."""
         op, config = self.op, self.ctx.config
-        if _takes_away(config, op):
+        if _removes_something(config, op):
             yield Need(LockLevel.INSTANCE, None, shared=True)
-        self.locked: frozenset[str] = frozenset()
+        self.locked = frozenset()
         size = op.candidate_pool_size
         if size is not None:
             moved = [*pool.to_promote(config, size=size), *pool.to_demote(config, size=size)]
@@ -45,27 +62,23 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         op, config = self.op, self.ctx.config
-        self.decision = cluster_settings.decide(config, op)
-        cluster = base.replace(config.cluster, **self.decision.values)
-        self.after = config.apply([], [], cluster, mtime=config.data.mtime)
-        self.demoted = self._demoted(config)
+        decision = cluster_settings.decide(config, op)
+        cluster = base.replace(config.cluster, **decision.values)
+        after = config.apply([], [], cluster, mtime=config.data.mtime)
+        demoted = self._demoted(config)
         name = op.instance_communication_network
-        self.jobs = (
-            communication_network.jobs(
-                config, name, [g.name for g in config.groups.values()], op.priority
-            )
-            if name
-            else []
-        )
-        problems = list(self._node_problems(config))
-        if not problems:
-            return
-        if not op.force:
+        jobs: list[list[OpCode]] = []
+        if name:
+            groups = [group.name for group in config.groups.values()]
+            jobs = communication_network.jobs(config, name, groups, op.priority)
+        problems = list(self._node_problems(config, after))
+        if problems and not op.force:
             raise errors.bad_environment(f"{'; '.join(problems)} (--force changes it anyway)")
         for text in problems:
             self.ctx.warn(text)
+        return _Plan(decision, demoted, jobs, after)
 
     def _demoted(self, config: Config) -> list[Node]:
         """Candidates that are too many; all of them are locked."""
@@ -78,10 +91,10 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
             )
         return found
 
-    def _node_problems(self, config: Config) -> Iterator[str]:
+    def _node_problems(self, config: Config, after: Config) -> Iterator[str]:
         """What nodes have against the new settings."""
         nodes = [node for node in config.online_nodes() if node.vm_capable]
-        rpc, new = self.ctx.rpc, self.after.cluster
+        rpc, new = self.ctx.rpc, after.cluster
         script = self.ctx.paths.master_ip_script
         if self.op.use_external_mip_script and not os.access(script, os.X_OK):
             yield f"{script} is missing on the master, or not executable"
@@ -95,24 +108,23 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
             yield from _failures(answers)
         for os_name, by_hypervisor in (self.op.os_hvp or {}).items():
             for name in sorted(set(by_hypervisor) & set(new.enabled_hypervisors)):
-                full = self.after.hvparams_for(name, os_name, {})
+                full = after.hvparams_for(name, os_name, {})
                 answers = rpc.many(nodes, NodeCalls.hypervisor_validate_params, name, full)
                 yield from _failures(answers)
         changed = {*(self.op.osparams or {}), *(self.op.osparams_private_cluster or {})}
         for os_name in sorted(changed):
-            values = self.after.osparams_for(os_name, {})
+            values = after.osparams_for(os_name, {})
             values.update(new.osparams_private_cluster.get(os_name, {}))
             yield from _failures(
                 rpc.many(
                     nodes, NodeCalls.os_validate, False, os_name, ["parameters"], values, True, ""
                 )
             )
-        yield from self._missing_groups(config, nodes)
-        yield from self._wrong_helpers(config, nodes)
+        yield from self._missing_groups(config.cluster, new, nodes)
+        yield from self._wrong_helpers(config.cluster, new, nodes)
 
-    def _missing_groups(self, config: Config, nodes: list[Node]) -> Iterator[str]:
+    def _missing_groups(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
         """Nodes without the volume group that their disks shall come to lie in."""
-        old, new = config.cluster, self.after.cluster
         group = new.volume_group_name
         before = volume_templates() & set(old.enabled_disk_templates)
         after = volume_templates() & set(new.enabled_disk_templates)
@@ -125,9 +137,8 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         if without:
             yield f"there is no volume group '{group}' on {join_names(natural_sorted(without))}"
 
-    def _wrong_helpers(self, config: Config, nodes: list[Node]) -> Iterator[str]:
+    def _wrong_helpers(self, old: Cluster, new: Cluster, nodes: list[Node]) -> Iterator[str]:
         """Nodes whose DRBD module calls another program than the one that is set."""
-        old, new = config.cluster, self.after.cluster
         helper = new.drbd_usermode_helper
         uses, used = (drbd.is_enabled(each.enabled_disk_templates) for each in (new, old))
         if not helper or not uses or (used and helper == old.drbd_usermode_helper):
@@ -151,11 +162,11 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
 
     def run(self) -> dict[str, Any] | None:
         ctx, before = self.ctx, self.ctx.config
-        for note in self.decision.notes:
+        for note in self.plan.decision.notes:
             ctx.log(note)
-        changed = self.decision.values
+        changed = self.plan.decision.values
         moves = "master_netdev" in changed or (
-            "master_netmask" in changed and self.after.cluster.use_external_mip_script
+            "master_netmask" in changed and self.plan.after.cluster.use_external_mip_script
         )
         if moves:
             master_ip.deactivate(ctx, before)
@@ -168,17 +179,17 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
-        if self.demoted:
-            candidates.demoted(ctx, [ctx.config.nodes[node.uuid] for node in self.demoted])
-        if not self.jobs:
+        if self.plan.demoted:
+            candidates.demoted(ctx, [ctx.config.nodes[node.uuid] for node in self.plan.demoted])
+        if not self.plan.jobs:
             return None
-        return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.jobs)]}
+        return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}
 
     def _edit(self, draft: Draft) -> None:
         decision = cluster_settings.decide(draft.config, self.op)
         size = self.op.candidate_pool_size
         gone = [] if size is None else pool.to_demote(draft.config, size=size)
-        if [node.uuid for node in gone] != [node.uuid for node in self.demoted]:
+        if [node.uuid for node in gone] != [node.uuid for node in self.plan.demoted]:
             raise errors.wrong_state(
                 "another job changed the master candidates meanwhile; try again"
             )
@@ -189,7 +200,7 @@ class ClusterSetParams(Operation[OpClusterSetParams, dict[str, Any] | None]):
         candidates.forget(draft, [node.uuid for node in gone])
 
     def _move_address(self, before: Config, *, moves: bool) -> None:
-        """Bring the address of the cluster to its new device or prefix length."""
+        """Move the address of the cluster to its new device or prefix length."""
         ctx, after = self.ctx, self.ctx.config
         try:
             if moves:
@@ -224,7 +235,7 @@ _ASKS_NODES = (
 )
 
 
-def _takes_away(config: Config, op: OpClusterSetParams) -> bool:
+def _removes_something(config: Config, op: OpClusterSetParams) -> bool:
     """Whether something goes that an instance may be about to use."""
     cluster = config.cluster
     for current, wanted in (

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.model.group import NodeGroup
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerify, OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.opcodes.values import JobDep
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 
 
-class ClusterVerify(Operation[OpClusterVerify, dict[str, Any]]):
-    """Gives ``{"jobs": [[true, id], ...]}``; the findings are in the logs of those jobs."""
+class ClusterVerify(PlannedOperation[OpClusterVerify, list[NodeGroup], dict[str, Any]]):
+    """Returns ``{"jobs": [[true, id], ...]}``; the findings are in the logs of those jobs."""
 
-    def check(self) -> None:
+    def decide(self) -> list[NodeGroup]:
+        """The node groups to verify, by name."""
         config = self.ctx.config
         if self.op.group_name is not None:
-            self.groups = [config.group(self.op.group_name)]
-        else:
-            self.groups = sorted(config.groups.values(), key=lambda group: group.name)
+            return [config.group(self.op.group_name)]
+        return sorted(config.groups.values(), key=lambda group: group.name)
 
     def run(self) -> dict[str, Any]:
         op = self.op
@@ -35,7 +36,7 @@ class ClusterVerify(Operation[OpClusterVerify, dict[str, Any]]):
                     )
                 ]
             )
-        for number, group in enumerate(self.groups, 1):
+        for number, group in enumerate(self.plan, 1):
             after = [JobDep(-number)] if op.group_name is None else None
             jobs.append(
                 [

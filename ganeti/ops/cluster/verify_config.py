@@ -36,8 +36,8 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
     def _interrupted(self, report: Report) -> None:
         """Instances and disks whose creation did not end, and places that are none."""
         ctx = self.ctx
-        busy = locks.taken(ctx, LockLevel.INSTANCE)
-        making = locks.taken(ctx, LockLevel.DISK)
+        busy = locks.locked_names(ctx, LockLevel.INSTANCE)
+        making = locks.locked_names(ctx, LockLevel.DISK)
         for disk in ctx.config.disks.values():
             owner = ctx.config.owner(disk.uuid)
             if disk.forthcoming and owner is None and disk.uuid not in making:
@@ -64,7 +64,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
                         "instance",
                         handle,
                         f"it is reserved on node {node.name}, which is {word}; gnt-instance"
-                        f" failover --target-node NODE {handle} gives it another place",
+                        f" failover --target-node NODE {handle} moves it to another node",
                     )
 
 
@@ -78,6 +78,6 @@ def _repair(instance: Instance) -> str:
         )
     return (
         f"job {instance.creating} was interrupted while it made an instance of this reservation;"
-        f" gnt-instance add --commit {handle} begins anew, gnt-instance remove {handle} gives it"
+        f" gnt-instance add --commit {handle} starts over, gnt-instance remove {handle} gives it"
         " up"
     )

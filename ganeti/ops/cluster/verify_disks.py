@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from ganeti.model.group import NodeGroup
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyDisks
 from ganeti.opcodes.group import OpGroupVerifyDisks
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 
 
-class ClusterVerifyDisks(Operation[OpClusterVerifyDisks, dict[str, Any]]):
-    """Gives ``{"jobs": [[true, id], ...]}``; each job's result is what its group lacks."""
+class ClusterVerifyDisks(PlannedOperation[OpClusterVerifyDisks, list[NodeGroup], dict[str, Any]]):
+    """Returns ``{"jobs": [[true, id], ...]}``; each job returns what is missing in its group."""
 
-    def check(self) -> None:
+    def decide(self) -> list[NodeGroup]:
+        """The node groups to verify, by name."""
         config = self.ctx.config
         if self.op.group_name is not None:
-            self.groups = [config.group(self.op.group_name)]
-        else:
-            self.groups = sorted(config.groups.values(), key=lambda group: group.name)
+            return [config.group(self.op.group_name)]
+        return sorted(config.groups.values(), key=lambda group: group.name)
 
     def run(self) -> dict[str, Any]:
         op = self.op
@@ -28,6 +29,6 @@ class ClusterVerifyDisks(Operation[OpClusterVerifyDisks, dict[str, Any]]):
                     group_name=group.name, is_strict=op.is_strict, priority=op.priority
                 )
             ]
-            for group in self.groups
+            for group in self.plan
         ]
         return {"jobs": [[True, job_id] for job_id in self.ctx.job.submit(jobs)]}

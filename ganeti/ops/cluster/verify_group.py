@@ -9,13 +9,14 @@ from ganeti import constants, errors
 from ganeti.base.text import plural
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
 from ganeti.opcodes.enums import VerifyOptionalChecks
 from ganeti.ops import annotate, hooks, locks
-from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.operation import Context, Hooks, PlannedOperation
 from ganeti.ops.verification import (
     bounds,
     bridges,
@@ -44,21 +45,25 @@ Place = tuple[Node, Instance | None, Disk]
 _BRIEFLY = 20.0
 
 
-class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
-    """True when nothing is wrong. Takes no lock: what changes meanwhile is looked at as it is."""
+class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]):
+    """Returns whether nothing is wrong. Takes no lock: what changes meanwhile is not reported."""
 
-    def check(self) -> None:
-        self.group = self.ctx.config.group(self.op.group_name)
+    def __init__(self, op: OpClusterVerifyGroup, ctx: Context) -> None:
+        super().__init__(op, ctx)
+        #: names of nodes whose missing answer is reported
+        self._silent: set[NodeUuid] = set()
+
+    def decide(self) -> NodeGroup:
+        return self.ctx.config.group(self.op.group_name)
 
     def run(self) -> bool:
         ctx, config = self.ctx, self.ctx.config
         report = Report(ctx, error_codes=self.op.error_codes, ignored=self.op.ignore_errors)
-        nodes = sorted(config.group_nodes(self.group.uuid), key=lambda node: node.name)
+        nodes = sorted(config.group_nodes(self.plan.uuid), key=lambda node: node.name)
         online = [node for node in nodes if not node.offline]
-        self._silent: set[NodeUuid] = set()
-        report.section(f"Verifying group '{self.group.name}'")
+        report.section(f"Verifying group '{self.plan.name}'")
         report.section(f"Gathering data ({len(online)} nodes)")
-        working = locks.taken(ctx, LockLevel.NODE_RES)
+        working = locks.locked_names(ctx, LockLevel.NODE_RES)
         started = ctx.clock.now()
         answers = self._ask(config, online)
         ended = ctx.clock.now()
@@ -86,9 +91,9 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
         self._log_in(config, report, online)
         self._files(config, report, online, found)
         mirrors.versions(report, online, found)
-        storage.group_sizes(report, config, self.group.name, online, found)
+        storage.group_sizes(report, config, self.plan.name, online, found)
         # where a job makes or destroys disks now, nothing is called unknown
-        busy = locks.taken(ctx, LockLevel.NODE_RES) | working
+        busy = locks.locked_names(ctx, LockLevel.NODE_RES) | working
         still = [node for node in online if node.uuid not in busy]
         storage.logical(report, config, ctx.config, online, found, busy)
         files.orphans(report, config, ctx.config, still, found)
@@ -101,7 +106,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
                 guests.state(report, config, instance, running)
                 placement.instance(report, config, instance)
         guests.disks(
-            report, config, ctx.config, online, found, locks.taken(ctx, LockLevel.INSTANCE)
+            report, config, ctx.config, online, found, locks.locked_names(ctx, LockLevel.INSTANCE)
         )
         self._unfinished(config, report, online)
         guests.unknown(report, config, running)
@@ -216,7 +221,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
     ) -> None:
         """Files that must be the same on nodes; a node that a job works on is left out."""
         ctx, master = self.ctx, config.cluster.master_node
-        busy = locks.taken(ctx, LockLevel.NODE)
+        busy = locks.locked_names(ctx, LockLevel.NODE)
         online = [
             node
             for node in online
@@ -360,7 +365,7 @@ class ClusterVerifyGroup(Operation[OpClusterVerifyGroup, bool]):
 def _places(config: Config, nodes: list[Node]) -> list[Place]:
     """Disks that should exist, on each of the nodes that should have them.
 
-    One in a file that all nodes reach is looked at where it is used, or on the first node.
+    A disk in a file that all nodes reach is checked where it is used, or on the first node.
     """
     owners: dict[str, Instance] = {
         uuid: item for item in config.instances.values() for uuid in item.disks
@@ -388,7 +393,7 @@ def _subject(owner: Instance | None, disk: Disk) -> tuple[str, str, str]:
 def _is_measured(place: Place) -> bool:
     """Whether its size is asked for: the list of volumes tells more of volumes.
 
-    A detached mirror is not active, so only its volumes can be looked at.
+    A detached mirror is not active, so only its volumes can be checked.
     """
     _node, owner, disk = place
     traits = traits_of(disk.dev_type)

@@ -1,4 +1,4 @@
-"""Give a detached disk to an instance."""
+"""Attach a detached disk to an instance."""
 
 from __future__ import annotations
 

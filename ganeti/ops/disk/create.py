@@ -1,7 +1,7 @@
-"""Make a disk that belongs to no instance.
+"""Create a disk that belongs to no instance.
 
 Until its parts are made it is in the configuration as *forthcoming*, so that whatever a crash
-leaves behind is on record and ``gnt-disk remove`` takes it away.
+leaves behind is on record and ``gnt-disk remove`` removes it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from ganeti.model.node import Node
 from ganeti.opcodes.disk import OpDiskCreate
 from ganeti.ops.allocator import ask
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks, disk_bearer, disk_layout, disk_names
 from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.storage.registry import TEMPLATES
 
 
-class DiskCreate(Operation[OpDiskCreate, str]):
-    """Gives the uuid of the disk. It is in use nowhere afterwards."""
+class DiskCreate(PlannedOperation[OpDiskCreate, Disk, str]):
+    """Returns the UUID of the disk. It is detached and active nowhere afterwards."""
+
+    uuid: str
+    template: DiskTemplate
+    #: the primary one first
+    nodes: list[Node]
 
     def locks(self) -> Needs:
         ctx = self.ctx
@@ -79,7 +84,8 @@ class DiskCreate(Operation[OpDiskCreate, str]):
             nodes=TEMPLATES.get(self.template).traits.nodes_needed,
         )
 
-    def check(self) -> None:
+    def decide(self) -> Disk:
+        """The disk, still without minors."""
         ctx, op = self.ctx, self.op
         tag_rules.check(op.tags)
         name = disk_names.check(ctx.config, op.disk.name)
@@ -99,40 +105,42 @@ class DiskCreate(Operation[OpDiskCreate, str]):
         )
         disk = disk_layout.disk(ctx, layout, 0, op.disk)
         tags = tuple(sorted(set(op.tags)))
-        self.disk: Disk = base.replace(disk, uuid=self.uuid, name=name, tags=tags)
-        space.check(ctx, [self.disk], self.nodes[0].uuid, "a new disk")
+        disk = base.replace(disk, uuid=self.uuid, name=name, tags=tags)
+        space.check(ctx, [disk], self.nodes[0].uuid, "a new disk")
+        return disk
 
     def run(self) -> str:
         ctx = self.ctx
-        self._reserve()
-        home = disk_bearer.of(ctx.config, self.disk)
-        disks.create(ctx, home, [self.disk])
-        if disks.traits(self.disk).mirrored:
-            ctx.undo.callback(disks.shutdown, ctx, home, [self.disk])
-            if sync.wait(ctx, home, [self.disk]) is sync.Outcome.DEGRADED:
+        disk = self._reserve()
+        home = disk_bearer.of(ctx.config, disk)
+        disks.create(ctx, home, [disk])
+        if disks.traits(disk).mirrored:
+            ctx.undo.callback(disks.shutdown, ctx, home, [disk])
+            if sync.wait(ctx, home, [disk]) is sync.Outcome.DEGRADED:
                 raise errors.OpExecError("the new disk is degraded, so it is removed again")
-            disks.shutdown(ctx, home, [self.disk])
+            disks.shutdown(ctx, home, [disk])
 
         def edit(draft: Draft) -> None:
-            draft.update(self.disk, forthcoming=None)
+            draft.update(disk, forthcoming=None)
 
         ctx.store.change("disk-ready", ctx.author, edit)
         ctx.undo.pop_all()
         ctx.locks.keep(ctx.job.job_id, LockLevel.DISK, [self.uuid])
-        return self.disk.uuid
+        return disk.uuid
 
-    def _reserve(self) -> None:
+    def _reserve(self) -> Disk:
         """Put the disk into the configuration as forthcoming; undone on failure."""
-        ctx = self.ctx
+        ctx, planned = self.ctx, self.plan
 
         def edit(draft: Draft) -> Disk:
-            disk_names.check(draft.config, self.disk.name)
-            disk = draft.number_disk(self.disk)
+            disk_names.check(draft.config, planned.name)
+            disk = draft.number_disk(planned)
             draft.add_disk(base.replace(disk, forthcoming=True))
             return disk
 
         def undo(draft: Draft) -> None:
-            draft.remove_disk(self.disk)
+            draft.remove_disk(disk)
 
-        self.disk = ctx.store.change("disk-add", ctx.author, edit)
+        disk = ctx.store.change("disk-add", ctx.author, edit)
         ctx.undo.callback(ctx.store.change, "disk-add-undone", ctx.author, undo)
+        return disk

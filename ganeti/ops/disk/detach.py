@@ -1,4 +1,4 @@
-"""Take a disk from its instance and keep it."""
+"""Detach a disk from its instance."""
 
 from __future__ import annotations
 

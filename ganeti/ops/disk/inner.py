@@ -1,4 +1,4 @@
-"""What is done to a disk as a change of the instance that has it, or gets it."""
+"""Changes of a disk that are changes of the instance that has it, or gets it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ O = TypeVar("O", OpDiskAttach, OpDiskDetach)  # noqa: E741
 
 
 class ChangeOfInstance(Operation[O, list[Row]]):
-    """Runs the change of the instance, with its locks, checks and hooks; gives what has changed."""
+    """Runs the change of the instance, with its locks, checks and hooks; returns what changed."""
+
+    inner: InstanceSetParams
 
     @abstractmethod
     def change(self) -> OpInstanceSetParams:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.disk import OpDiskRemove
-from ganeti.ops import locks
 from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import disk_bearer
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets import disk as disk_target
 
 
 class DiskRemove(Operation[OpDiskRemove, None]):
-    """Also takes away what an interrupted creation left. What is gone already is no failure."""
+    """Also removes what an interrupted creation left. What is missing already is not a failure."""
+
+    disk: Disk
 
     def locks(self) -> Needs:
         ctx = self.ctx
-        self.disk = yield from locks.disk(ctx, self.op.disk_name, forthcoming=True)
-        self.nodes = disk_bearer.seats(ctx.config, self.disk)
-        uuids = sorted(node.uuid for node in self.nodes)
+        self.disk = yield from disk_target.lock(ctx, self.op.disk_name, forthcoming=True)
+        uuids = sorted(node.uuid for node in disk_bearer.seats(ctx.config, self.disk))
         yield Need(LockLevel.NODE, uuids, shared=True)
         yield Need(LockLevel.NODE_RES, uuids)
 
@@ -33,8 +35,7 @@ class DiskRemove(Operation[OpDiskRemove, None]):
                 f"disk '{self.op.disk_name}' is disk {index} of instance {owner.name}; detach it"
                 f" first, or use gnt-instance modify --disk {index}:remove {owner.name}"
             )
-        self.nodes = disk_bearer.seats(config, self.disk)
-        for node in self.nodes:
+        for node in disk_bearer.seats(config, self.disk):
             if node.offline and not self.op.ignore_failures:
                 raise errors.wrong_state(
                     f"node {node.name} is marked offline; what it holds of the disk would stay"
@@ -54,7 +55,7 @@ class DiskRemove(Operation[OpDiskRemove, None]):
             )
         for failure in failures:
             ctx.warn(f"left over: {failure}")
-        for node in self.nodes:
+        for node in disk_bearer.seats(ctx.config, disk):
             if not node.offline:
                 disks.remove_directories(ctx, node, [disk])
 

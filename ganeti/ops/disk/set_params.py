@@ -6,38 +6,43 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
-from ganeti.ops import locks
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks
 from ganeti.ops.steps.running import power
+from ganeti.ops.targets import disk as disk_target
 
 
-class DiskSetParams(Operation[OpDiskSetParams, list[tuple[str, Any]]]):
-    """Gives (what, new value) for each change."""
+class DiskSetParams(PlannedOperation[OpDiskSetParams, dict[str, Any], list[tuple[str, Any]]]):
+    """Returns (what, new value) for each change."""
+
+    disk: Disk
 
     def locks(self) -> Needs:
-        self.disk = yield from locks.disk(self.ctx, self.op.disk_name)
+        self.disk = yield from disk_target.lock(self.ctx, self.op.disk_name)
 
-    def check(self) -> None:
-        self.values: dict[str, Any] = {}
+    def decide(self) -> dict[str, Any]:
+        """New values of the fields of the disk."""
+        values: dict[str, Any] = {}
         if self.op.mode is not None:
-            self.values["mode"] = DiskMode(self.op.mode)
+            values["mode"] = DiskMode(self.op.mode)
         if self.op.spindles is not None:
             checks.spindles_count(self.ctx.config, f"disk {self.disk.uuid}", self.disk.nodes)
-            self.values["spindles"] = self.op.spindles
-        if not self.values:
+            values["spindles"] = self.op.spindles
+        if not values:
             raise errors.invalid("nothing to change: give a mode or a number of spindles")
+        return values
 
     def run(self) -> list[tuple[str, Any]]:
         def edit(draft: Draft) -> None:
-            draft.update(self.disk, **self.values)
+            draft.update(self.disk, **self.plan)
 
         self.ctx.store.change("disk-modify", self.ctx.author, edit)
-        if "mode" in self.values and self.values["mode"] != self.disk.mode:
+        if "mode" in self.plan and self.plan["mode"] != self.disk.mode:
             self._tell_when()
-        return [(key, str(value)) for key, value in self.values.items()]
+        return [(key, str(value)) for key, value in self.plan.items()]
 
     def _tell_when(self) -> None:
         owner = self.ctx.config.owner(self.disk.uuid)

@@ -1,8 +1,9 @@
-"""Make a node group without nodes."""
+"""Create a node group without nodes."""
 
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti.config.changes import Draft
@@ -10,30 +11,40 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid, LockLevel
+from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.group import OpGroupAdd
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import communication_network, group_settings
 
 
-class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
-    """Gives null, or the job that connects the group to the communication network."""
+@dataclass(frozen=True)
+class _Plan:
+    group: NodeGroup
+    #: what connects it to the communication network
+    jobs: list[list[OpCode]]
+
+
+class GroupAdd(PlannedOperation[OpGroupAdd, _Plan, dict[str, Any] | None]):
+    """Returns null, or the job that connects the group to the communication network."""
+
+    uuid: GroupUuid
 
     def locks(self) -> Needs:
-        """Only the new group; its name is promised to this job."""
-        self.group = NodeGroup(uuid=GroupUuid(str(uuid.uuid4())), name=self.op.group_name)
-        yield Need(LockLevel.NODEGROUP, (), new=[self.group.uuid])
+        """Only the new group; its name is reserved for this job."""
+        self.uuid = GroupUuid(str(uuid.uuid4()))
+        yield Need(LockLevel.NODEGROUP, (), new=[self.uuid])
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         op, config = self.op, self.ctx.config
         group_settings.check_name(config, op.group_name)
         self.ctx.reserve("node group name", op.group_name)
-        self.group = base.replace(self.group, **group_settings.values(config, self.group, op))
+        bare = NodeGroup(uuid=self.uuid, name=op.group_name)
+        group = base.replace(bare, **group_settings.values(config, bare, op))
         network = config.cluster.instance_communication_network
-        self.jobs = (
-            communication_network.jobs(config, network, [op.group_name], op.priority)
-            if network
-            else []
-        )
+        jobs: list[list[OpCode]] = []
+        if network:
+            jobs = communication_network.jobs(config, network, [op.group_name], op.priority)
+        return _Plan(group, jobs)
 
     def hooks(self) -> Hooks:
         nodes = [self.ctx.config.cluster.master_node]
@@ -43,13 +54,13 @@ class GroupAdd(Operation[OpGroupAdd, dict[str, Any] | None]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            group_settings.check_name(draft.config, self.group.name)
-            draft.put(self.group)
+            group_settings.check_name(draft.config, self.plan.group.name)
+            draft.put(self.plan.group)
 
         ctx.store.change("group-add", ctx.author, edit)
-        ctx.locks.keep(ctx.job.job_id, LockLevel.NODEGROUP, [self.group.uuid])
+        ctx.locks.keep(ctx.job.job_id, LockLevel.NODEGROUP, [self.plan.group.uuid])
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
-        if not self.jobs:
+        if not self.plan.jobs:
             return None
-        return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.jobs)]}
+        return {"jobs": [[True, job_id] for job_id in ctx.job.submit(self.plan.jobs)]}

@@ -26,7 +26,7 @@ def split(config: Config, groups: Mapping[NodeUuid, GroupUuid]) -> list[Instance
 
 
 def cut_off(config: Config, nodes: Iterable[NodeUuid], group: NodeGroup) -> list[Instance]:
-    """Instances on nodes (uuids) with a card in a network that a node group lacks. Pure."""
+    """Instances on nodes (uuids) with a NIC in a network that a node group does not have. Pure."""
     return [
         instance
         for uuid in nodes
@@ -36,8 +36,12 @@ def cut_off(config: Config, nodes: Iterable[NodeUuid], group: NodeGroup) -> list
 
 
 class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
+    target: NodeGroup
+    #: of the nodes that move
+    uuids: list[NodeUuid]
+
     def locks(self) -> Needs:
-        """The group, the groups that lose nodes, and the nodes."""
+        """The group, the groups that the nodes leave, and the nodes."""
         op, config = self.op, self.ctx.config
         self.target = config.group(op.group_name)
         names = op.node_uuids if op.node_uuids is not None else op.nodes
@@ -76,9 +80,9 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
         if fresh:
             self.ctx.warn(f"instances are split between node groups now: {join_names(fresh)}")
         self._check_networks()
-        still = [item.name for item in parted if item.uuid in known]
-        if still:
-            self.ctx.warn(f"instances stay split between node groups: {join_names(still)}")
+        remaining = [item.name for item in parted if item.uuid in known]
+        if remaining:
+            self.ctx.warn(f"instances stay split between node groups: {join_names(remaining)}")
 
     def _check_networks(self) -> None:
         config = self.ctx.config

@@ -8,14 +8,11 @@ from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.group import OpGroupRemove
-from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.targets import group
+from ganeti.ops.operation import Hooks
+from ganeti.ops.targets.group import GroupOperation
 
 
-class GroupRemove(Operation[OpGroupRemove, None]):
-    def locks(self) -> Needs:
-        self.group = yield from group.lock(self.ctx, self.op.group_name)
-
+class GroupRemove(GroupOperation[OpGroupRemove, None]):
     def check(self) -> None:
         self._check(self.ctx.config)
 

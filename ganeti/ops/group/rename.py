@@ -1,19 +1,16 @@
-"""Give a node group another name."""
+"""Rename a node group."""
 
 from __future__ import annotations
 
 from ganeti.config.changes import Draft
 from ganeti.opcodes.group import OpGroupRename
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks
 from ganeti.ops.planning import group_settings
-from ganeti.ops.targets import group
+from ganeti.ops.targets.group import GroupOperation
 
 
-class GroupRename(Operation[OpGroupRename, str]):
-    """Gives the new name."""
-
-    def locks(self) -> Needs:
-        self.group = yield from group.lock(self.ctx, self.op.group_name)
+class GroupRename(GroupOperation[OpGroupRename, str]):
+    """Returns the new name."""
 
     def check(self) -> None:
         group_settings.check_name(self.ctx.config, self.op.new_name)

@@ -9,6 +9,7 @@ from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
+from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
@@ -28,6 +29,8 @@ Findings = tuple[dict[str, str], list[str], dict[str, list[list[str]]]]
 
 class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
     """Looks at instances whose disks should be active and whose primary node is in the group."""
+
+    group: NodeGroup
 
     def locks(self) -> Needs:
         self.group = self.ctx.config.group(self.op.group_name)
@@ -99,7 +102,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         if self.op.is_strict:
             unreachable[answer.node.name] = text
         else:
-            self.ctx.warn(f"not looked at: {text}")
+            self.ctx.warn(f"not checked: {text}")
         return None
 
 
@@ -114,7 +117,7 @@ def _watched(config: Config, group: str) -> Iterator[Instance]:
 
 
 def _leaves(disk: Disk) -> Iterator[Disk]:
-    """What really holds the bytes."""
+    """The devices that hold the data."""
     if not disk.children:
         yield disk
     for child in disk.children:

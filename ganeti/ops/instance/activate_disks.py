@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.opcodes.instance_disks import OpInstanceActivateDisks
-from ganeti.ops import locks
-from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, sync
+from ganeti.ops.targets.instance import InstanceOperation
 
 
-class InstanceActivateDisks(Operation[OpInstanceActivateDisks, list[disks.Device]]):
-    """Gives (node, disk, device) for each disk, as the primary node has them."""
-
-    def locks(self) -> Needs:
-        found = yield from locks.with_disks(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
-        )
-        self.uuid = found.uuid
+class InstanceActivateDisks(InstanceOperation[OpInstanceActivateDisks, list[disks.Device]]):
+    """Returns (node, disk, device) for each disk, as the primary node has them."""
 
     def check(self) -> None:
-        self.instance = self.ctx.config.instances[self.uuid]
         power.primary(self.ctx, self.instance)
 
     def run(self) -> list[disks.Device]:

@@ -1,59 +1,57 @@
-"""Submit jobs that bring an instance to another node group."""
+"""Submit jobs that move an instance to another node group."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from ganeti import errors
-from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.model.names import GroupUuid
 from ganeti.opcodes.instance_move import OpInstanceChangeGroup
 from ganeti.ops import hooks as hook_env
-from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.planning import placement
 from ganeti.ops.steps.nodes import departures
+from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.ops.variants.move import ReservationChangeGroup
 
 
-class InstanceChangeGroup(Operation[OpInstanceChangeGroup, dict[str, Any]]):
-    """The allocator plans how; the instance is free again before its jobs begin."""
+@dataclass(frozen=True)
+class _Plan:
+    #: uuids of the node groups that the instance may go to
+    groups: list[GroupUuid]
+    allocator: str
+
+
+class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan, dict[str, Any]]):
+    """The allocator plans the moves; the instance is free again before their jobs begin."""
+
+    for_reservation = ReservationChangeGroup
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
-        self.uuid = found.uuid
-        yield Need(LockLevel.NODE, list(self.ctx.config.nodes), shared=True)
+        yield from self.lock_instance()
+        yield from self.lock_nodes(self.ctx.config.nodes)
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, config, op = self.ctx, self.ctx.config, self.op
-        self.instance = config.instances[self.uuid]
         own = {config.nodes[uuid].group for uuid in config.instance_nodes(self.instance)}
-        wanted = [config.group(name) for name in op.target_groups or ()]
-        inside = [group.name for group in wanted if group.uuid in own]
-        if inside:
-            raise errors.invalid(
-                f"instance {self.instance.name} is in group {', '.join(inside)} already"
-            )
-        self.groups = [group.uuid for group in wanted] or sorted(set(config.groups) - own)
-        if not self.groups:
-            raise errors.wrong_state("there is no other node group; gnt-group add makes one")
-        self.allocator = allocator.chosen(
+        groups = placement.other_groups(config, self.instance, own, op.target_groups)
+        name = allocator.chosen(
             ctx, op.iallocator, "an allocator has to plan the way to another group"
         )
+        return _Plan(groups, name)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        env = hook_env.instance_env(config, config.instances[self.uuid])
-        env["TARGET_GROUPS"] = self.groups
-        master = [config.cluster.master_node]
+        env = hook_env.instance_env(self.ctx.config, self.now)
+        env["TARGET_GROUPS"] = self.plan.groups
+        master = [self.ctx.config.cluster.master_node]
         return Hooks("instance-change-group", "INSTANCE", env, master, master)
 
     def run(self) -> dict[str, Any]:
         ctx, op = self.ctx, self.op
-        question = request.change_group([self.instance.name], self.groups)
-        moves = allocator.moves(ctx, self.allocator, question)
+        question = request.change_group([self.instance.name], self.plan.groups)
+        moves = allocator.moves(ctx, self.plan.allocator, question)
         return departures.submit(
             ctx, op, departures.departures(moves), early_release=op.early_release
         )

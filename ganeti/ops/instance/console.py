@@ -8,37 +8,33 @@ import msgspec
 
 from ganeti import errors
 from ganeti.opcodes.instance import OpInstanceConsole
-from ganeti.ops import annotate, locks
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops import annotate
+from ganeti.ops.operation import Needs
 from ganeti.ops.steps.running import power
+from ganeti.ops.targets.instance import InstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceConsole(Operation[OpInstanceConsole, dict[str, Any]]):
+class InstanceConsole(InstanceOperation[OpInstanceConsole, dict[str, Any]]):
     """Only for an instance that runs."""
 
     def locks(self) -> Needs:
-        found = yield from locks.instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, shared=True
-        )
-        self.uuid = found.uuid
+        yield from self.lock_instance(shared=True)
 
     def check(self) -> None:
-        self.instance = self.ctx.config.instances[self.uuid]
-        locks.real(self.ctx.config, self.instance)
-        self.node = power.primary(self.ctx, self.instance)
+        power.primary(self.ctx, self.instance)
 
     def run(self) -> dict[str, Any]:
-        if power.running(self.ctx, self.instance) is None:
+        config, instance = self.ctx.config, self.instance
+        node = config.nodes[instance.primary_node]
+        if power.running(self.ctx, instance) is None:
             raise errors.OpExecError(
-                f"instance {self.instance.name} does not run on node {self.node.name};"
+                f"instance {instance.name} does not run on node {node.name};"
                 " start it with gnt-instance startup"
             )
-        wire = annotate.instance(self.ctx.config, self.instance)
+        wire = annotate.instance(config, instance)
         answer = self.ctx.rpc.one(
-            self.node,
-            NodeCalls.instance_console_info,
-            {self.instance.name: (wire, self.node.name)},
+            node, NodeCalls.instance_console_info, {instance.name: (wire, node.name)}
         )
-        result: dict[str, Any] = msgspec.to_builtins(answer[self.instance.name])
+        result: dict[str, Any] = msgspec.to_builtins(answer[instance.name])
         return result

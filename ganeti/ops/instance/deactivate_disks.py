@@ -1,27 +1,19 @@
-"""Take the disks of a stopped instance out of use."""
+"""Deactivate the disks of a stopped instance."""
 
 from __future__ import annotations
 
 from ganeti import errors
 from ganeti.opcodes.instance_disks import OpInstanceDeactivateDisks
-from ganeti.ops import locks
-from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets.instance import InstanceOperation
 
 
-class InstanceDeactivateDisks(Operation[OpInstanceDeactivateDisks, None]):
-    """Refused while the instance runs; ``force`` does not look."""
-
-    def locks(self) -> Needs:
-        found = yield from locks.with_disks(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
-        )
-        self.uuid = found.uuid
+class InstanceDeactivateDisks(InstanceOperation[OpInstanceDeactivateDisks, None]):
+    """Refused while the instance runs; with ``force`` no node is asked whether it does."""
 
     def check(self) -> None:
         ctx = self.ctx
-        self.instance = ctx.config.instances[self.uuid]
         if self.op.force:
             return
         power.primary(ctx, self.instance)

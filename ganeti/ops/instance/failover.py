@@ -1,90 +1,99 @@
-"""Fail an instance over: stop it, make the other node its primary one, start it there.
+"""Fail an instance over: stop it, make another node its primary one, start it there.
 
 Once the record names the other node there is no way back; a failure before that starts the
-instance again where it was. Mirrored disks that have no copy on the wanted node: ``to_any_node``.
+instance again where it was. Mirrored disks that have no copy on the wanted node: ``third_node``.
 """
 
 from __future__ import annotations
 
-from ganeti.model.names import LockLevel
+from dataclasses import dataclass
+
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
-from ganeti.ops import locks
-from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.steps.relocation import cleanup, takeover, to_any_node
+from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.steps.relocation import cleanup, failover, third_node
 from ganeti.ops.steps.relocation.destination import Destination
+from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.ops.variants.move import ReservationFailover
 
 
-class InstanceFailover(Operation[OpInstanceFailover, None]):
+@dataclass(frozen=True)
+class _Plan:
+    """What to do; without a failover the instance is only looked for (``--cleanup``)."""
+
+    failover: failover.Failover | third_node.ThirdNodeFailover | None
+    #: uuids of the secondary nodes before it
+    secondaries: list[NodeUuid]
+
+
+class InstanceFailover(PlannedInstanceOperation[OpInstanceFailover, _Plan, None]):
     """Also for an instance that is down: then only the record changes."""
 
-    def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
-        self.uuid, self.source_uuid = found.uuid, found.primary_node
-        self.secondaries = self.ctx.config.secondary_nodes(found)
-        self.far: to_any_node.ToAnyNode | None = None
-        if self.op.cleanup:
-            yield from cleanup.locks(self.ctx, found)
-            return
-        far = to_any_node.wanted(self.ctx.config, found, self.op)
-        if far is not None:
-            self.far = to_any_node.ToAnyNode(self.ctx, found, far, self.op)
-            yield from self.far.locks()
-            return
-        self.destination = Destination(self.ctx, found, self.op)
-        yield from self.destination.locks()
+    for_reservation = ReservationFailover
 
-    def check(self) -> None:
+    #: the failover to a node without a copy of the disks, else how its node is found
+    way: third_node.ThirdNodeFailover | Destination
+
+    def locks(self) -> Needs:
+        yield from self.lock_instance()
+        if self.op.cleanup:
+            yield from cleanup.locks(self.ctx, self.instance)
+            return
+        third = third_node.wanted(self.ctx.config, self.instance, self.op)
+        if third is not None:
+            self.way = third_node.ThirdNodeFailover(self.ctx, self.instance, third, self.op)
+        else:
+            self.way = Destination(self.ctx, self.instance, self.op)
+        yield from self.way.locks()
+
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.instance = ctx.config.instances[self.uuid]
-        self.target = None
+        secondaries = ctx.config.secondary_nodes(self.instance)
         if op.cleanup:
-            return
-        if self.far is not None:
-            self.far.check()
-            self.target = self.far.target
-            return
-        self.target = self.destination.node()
-        self.takeover = takeover.Takeover(
+            return _Plan(None, secondaries)
+        if isinstance(self.way, third_node.ThirdNodeFailover):
+            self.way.check()
+            return _Plan(self.way, secondaries)
+        found = failover.Failover(
             ctx,
             self.instance,
-            self.target,
+            self.way.node(),
             op,
             shutdown_timeout=op.shutdown_timeout,
             ignore_consistency=op.ignore_consistency,
             ignore_ipolicy=op.ignore_ipolicy,
         )
-        self.takeover.check()
+        found.check()
+        return _Plan(found, secondaries)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        env = hook_env.instance_env(config, config.instances[self.uuid])
-        source = config.nodes[self.source_uuid]
-        names = [config.nodes[uuid].name for uuid in self.secondaries]
-        keeper = source if self.far is None else self.far.keeper
-        target = [] if self.target is None else [self.target.uuid]
+        config, found = self.ctx.config, self.plan.failover
+        source = keeper = config.nodes[self.instance.primary_node]
+        if isinstance(found, third_node.ThirdNodeFailover):
+            keeper = found.keeper
+        target = source if found is None else found.target
+        names = [config.nodes[uuid].name for uuid in self.plan.secondaries]
+        env = hook_env.instance_env(config, self.now)
         env.update(
             IGNORE_CONSISTENCY=self.op.ignore_consistency,
             SHUTDOWN_TIMEOUT=self.op.shutdown_timeout,
             OLD_PRIMARY=source.name,
-            NEW_PRIMARY=self.target.name if self.target else source.name,
+            NEW_PRIMARY=target.name,
             FAILOVER_CLEANUP=self.op.cleanup,
             OLD_SECONDARY=names[0] if names else "",
             NEW_SECONDARY=keeper.name if names else "",
         )
-        nodes = [config.cluster.master_node, *self.secondaries, *target]
-        return Hooks("instance-failover", "INSTANCE", env, nodes, [*nodes, self.source_uuid])
+        nodes = [config.cluster.master_node, *self.plan.secondaries]
+        if found is not None:
+            nodes.append(target.uuid)
+        return Hooks("instance-failover", "INSTANCE", env, nodes, [*nodes, source.uuid])
 
     def run(self) -> None:
-        if self.target is None:
-            cleanup.Cleanup(
-                self.ctx, self.instance, self.op, force=self.op.ignore_consistency
-            ).run()
+        ctx, found = self.ctx, self.plan.failover
+        if found is None:
+            cleanup.Cleanup(ctx, self.instance, self.op, force=self.op.ignore_consistency).run()
             return
-        if self.far is not None:
-            self.far.run()
-            return
-        self.ctx.release(LockLevel.NODE, keep=[self.source_uuid, self.target.uuid])
-        self.takeover.run()
+        if isinstance(found, failover.Failover):
+            ctx.release(LockLevel.NODE, keep=[self.instance.primary_node, found.target.uuid])
+        found.run()

@@ -2,76 +2,76 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ganeti.jobs.execution import Need
+from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
-from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.planning import checks, policy
 from ganeti.ops.steps.running import hotplug
 from ganeti.ops.steps.storage import disks, growth, sync
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 
 
-class InstanceGrowDisk(Operation[OpInstanceGrowDisk, None]):
-    """The guest, if it runs, is told of the new size."""
+@dataclass(frozen=True)
+class _Plan:
+    disk: Disk
+    #: what error texts call the disk
+    title: str
+    #: MiB; 0 when it is large enough already
+    amount: int
+
+
+class InstanceGrowDisk(PlannedInstanceOperation[OpInstanceGrowDisk, _Plan, None]):
+    """The guest, if it runs, sees the new size."""
 
     def locks(self) -> Needs:
-        ctx = self.ctx
-        found = yield from locks.real_instance(ctx, self.op.instance_name, self.op.instance_uuid)
-        self.uuid = found.uuid
-        yield Need(LockLevel.DISK, [disks.by_index(ctx.config, found, self.op.disk).uuid])
-        nodes = locks.storage_nodes(ctx.config, found)
-        yield Need(LockLevel.NODE, nodes, shared=True)
-        yield Need(LockLevel.NODE_RES, nodes)
+        yield from self.lock_instance()
+        config = self.ctx.config
+        yield Need(LockLevel.DISK, [disks.by_index(config, self.instance, self.op.disk).uuid])
+        yield from self.lock_nodes(locks.storage_nodes(config, self.instance), storage=True)
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.instance = ctx.config.instances[self.uuid]
-        self.disk = disks.by_index(ctx.config, self.instance, op.disk)
-        self.what = f"disk {op.disk} of {self.instance.name}"
-        self.amount = growth.amount(self.disk, self.what, op.amount, absolute=op.absolute)
-        self._check_policy()
-        growth.check(ctx, self.instance, self.disk, self.what, self.amount)
+        disk = disks.by_index(ctx.config, self.instance, op.disk)
+        title = f"disk {op.disk} of {self.instance.name}"
+        amount = growth.amount(disk, title, op.amount, absolute=op.absolute)
+        self._check_policy(amount)
+        growth.check(ctx, self.instance, disk, title, amount)
+        return _Plan(disk, title, amount)
 
-    def _check_policy(self) -> None:
+    def _check_policy(self, amount: int) -> None:
         config = self.ctx.config
         before = policy.shape(config, self.instance)
         sizes = list(before.disks)
-        sizes[self.op.disk] += self.amount
+        sizes[self.op.disk] += amount
         after = replace(before, disks=sizes)
         group = config.nodes[self.instance.primary_node].group
         checks.shape_allowed(self.ctx, group, after, before=before, ignore=self.op.ignore_ipolicy)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
-        env = {
-            **hook_env.instance_env(config, instance),
-            "DISK": self.op.disk,
-            "AMOUNT": self.op.amount,
-            "ABSOLUTE": self.op.absolute,
-        }
-        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
-        return Hooks("disk-grow", "INSTANCE", env, nodes, nodes)
+        op = self.op
+        env = {"DISK": op.disk, "AMOUNT": op.amount, "ABSOLUTE": op.absolute}
+        return self.instance_hooks("disk-grow", env)
 
     def run(self) -> None:
-        ctx, instance = self.ctx, self.instance
-        if not self.amount:
-            ctx.log(f"Disk {self.op.disk} has {self.disk.size} MiB already")
+        ctx, instance, plan = self.ctx, self.instance, self.plan
+        if not plan.amount:
+            ctx.log(f"Disk {self.op.disk} has {plan.disk.size} MiB already")
             return
-        with disks.activated(ctx, instance, [self.disk]):
+        with disks.activated(ctx, instance, [plan.disk]):
             ctx.log(
-                f"Growing disk {self.op.disk} of instance '{instance.name}' by {self.amount} MiB"
-                f" to {self.disk.size + self.amount} MiB"
+                f"Growing disk {self.op.disk} of instance '{instance.name}' by {plan.amount} MiB"
+                f" to {plan.disk.size + plan.amount} MiB"
             )
-            larger = growth.grow(ctx, instance, self.disk, self.what, self.amount)
+            larger = growth.grow(ctx, instance, plan.disk, plan.title, plan.amount)
             ctx.release(LockLevel.NODE_RES)
             ctx.downgrade(LockLevel.DISK)
             ctx.downgrade(LockLevel.INSTANCE)
-            hotplug.resized(ctx, ctx.config.instances[self.uuid], self.op.disk)
+            hotplug.resized(ctx, self.now, self.op.disk)
             if self.op.wait_for_sync:
                 outcome = sync.wait(ctx, instance, [larger])
                 if outcome is sync.Outcome.DEGRADED:

@@ -1,192 +1,202 @@
-"""Bring a running instance to another node without stopping it."""
+"""Move a running instance to another node without stopping it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
 from ganeti.constants import DEFAULT_SHUTDOWN_TIMEOUT
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMigrate
-from ganeti.ops import annotate, locks
+from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps.relocation import cleanup, destination, migration
 from ganeti.ops.steps.relocation.destination import Destination
-from ganeti.ops.steps.relocation.takeover import Takeover
+from ganeti.ops.steps.relocation.failover import Failover
 from ganeti.ops.steps.running import power
+from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.ops.variants.move import ReservationMigrate
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.objects import InstanceInfo
 
 
-class InstanceMigrate(Operation[OpInstanceMigrate, None]):
+@dataclass(frozen=True)
+class _Plan:
+    #: whether the guest runs while its memory is copied
+    live: bool
+    #: None for a clean-up
+    target: Node | None = None
+    #: set when the instance is failed over instead
+    failover: Failover | None = None
+    #: MiB that the guest has now
+    memory: int = 0
+    #: MiB that the guest is shrunk to first
+    balloon_to: int | None = None
+
+
+class InstanceMigrate(PlannedInstanceOperation[OpInstanceMigrate, _Plan, None]):
     """Can be canceled; the instance then goes on where it was."""
 
     cancelable = True
+    for_reservation = ReservationMigrate
+
+    destination: Destination
 
     def locks(self) -> Needs:
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
-        self.uuid, self.source_uuid = found.uuid, found.primary_node
+        yield from self.lock_instance()
         if self.op.cleanup:
-            yield from cleanup.locks(self.ctx, found)
+            yield from cleanup.locks(self.ctx, self.instance)
             return
-        self.destination = Destination(self.ctx, found, self.op)
+        self.destination = Destination(self.ctx, self.instance, self.op)
         yield from self.destination.locks()
+
+    @property
+    def source(self) -> Node:
+        return self.ctx.config.nodes[self.instance.primary_node]
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         if op.mode is not None and op.live is not None:
             raise errors.invalid("give either mode or live, not both")
-        self.instance = ctx.config.instances[self.uuid]
         params = ctx.config.hvparams(self.instance)
         mode = None if op.mode is None else str(op.mode)
-        self.live = migration.is_live(mode, op.live, str(params.get("migration_mode", "live")))
-        self.target = None
-        self.balloon_to: int | None = None
-        self.takeover: Takeover | None = None
+        live = migration.is_live(mode, op.live, str(params.get("migration_mode", "live")))
         if op.cleanup:
-            return
+            return _Plan(live)
         power.primary(ctx, self.instance)
-        self.target = self.destination.node()
-        why = self._why_not()
-        if why is None:
-            self._check_target()
-            return
+        target = self.destination.node()
+        info = power.running(ctx, self.instance)
+        why = "it does not run" if info is None else self._why_not(live)
+        if info is not None and why is None:
+            balloon_to = self._check_target(target, info.memory)
+            return _Plan(live, target, memory=info.memory, balloon_to=balloon_to)
         if not op.allow_failover:
             raise errors.wrong_state(
                 f"instance {self.instance.name} cannot be migrated: {why}; gnt-instance failover"
                 " stops it and starts it on the other node (--allow-failover does that now)"
             )
         ctx.log(f"Failing over instead of migrating: {why}")
-        self.takeover = Takeover(
+        failover = Failover(
             ctx,
             self.instance,
-            self.target,
+            target,
             op,
             shutdown_timeout=DEFAULT_SHUTDOWN_TIMEOUT,
             ignore_consistency=False,
             ignore_ipolicy=op.ignore_ipolicy,
         )
-        self.takeover.check()
+        failover.check()
+        return _Plan(live, target, failover)
 
-    def _why_not(self) -> str | None:
-        """Why it cannot be migrated as it is, None when it can."""
+    def _why_not(self, live: bool) -> str | None:
+        """Why its running guest cannot be migrated, None when it can."""
         ctx, instance = self.ctx, self.instance
-        assert instance.hypervisor is not None
-        info = power.running(ctx, instance)
-        if info is None:
-            return "it does not run"
-        self.info: InstanceInfo = info
-        if not HYPERVISORS.get(instance.hypervisor).traits.can_migrate:
+        if not HYPERVISORS.get(instance.real_hypervisor).traits.can_migrate:
             return f"hypervisor {instance.hypervisor} does not migrate"
-        source = ctx.config.nodes[instance.primary_node]
         wire = annotate.instance(ctx.config, instance)
         try:
-            ctx.rpc.one(source, NodeCalls.instance_migratable, wire, self.live)
+            ctx.rpc.one(self.source, NodeCalls.instance_migratable, wire, live)
         except errors.RpcError:
             raise
         except errors.GanetiError as err:
             return errors.text(err)
         return None
 
-    def _check_target(self) -> None:
-        assert self.target is not None
-        ctx, op, instance = self.ctx, self.op, self.instance
-        destination.check_target(ctx, instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
-        source = ctx.config.nodes[instance.primary_node]
-        there, here = self._resources(self.target.uuid), self._resources(source.uuid)
+    def _check_target(self, target: Node, memory: int) -> int | None:
+        """Refuse a node that cannot take the guest; returns the MiB to shrink the guest to."""
+        ctx, op, source = self.ctx, self.op, self.source
+        destination.check_target(ctx, self.instance, target, ignore_ipolicy=op.ignore_ipolicy)
+        there, here = self._resources(target), self._resources(source)
         versions = [info.get("hv_version") for info in (here, there)]
         if versions[0] != versions[1]:
             text = (
                 f"hypervisor versions differ: {_dotted(versions[0])} on {source.name},"
-                f" {_dotted(versions[1])} on {self.target.name}"
+                f" {_dotted(versions[1])} on {target.name}"
             )
             if not op.ignore_hvversions:
                 raise errors.wrong_state(f"{text} (--ignore-hvversions goes on)")
             ctx.warn(text)
-        self._check_memory(there.get("memory_free"))
+        return self._smaller_memory(target.name, memory, there.get("memory_free"))
 
-    def _resources(self, uuid: NodeUuid) -> dict[str, Any]:
+    def _resources(self, node: Node) -> dict[str, Any]:
         ctx, hypervisor = self.ctx, str(self.instance.hypervisor)
         params = ctx.config.cluster.hvparams.get(hypervisor, {})
-        node = ctx.config.nodes[uuid]
         _boot, _rooms, found = ctx.rpc.one(node, NodeCalls.node_info, [], [(hypervisor, params)])
         return found[0] if found else {}
 
-    def _check_memory(self, free: object) -> None:
-        """Decide whether the guest has to give memory back first."""
-        assert self.target is not None
-        ctx, instance, name = self.ctx, self.instance, self.target.name
+    def _smaller_memory(self, name: str, memory: int, free: object) -> int | None:
+        """MiB that the guest has to shrink to so that it fits on a node; None if it fits."""
+        instance = self.instance
         if not isinstance(free, int):
             raise errors.bad_environment(f"node {name} does not say how much memory is free")
-        if self.info.memory <= free:
-            return
-        least = ctx.config.beparams(instance)["minmem"]
+        if memory <= free:
+            return None
+        least = self.ctx.config.beparams(instance)["minmem"]
         if free < least or not self.op.allow_runtime_changes:
             hint = "" if free < least else "; without --no-runtime-changes it would be shrunk"
             raise errors.not_enough(
                 f"not enough memory on node {name} for instance {instance.name}: it has"
-                f" {self.info.memory} MiB (at least {least}), free are {free} MiB{hint}"
+                f" {memory} MiB (at least {least}), free are {free} MiB{hint}"
             )
-        self.balloon_to = free
+        return free
 
     def hooks(self) -> Hooks:
-        config, op = self.ctx.config, self.op
-        env = hook_env.instance_env(config, config.instances[self.uuid])
-        source = config.nodes[self.source_uuid]
+        config, op, target = self.ctx.config, self.op, self.plan.target
+        env = hook_env.instance_env(config, self.now)
+        source = self.source
         secondaries = config.secondary_nodes(self.instance)
         names = [config.nodes[uuid].name for uuid in secondaries]
-        target = [] if self.target is None else [self.target.uuid]
         env.update(
-            MIGRATE_LIVE=self.live,
+            MIGRATE_LIVE=self.plan.live,
             MIGRATE_CLEANUP=op.cleanup,
             OLD_PRIMARY=source.name,
-            NEW_PRIMARY=self.target.name if self.target else source.name,
+            NEW_PRIMARY=target.name if target else source.name,
             OLD_SECONDARY=names[0] if names else "",
             NEW_SECONDARY=source.name if names else "",
             ALLOW_RUNTIME_CHANGES=op.allow_runtime_changes,
         )
-        nodes = [config.cluster.master_node, self.source_uuid, *secondaries, *target]
+        nodes = [config.cluster.master_node, source.uuid, *secondaries]
+        if target is not None:
+            nodes.append(target.uuid)
         return Hooks("instance-migrate", "INSTANCE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        ctx = self.ctx
-        if self.target is None:
+        ctx, plan = self.ctx, self.plan
+        if plan.target is None:
             cleanup.Cleanup(ctx, self.instance, self.op, force=False).run()
             return
-        if self.takeover is not None:
-            self.takeover.run()
+        if plan.failover is not None:
+            plan.failover.run()
             return
-        ctx.release(LockLevel.NODE, keep=[self.source_uuid, self.target.uuid])
-        if self.balloon_to is not None:
-            self._balloon(self.balloon_to)
-        migration.Migration(ctx, self.instance, self.target, self.op, live=self.live).run()
+        ctx.release(LockLevel.NODE, keep=[self.instance.primary_node, plan.target.uuid])
+        if plan.balloon_to is not None:
+            ctx.log(
+                f"* shrinking the memory of the instance from {plan.memory} to"
+                f" {plan.balloon_to} MiB"
+            )
+            ctx.undo.callback(self._grow_back)
+            self._balloon(plan.balloon_to)
+        migration.Migration(ctx, self.instance, plan.target, self.op, live=plan.live).run()
         ctx.log("* done")
 
     def _balloon(self, memory: int) -> None:
-        """Shrink the guest; it gets its memory back when the migration fails."""
-        ctx = self.ctx
-        source = ctx.config.nodes[self.source_uuid]
-        wire = annotate.instance(ctx.config, self.instance)
-        ctx.log(f"* shrinking the memory of the instance from {self.info.memory} to {memory} MiB")
-        ctx.undo.callback(self._grow_back)
-        ctx.rpc.one(source, NodeCalls.instance_balloon_memory, wire, memory)
+        """Give the guest this much memory (MiB)."""
+        wire = annotate.instance(self.ctx.config, self.instance)
+        self.ctx.rpc.one(self.source, NodeCalls.instance_balloon_memory, wire, memory)
 
     def _grow_back(self) -> None:
-        ctx = self.ctx
-        source = ctx.config.nodes[self.source_uuid]
-        wire = annotate.instance(ctx.config, self.instance)
+        """Undo of the shrinking."""
         try:
-            ctx.rpc.one(source, NodeCalls.instance_balloon_memory, wire, self.info.memory)
+            self._balloon(self.plan.memory)
         except errors.GanetiError as err:
-            ctx.warn(f"the guest did not get its memory back: {errors.text(err)}")
+            self.ctx.warn(f"the guest did not get its memory back: {errors.text(err)}")
 
 
 def _dotted(version: object) -> str:

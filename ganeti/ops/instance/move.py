@@ -1,50 +1,64 @@
 """Copy the disks of an instance to another node and let it run there.
 
-The instance stands still meanwhile. Until all disks are copied nothing changes at the source, and
+The instance is stopped meanwhile. Until all disks are copied nothing changes at the source, and
 a failure removes the copies; then the target is recorded, and the old disks are removed.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti import errors
-from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import AdminState, LockLevel, NodeUuid
+from ganeti.model.names import AdminState, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
-from ganeti.ops import annotate, locks
+from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.planning import placement
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import copy_progress, space
 from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.ops.variants.move import ReservationMove
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceMove(Operation[OpInstanceMove, None]):
+@dataclass(frozen=True)
+class _Plan:
+    source: Node
+    target: Node
+    #: those that are copied, as they are
+    old: list[Disk]
+    #: the same disks on the target
+    new: list[Disk]
+
+
+class InstanceMove(PlannedInstanceOperation[OpInstanceMove, _Plan, None]):
     """For instances whose disks are on one node only."""
 
-    def locks(self) -> Needs:
-        config = self.ctx.config
-        found = yield from locks.real_instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
-        self.uuid, self.source_uuid = found.uuid, found.primary_node
-        self.target_uuid = config.node(self.op.target_node_uuid or self.op.target_node).uuid
-        yield Need(LockLevel.NODE, sorted({self.source_uuid, self.target_uuid}), shared=True)
-        yield Need(LockLevel.NODE_RES, sorted({self.source_uuid, self.target_uuid}))
+    for_reservation = ReservationMove
 
-    def check(self) -> None:
+    target_uuid: NodeUuid
+
+    def locks(self) -> Needs:
+        yield from self.lock_instance()
+        self.target_uuid = self.ctx.config.node(
+            self.op.target_node_uuid or self.op.target_node
+        ).uuid
+        yield from self.lock_nodes([self.instance.primary_node, self.target_uuid], storage=True)
+
+    def decide(self) -> _Plan:
         ctx, op, config = self.ctx, self.op, self.ctx.config
-        self.instance = config.instances[self.uuid]
-        self.source, self.target = config.nodes[self.source_uuid], config.nodes[self.target_uuid]
+        source = config.nodes[self.instance.primary_node]
+        target = config.nodes[self.target_uuid]
         name = self.instance.name
-        if self.source.uuid == self.target.uuid:
-            raise errors.invalid(f"instance {name} is on node {self.target.name} already")
+        if source.uuid == target.uuid:
+            raise errors.invalid(f"instance {name} is on node {target.name} already")
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
             raise errors.wrong_state(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"
@@ -59,49 +73,46 @@ class InstanceMove(Operation[OpInstanceMove, None]):
                 " mirrored disks stay on their two nodes"
             )
         power.primary(ctx, self.instance)
-        destination.check_target(ctx, self.instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
+        destination.check_target(ctx, self.instance, target, ignore_ipolicy=op.ignore_ipolicy)
         # what all nodes see is there already
-        self.old = [
+        old = [
             disk
             for disk in config.disks_of(self.instance)
             if not instance_disks.traits(disk).shared
         ]
-        self.disks = [base.replace(disk, nodes=(NodeUuid(self.target_uuid),)) for disk in self.old]
-        space.check(ctx, self.disks, self.target_uuid, f"instance {name}")
+        new = [base.replace(disk, nodes=(NodeUuid(target.uuid),)) for disk in old]
+        space.check(ctx, new, target.uuid, f"instance {name}")
         if self.instance.admin_state is AdminState.UP:
             memory = config.beparams(self.instance)["maxmem"]
-            destination.check_memory(ctx, self.instance, self.target, memory)
+            destination.check_memory(ctx, self.instance, target, memory)
+        return _Plan(source, target, old, new)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        env = hook_env.instance_env(config, config.instances[self.uuid])
-        env.update(
-            TARGET_NODE=config.nodes[self.target_uuid].name,
-            SHUTDOWN_TIMEOUT=self.op.shutdown_timeout,
-        )
-        nodes = [config.cluster.master_node, self.source_uuid, self.target_uuid]
+        config, source, target = self.ctx.config, self.plan.source, self.plan.target
+        env = hook_env.instance_env(config, self.now)
+        env.update(TARGET_NODE=target.name, SHUTDOWN_TIMEOUT=self.op.shutdown_timeout)
+        nodes = [config.cluster.master_node, source.uuid, target.uuid]
         return Hooks("instance-move", "INSTANCE", env, nodes, nodes)
 
     def run(self) -> None:
-        ctx = self.ctx
-        before = self.instance
+        ctx, before = self.ctx, self.instance
         self._stop()
-        arrived = destination.as_if_on(before, self.target)
-        ctx.log(f"* creating the disks on node {self.target.name}")
-        instance_disks.create(ctx, arrived, self.disks)
+        arrived = destination.as_if_on(before, self.plan.target)
+        ctx.log(f"* creating the disks on node {self.plan.target.name}")
+        instance_disks.create(ctx, arrived, self.plan.new)
         self._copy(arrived)
-        run_rights.take_away(ctx, self.source, before)
-        moved = destination.record(ctx, "instance-move", before, self.target)
+        run_rights.revoke(ctx, self.plan.source, before)
+        moved = destination.record(ctx, "instance-move", before, self.plan.target)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
         self._remove_old()
         if before.admin_state is AdminState.UP:
-            ctx.log(f"* starting the instance on node {self.target.name}")
+            ctx.log(f"* starting the instance on node {self.plan.target.name}")
             power.start(ctx, moved, self.op)
 
     def _stop(self) -> None:
         ctx, instance = self.ctx, self.instance
-        ctx.log(f"* shutting down the instance on node {self.source.name}")
+        ctx.log(f"* shutting down the instance on node {self.plan.source.name}")
         power.stop(ctx, instance, self.op, self.op.shutdown_timeout)
         if instance.admin_state is AdminState.UP:
             ctx.undo.callback(self._start_again)
@@ -118,30 +129,30 @@ class InstanceMove(Operation[OpInstanceMove, None]):
 
         Raises: whatever the nodes say.
         """
-        ctx, old = self.ctx, self.old
-        ends = ((self.source, self.instance, old), (self.target, arrived, self.disks))
+        ctx, old = self.ctx, self.plan.old
+        ends = ((self.plan.source, self.instance, old), (self.plan.target, arrived, self.plan.new))
         try:
             for node, instance, disks in ends:
                 self._activate(node, instance, disks)
-            for before, after in zip(old, self.disks):
+            for before, after in zip(old, self.plan.new):
                 ctx.log(f"* copying {before.iv_name} ({before.size} MiB)")
                 port, token = ctx.rpc.one(
-                    self.target,
+                    self.plan.target,
                     NodeCalls.disk_expect,
-                    annotate.disk(ctx.config, after, self.target.group),
-                    self.target.secondary_ip,
+                    annotate.disk(ctx.config, after, self.plan.target.group),
+                    self.plan.target.secondary_ip,
                     self.op.compress,
                 )
                 copy = ctx.rpc.one(
-                    self.source,
+                    self.plan.source,
                     NodeCalls.disk_transfer,
-                    annotate.disk(ctx.config, before, self.source.group),
-                    self.target.name,
-                    (self.target.secondary_ip, port),
+                    annotate.disk(ctx.config, before, self.plan.source.group),
+                    self.plan.target.name,
+                    (self.plan.target.secondary_ip, port),
                     token,
                     self.op.compress,
                 )
-                copy_progress.follow(ctx, self.source, copy, before.iv_name)
+                copy_progress.follow(ctx, self.plan.source, copy, before.iv_name)
         finally:
             for node, _instance, disks in ends:
                 self._deactivate(node, disks)
@@ -161,7 +172,7 @@ class InstanceMove(Operation[OpInstanceMove, None]):
 
     def _remove_old(self) -> None:
         ctx = self.ctx
-        ctx.log(f"* removing the disks on node {self.source.name}")
-        for disk in self.disks:
-            for failure in instance_disks.remove_from(ctx, disk, [self.source]):
+        ctx.log(f"* removing the disks on node {self.plan.source.name}")
+        for disk in self.plan.new:
+            for failure in instance_disks.remove_from(ctx, disk, [self.plan.source]):
                 ctx.warn(failure)

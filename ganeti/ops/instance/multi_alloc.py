@@ -1,7 +1,8 @@
-"""Find places for several new instances at once, and submit a job for each."""
+"""Choose nodes for several new instances at once, and submit a job for each."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,14 +16,23 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.new_place import described
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks
 
 
-class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
-    """Gives ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name]}``.
+@dataclass(frozen=True)
+class _Plan:
+    #: by name
+    wanted: dict[str, OpInstanceCreate]
+    #: nodes of each instance; empty when an allocator chooses them
+    named: dict[str, list[Node]]
+    allocator: str
 
-    Instances without a place do not hinder the others.
+
+class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str, Any]]):
+    """Returns ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name]}``.
+
+    Instances for which there are no nodes do not hinder the others.
     """
 
     def locks(self) -> Needs:
@@ -33,7 +43,7 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
             opportunistic=self.op.opportunistic_locking,
         )
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         seen: set[str] = set()
         for item in op.instances:
@@ -49,16 +59,14 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
                 )
         if not op.instances:
             raise errors.invalid("there are no instances to create")
-        self.wanted = {
+        wanted = {
             checks.host_name(item.instance_name, "an instance"): item for item in op.instances
         }
-        #: node of each instance; empty when an allocator chooses them
-        self.named = self._named()
-        self.allocator = (
-            "" if self.named else allocator.chosen(ctx, op.iallocator, "give each instance a node")
-        )
+        named = self._named(wanted)
+        name = "" if named else allocator.chosen(ctx, op.iallocator, "give each instance a node")
+        return _Plan(wanted, named, name)
 
-    def _named(self) -> dict[str, list[Node]]:
+    def _named(self, wanted: dict[str, OpInstanceCreate]) -> dict[str, list[Node]]:
         """Nodes that the request names itself: of all instances or of none."""
         config = self.ctx.config
         given = {
@@ -67,13 +75,13 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
                 for node in (item.pnode_uuid or item.pnode, item.snode_uuid or item.snode)
                 if node
             ]
-            for name, item in self.wanted.items()
+            for name, item in wanted.items()
         }
         found = {
             name: [config.node(node) for node in nodes] for name, nodes in given.items() if nodes
         }
         without = sorted(
-            name for name, item in self.wanted.items() if not (item.pnode_uuid or item.pnode)
+            name for name, item in wanted.items() if not (item.pnode_uuid or item.pnode)
         )
         if found and without:
             raise errors.invalid(
@@ -88,13 +96,13 @@ class InstanceMultiAlloc(Operation[OpInstanceMultiAlloc, dict[str, Any]]):
 
     def run(self) -> dict[str, Any]:
         ctx = self.ctx
-        found = self.named
+        found = self.plan.named
         missing: dict[str, str] = {}
         if not found:
-            new = [described(ctx, item, name) for name, item in self.wanted.items()]
-            found, missing = allocator.place_many(ctx, self.allocator, new)
+            new = [described(ctx, item, name) for name, item in self.plan.wanted.items()]
+            found, missing = allocator.place_many(ctx, self.plan.allocator, new)
         jobs: list[list[OpCode]] = [
-            [_placed(self.wanted[name], nodes, self.op)] for name, nodes in found.items()
+            [_placed(self.plan.wanted[name], nodes, self.op)] for name, nodes in found.items()
         ]
         ids = ctx.job.submit(jobs) if jobs else []
         return {

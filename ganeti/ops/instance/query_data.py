@@ -16,35 +16,34 @@ from ganeti.model.names import NodeUuid
 from ganeti.opcodes.hidden import REDACTED
 from ganeti.opcodes.instance import OpInstanceQueryData
 from ganeti.ops import annotate
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import InstanceInfo
 from ganeti.storage.registry import traits_of
 
 
-class InstanceQueryData(Operation[OpInstanceQueryData, dict[str, Any]]):
+class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], dict[str, Any]]):
     """Name -> facts; ``static`` asks no node."""
 
-    def check(self) -> None:
+    def decide(self) -> list[Instance]:
         config = self.ctx.config
         if self.op.instances:
-            self.wanted = [config.instance(name) for name in self.op.instances]
-        else:
-            self.wanted = list(config.instances.values())
+            return [config.instance(name) for name in self.op.instances]
+        return list(config.instances.values())
 
     def run(self) -> dict[str, Any]:
         config = self.ctx.config
         states = {} if self.op.static else self._states(config)
         return {
             item.handle: {**self._facts(config, item, states), **_reservation(item)}
-            for item in self.wanted
+            for item in self.plan
         }
 
     def _states(self, config: Config) -> dict[str, Mapping[str, InstanceInfo] | None]:
         """Node uuid -> what runs there; None for a node without answer."""
         hypervisors = [str(name) for name in config.cluster.enabled_hypervisors]
         params = {name: config.cluster.hvparams.get(name, {}) for name in hypervisors}
-        uuids = {item.primary_node for item in self.wanted if not item.forthcoming}
+        uuids = {item.primary_node for item in self.plan if not item.forthcoming}
         nodes = [config.nodes[uuid] for uuid in uuids if uuid in config.nodes]
         answers = self.ctx.rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, params)
         return {uuid: answer.value if answer.ok else None for uuid, answer in answers.items()}

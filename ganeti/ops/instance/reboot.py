@@ -2,50 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti.model.names import AdminState, RebootType
+from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceReboot
-from ganeti.ops import annotate, locks
-from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops import annotate
+from ganeti.ops.operation import Hooks
 from ganeti.ops.steps.running import bridges, power
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceReboot(Operation[OpInstanceReboot, None]):
-    """``soft`` and ``hard`` leave the disks active, ``full`` takes everything down and up."""
+@dataclass(frozen=True)
+class _Plan:
+    node: Node
+    #: whether the guest runs before the reboot
+    runs: bool
 
-    def locks(self) -> Needs:
-        found = yield from locks.with_disks(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
-        )
-        self.uuid = found.uuid
 
-    def check(self) -> None:
-        self.instance = self.ctx.config.instances[self.uuid]
-        self.node = power.primary(self.ctx, self.instance)
-        self.runs = power.running(self.ctx, self.instance) is not None
-        bridges.check(self.ctx, self.instance, self.node)
+class InstanceReboot(PlannedInstanceOperation[OpInstanceReboot, _Plan, None]):
+    """``soft`` and ``hard`` leave the disks active, ``full`` deactivates and activates them."""
+
+    def decide(self) -> _Plan:
+        node = power.primary(self.ctx, self.instance)
+        runs = power.running(self.ctx, self.instance) is not None
+        bridges.check(self.ctx, self.instance, node)
+        return _Plan(node, runs)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
-        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
-        env = {
-            **hook_env.instance_env(config, instance),
-            "IGNORE_SECONDARIES": self.op.ignore_secondaries,
-            "REBOOT_TYPE": self.op.reboot_type,
-            "SHUTDOWN_TIMEOUT": self.op.shutdown_timeout,
-        }
-        return Hooks("instance-reboot", "INSTANCE", env, nodes, nodes)
+        return self.instance_hooks(
+            "instance-reboot",
+            {
+                "IGNORE_SECONDARIES": self.op.ignore_secondaries,
+                "REBOOT_TYPE": self.op.reboot_type,
+                "SHUTDOWN_TIMEOUT": self.op.shutdown_timeout,
+            },
+        )
 
     def run(self) -> None:
         ctx, op, instance = self.ctx, self.op, self.instance
         kind = RebootType(op.reboot_type)
-        if self.runs and kind is not RebootType.FULL:
+        if self.plan.runs and kind is not RebootType.FULL:
             wire = annotate.instance(ctx.config, instance)
             ctx.rpc.one(
-                self.node,
+                self.plan.node,
                 NodeCalls.instance_reboot,
                 wire,
                 str(kind),
@@ -53,7 +55,7 @@ class InstanceReboot(Operation[OpInstanceReboot, None]):
                 power.reason(op),
             )
         else:
-            if self.runs:
+            if self.plan.runs:
                 power.stop(ctx, instance, op, op.shutdown_timeout)
                 disks.shutdown(ctx, instance)
             else:

@@ -1,55 +1,62 @@
-"""Install the guest OS of an instance anew."""
+"""Install the guest OS of an instance again."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.model.node import Node
 from ganeti.model.params import Params, fill, without_defaults
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance import OpInstanceReinstall
-from ganeti.ops import annotate, locks
-from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops import annotate
+from ganeti.ops.operation import Hooks
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceReinstall(Operation[OpInstanceReinstall, None]):
+@dataclass(frozen=True)
+class _Plan:
+    node: Node
+    os: str
+    osparams: Params
+    private: Params
+    #: all OS parameters of this installation, also those that are never stored
+    full: Params
+
+
+class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, None]):
     """The instance must be stopped; everything on its disks is lost."""
 
-    def locks(self) -> Needs:
-        found = yield from locks.with_disks(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
-        )
-        self.uuid = found.uuid
-
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.instance = ctx.config.instances[self.uuid]
         name = self.instance.name
         if not self.instance.disks:
             raise errors.invalid(f"instance {name} has no disk to install on")
-        self.node = power.primary(ctx, self.instance)
+        node = power.primary(ctx, self.instance)
         if power.running(ctx, self.instance) is not None:
             raise errors.wrong_state(f"instance {name} is running; stop it before reinstalling it")
-        self.os = op.os_type or self.instance.os
-        if not self.os:
+        os_name = op.os_type or self.instance.os
+        if not os_name:
             raise errors.invalid(f"instance {name} has no OS; name one with --os-type")
-        self.osparams = self._merge(self.instance.osparams, op.osparams)
-        self.private = self._merge(self.instance.osparams_private, op.osparams_private)
+        osparams = self._merge(self.instance.osparams, op.osparams)
+        private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)
-        self.full = fill(ctx.config.osparams_for(self.os, self.osparams), self.private, secret)
+        full = fill(ctx.config.osparams_for(os_name, osparams), private, secret)
         # an instance from the time before its OS had variants may keep its OS
         node_checks.os_on_node(
             ctx,
-            self.node,
-            self.os,
-            self.full,
+            node,
+            os_name,
+            full,
             self.instance.hypervisor,
             force_variant=op.force_variant or op.os_type is None,
         )
+        return _Plan(node, os_name, osparams, private, full)
 
     @staticmethod
     def _merge(old: Params, new: object) -> Params:
@@ -58,33 +65,23 @@ class InstanceReinstall(Operation[OpInstanceReinstall, None]):
         return {**kept, **without_defaults(plain)}
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
-        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
-        env = hook_env.instance_env(config, instance)
-        return Hooks("instance-reinstall", "INSTANCE", env, nodes, nodes)
+        return self.instance_hooks("instance-reinstall")
 
     def run(self) -> None:
-        ctx = self.ctx
+        ctx, old, plan = self.ctx, self.instance, self.plan
 
         def edit(draft: Draft) -> None:
-            draft.update(
-                self.instance, os=self.os, osparams=self.osparams, osparams_private=self.private
-            )
+            draft.update(old, os=plan.os, osparams=plan.osparams, osparams_private=plan.private)
 
-        if (self.os, self.osparams, self.private) != (
-            self.instance.os,
-            self.instance.osparams,
-            self.instance.osparams_private,
-        ):
-            ctx.log(f"Changing OS to '{self.os}'...")
+        if (plan.os, plan.osparams, plan.private) != (old.os, old.osparams, old.osparams_private):
+            ctx.log(f"Changing OS to '{plan.os}'...")
             ctx.store.change("instance-reinstall", ctx.author, edit)
-        instance = ctx.config.instances[self.uuid]
+        instance = self.now
         ctx.log("Running the instance OS create scripts...")
         try:
             disks.assemble(ctx, instance)
-            wire = annotate.instance(ctx.config, instance, osparams=self.full)
+            wire = annotate.instance(ctx.config, instance, osparams=plan.full)
             debug = self.op.debug_level or 0
-            ctx.rpc.one(self.node, NodeCalls.instance_os_add, wire, True, debug)
+            ctx.rpc.one(plan.node, NodeCalls.instance_os_add, wire, True, debug)
         finally:
             disks.shutdown(ctx, instance)

@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.jobs.execution import Need
-from ganeti.model.instance import Instance
+from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation, lock
+from ganeti.ops.variants.remove import ReservationRemove
 
 
-class InstanceRemove(Operation[OpInstanceRemove, None]):
+@dataclass(frozen=True)
+class _Plan:
+    disks: list[Disk]
+    #: the primary node, None for what a creation left without one
+    node: Node | None
+    env: dict[str, Any]
+
+
+class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):
     """Stops the guest, destroys the disks, forgets the instance. Cannot be undone.
 
-    Also takes away what an interrupted creation left.
+    Also removes what an interrupted creation left.
     """
 
-    instance: Instance
+    for_reservation = ReservationRemove
 
     def locks(self) -> Needs:
-        self.instance = yield from locks.instance(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
+        self.instance = yield from lock(self.ctx, self.op.instance_name, self.op.instance_uuid)
         nodes = locks.storage_nodes(self.ctx.config, self.instance)
         if nodes:
-            yield Need(LockLevel.NODE, nodes, shared=True)
-            yield Need(LockLevel.NODE_RES, nodes)
+            yield from self.lock_nodes(nodes, storage=True)
 
-    def check(self) -> None:
-        config = self.ctx.config
-        self.instance = config.instances[self.instance.uuid]
-        self.disks = [config.disks[uuid] for uuid in self.instance.disks if uuid in config.disks]
-        self.node = config.nodes.get(self.instance.primary_node)
-        uuids = locks.storage_nodes(config, self.instance)
-        for node in (config.nodes[uuid] for uuid in uuids if uuid in config.nodes):
-            if node.offline and not self.op.ignore_failures:
+    def decide(self) -> _Plan:
+        config, instance = self.ctx.config, self.instance
+        for uuid in locks.storage_nodes(config, instance):
+            if config.nodes[uuid].offline and not self.op.ignore_failures:
                 raise errors.wrong_state(
-                    f"node {node.name} is marked offline; its disks would stay behind"
-                    " (--ignore-failures removes the instance all the same)"
+                    f"node {config.nodes[uuid].name} is marked offline; its disks would stay"
+                    " behind (--ignore-failures removes the instance all the same)"
                 )
-        if self.instance.hypervisor and self.node:
-            self.env = hook_env.instance_env(config, self.instance)
+        disks = [config.disks[uuid] for uuid in instance.disks if uuid in config.disks]
+        node = config.nodes.get(instance.primary_node)
+        if instance.hypervisor and node:
+            env = hook_env.instance_env(config, instance)
         else:
-            self.env = {"OP_TARGET": self.instance.name, "INSTANCE_NAME": self.instance.name}
+            env = {"OP_TARGET": instance.name, "INSTANCE_NAME": instance.name}
+        return _Plan(disks, node, env)
 
     def hooks(self) -> Hooks:
         master = self.ctx.config.cluster.master_node
-        env = {**self.env, "SHUTDOWN_TIMEOUT": self.op.shutdown_timeout}
+        env = {**self.plan.env, "SHUTDOWN_TIMEOUT": self.op.shutdown_timeout}
         nodes = locks.storage_nodes(self.ctx.config, self.instance)
         return Hooks("instance-remove", "INSTANCE", env, [master], [master, *nodes])
 
     def run(self) -> None:
-        ctx, instance = self.ctx, self.instance
-        online = self.node is not None and not self.node.offline
+        ctx, instance, plan = self.ctx, self.instance, self.plan
+        online = plan.node is not None and not plan.node.offline
         if online and instance.hypervisor is not None:
             try:
                 power.stop(ctx, instance, self.op, self.op.shutdown_timeout)
             except errors.GanetiError as err:
                 self._failed(f"Instance {instance.name} could not be stopped", err)
             disks.shutdown(ctx, instance)
-        failures = disks.remove(ctx, self.disks, instance.primary_node)
+        failures = disks.remove(ctx, plan.disks, instance.primary_node)
         if failures:
             self._failed("Disks could not be removed", errors.OpExecError("; ".join(failures)))
-        if self.node is not None and not self.node.offline:
-            disks.remove_directories(ctx, self.node, self.disks)
+        if plan.node is not None and not plan.node.offline:
+            disks.remove_directories(ctx, plan.node, plan.disks)
 
         def edit(draft: Draft) -> None:
             draft.remove_instance(instance)

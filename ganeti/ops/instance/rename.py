@@ -1,7 +1,8 @@
-"""Give an instance another name."""
+"""Rename an instance."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
@@ -9,66 +10,69 @@ from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, locks
-from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.planning import checks
 from ganeti.ops.steps import host_names
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation, check_real
+from ganeti.ops.variants.rename import ReservationRename
 from ganeti.rpc.calls import NodeCalls
 
 
-class InstanceRename(Operation[OpInstanceRename, str]):
+@dataclass(frozen=True)
+class _Plan:
+    node: Node
+    #: whether the instance has the name already
+    same: bool
+
+
+class InstanceRename(PlannedInstanceOperation[OpInstanceRename, _Plan, str]):
     """The instance must be stopped. Its disks move to the new name, its OS is told."""
 
+    for_reservation = ReservationRename
+
+    new_name: str
+
     def locks(self) -> Needs:
-        #: file disks that left a directory to others
-        self.moved_out: list[Disk] = []
         self.new_name = checks.host_name(self.op.new_name, "an instance")
         found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
-        self.uuid = found.uuid
         if self.new_name != found.name:
             self.new_name = host_names.new_name(
                 self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
             )
         # one request for both names: locks of one level are taken together
-        fresh = [] if self.new_name == found.name else [self.new_name]
-        yield Need(LockLevel.INSTANCE, [found.handle], new=fresh)
-        yield Need(LockLevel.NODE, locks.storage_nodes(self.ctx.config, found), shared=True)
-
-    def check(self) -> None:
-        ctx = self.ctx
-        found = ctx.config.instances.get(self.uuid)
-        if found is None:
+        new = [] if self.new_name == found.name else [self.new_name]
+        yield Need(LockLevel.INSTANCE, [found.handle], new=new)
+        yield from self.lock_nodes(locks.storage_nodes(self.ctx.config, found))
+        current = self.ctx.config.instances.get(found.uuid)
+        if current is None:
             raise errors.not_known(f"instance '{self.op.instance_name}' does not exist any more")
-        locks.real(ctx.config, found)
-        self.instance: Instance = found
-        self.same = self.new_name == found.name
-        if not self.same and ctx.config.has_instance_name(self.new_name):
+        self.instance = current
+
+    def decide(self) -> _Plan:
+        ctx, found = self.ctx, self.instance
+        check_real(ctx.config, found)
+        same = self.new_name == found.name
+        if not same and ctx.config.has_instance_name(self.new_name):
             raise errors.already_exists(f"instance '{self.new_name}' exists already")
-        self.node = power.primary(ctx, found)
+        node = power.primary(ctx, found)
         if power.running(ctx, found) is not None:
             raise errors.wrong_state(
                 f"instance {found.name} is running; stop it before renaming it"
             )
+        return _Plan(node, same)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
-        env = {
-            **hook_env.instance_env(config, instance),
-            "INSTANCE_NEW_NAME": self.new_name,
-        }
-        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
-        return Hooks("instance-rename", "INSTANCE", env, nodes, nodes)
+        return self.instance_hooks("instance-rename", {"INSTANCE_NEW_NAME": self.new_name})
 
     def run(self) -> str:
         ctx, old = self.ctx, self.instance
-        if self.same:
+        if self.plan.same:
             ctx.log(f"instance {old.name} has this name already; only its OS is told")
         else:
             self._rename()
@@ -79,7 +83,7 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         ctx, old = self.ctx, self.instance
         disks = self._disks_at_home()
         moved = [self._moved(disk) for disk in disks]
-        self._move_files(disks, moved)
+        emptied = self._move_files(disks, moved)
 
         def edit(draft: Draft) -> None:
             for before, after in zip(disks, moved):
@@ -88,11 +92,11 @@ class InstanceRename(Operation[OpInstanceRename, str]):
             draft.update(old, name=self.new_name)
 
         ctx.store.change("instance-rename", ctx.author, edit)
-        instance_disks.remove_directories(ctx, self.node, self.moved_out)
+        instance_disks.remove_directories(ctx, self.plan.node, emptied)
         job_id = ctx.job.job_id
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
         ctx.locks.remove(job_id, LockLevel.INSTANCE, old.name)
-        instance_disks.relabel(ctx, ctx.config.instances[self.uuid])
+        instance_disks.relabel(ctx, self.now)
 
     def _disks_at_home(self) -> list[Disk]:
         """The instance's file disks in its own directories; those attached later may be elsewhere.
@@ -112,44 +116,47 @@ class InstanceRename(Operation[OpInstanceRename, str]):
         target = Path(path).parent.with_name(self.new_name) / Path(path).name
         return base.replace(disk, logical_id=(driver, str(target)))
 
-    def _move_files(self, before: list[Disk], after: list[Disk]) -> None:
+    def _move_files(self, before: list[Disk], after: list[Disk]) -> list[Disk]:
         """Rename the directories of file disks; undone if the operation fails.
 
         Where others have disks too, in the old directory or the new one, the files move one by one.
+        Returns the old form of the disks that left a directory in this way.
         """
         ctx = self.ctx
         shared = instance_disks.directories_of_others(ctx.config, before)
         moves: dict[str, str] = {}
+        alone: list[Disk] = []
         for old, new in zip(before, after):
             source, target = instance_disks.directories([old, new])
             if {source, target} & shared:
                 instance_disks.make_directories(ctx, self.instance, [new])
                 self._move_file(old, new)
                 ctx.undo.callback(self._move_file, new, old)
-                self.moved_out.append(old)
+                alone.append(old)
             else:
                 moves[source] = target
         for source, target in moves.items():
-            ctx.rpc.one(self.node, NodeCalls.file_storage_dir_rename, source, target)
+            ctx.rpc.one(self.plan.node, NodeCalls.file_storage_dir_rename, source, target)
             ctx.undo.callback(
-                ctx.rpc.one, self.node, NodeCalls.file_storage_dir_rename, target, source
+                ctx.rpc.one, self.plan.node, NodeCalls.file_storage_dir_rename, target, source
             )
+        return alone
 
     def _move_file(self, old: Disk, new: Disk) -> None:
-        wire = annotate.disk(self.ctx.config, old, self.node.group)
-        self.ctx.rpc.one(self.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))])
+        wire = annotate.disk(self.ctx.config, old, self.plan.node.group)
+        self.ctx.rpc.one(self.plan.node, NodeCalls.blockdev_rename, [(wire, list(new.logical_id))])
 
     def _tell_os(self, old_name: str) -> None:
         """Run the rename script; a failure is reported, the new name stays."""
         ctx = self.ctx
-        instance = ctx.config.instances[self.uuid]
+        instance = self.now
         if not instance.os:
             return
         instance_disks.assemble(ctx, instance)
         try:
             wire = annotate.instance(ctx.config, instance)
             debug = self.op.debug_level or 0
-            ctx.rpc.one(self.node, NodeCalls.instance_run_rename, wire, old_name, debug)
+            ctx.rpc.one(self.plan.node, NodeCalls.instance_run_rename, wire, old_name, debug)
         except errors.GanetiError as err:
             ctx.warn(
                 f"the rename script of OS {instance.os} failed, but the instance is renamed:"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
@@ -15,34 +17,55 @@ from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
 from ganeti.ops.allocator import answers, ask, request
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.planning import checks, disk_layout, policy
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import secondary_change
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync, volume_exchange
+from ganeti.ops.targets.instance import PlannedInstanceOperation
+from ganeti.ops.variants.move import ReservationReplaceDisks
 
 
-class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
+@dataclass(frozen=True)
+class _Plan:
+    """Which disks are replaced, and from which side their data comes."""
+
+    primary: Node
+    secondary: Node
+    disks: list[Disk]
+    #: the node with the good copies
+    source: Node
+    #: the node that gets new volumes
+    target: Node
+    #: the same disks on their new nodes, when the secondary node changes
+    moved: list[Disk]
+
+
+class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Plan, None]):
     """The old copy is destroyed only when the new one is in sync, unless released early."""
+
+    for_reservation = ReservationReplaceDisks
+
+    #: the new secondary node, None when new volumes are made on the same nodes
+    remote: Node | None
 
     def locks(self) -> Needs:
         ctx, op = self.ctx, self.op
-        found = yield from locks.real_instance(ctx, op.instance_name, op.instance_uuid)
-        self.uuid = found.uuid
-        nodes = set(locks.storage_nodes(ctx.config, found))
+        yield from self.lock_instance()
+        nodes = set(locks.storage_nodes(ctx.config, self.instance))
         self.remote = self._named_node()
-        if self.remote is not None:
-            nodes.add(self.remote.uuid)
         if op.mode is ReplaceDisksMode.NEW_SECONDARY and self.remote is None:
-            # an allocator looks at all of them
+            # an allocator may choose any of them
             yield Need(LockLevel.NODE, sorted(ctx.config.nodes), shared=True)
-            self.remote = self._ask_allocator(found)
+            self.remote = self._ask_allocator(self.instance)
             nodes.add(self.remote.uuid)
             ctx.release(LockLevel.NODE, keep=nodes)
-        else:
-            yield Need(LockLevel.NODE, sorted(nodes), shared=True)
-        yield Need(LockLevel.NODE_RES, sorted(nodes))
+            yield Need(LockLevel.NODE_RES, sorted(nodes))
+            return
+        if self.remote is not None:
+            nodes.add(self.remote.uuid)
+        yield from self.lock_nodes(nodes, storage=True)
 
     def _named_node(self) -> Node | None:
         """The node that is named as the new secondary one; OpPrereqError in other modes."""
@@ -72,24 +95,21 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        ctx = self.ctx
-        config = ctx.config
-        self.instance = config.instances[self.uuid]
+    def decide(self) -> _Plan:
+        ctx, config = self.ctx, self.ctx.config
         all_disks = _mirrored(config, self.instance)
         if not all_disks:
             raise errors.invalid(
                 f"only mirrored disks can be replaced, but those of {self.instance.name} have"
                 f" template {config.disk_template(self.instance)}"
             )
-        self.primary = power.primary(ctx, self.instance)
-        [secondary] = config.secondary_nodes(self.instance)
-        self.secondary = config.nodes[secondary]
-        self.chosen = self._chosen(all_disks)
+        primary = power.primary(ctx, self.instance)
+        [uuid] = config.secondary_nodes(self.instance)
+        secondary = config.nodes[uuid]
+        chosen = self._chosen(all_disks)
         if self.remote is not None:
-            self._check_new_secondary(self.remote)
-        else:
-            self._check_same_nodes()
+            return self._to_new_secondary(self.remote, primary, secondary, chosen)
+        return self._on_same_nodes(primary, secondary, chosen)
 
     def _chosen(self, all_disks: list[Disk]) -> list[Disk]:
         if not self.op.disks:
@@ -105,74 +125,61 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
                     " mirrored disks can be replaced"
                 )
         if self.remote is not None and len(chosen) < len(all_disks):
-            raise errors.invalid("a new secondary node gets all mirrored disks; leave --disks away")
+            raise errors.invalid("a new secondary node gets all mirrored disks; omit --disks")
         return chosen
 
-    def _check_new_secondary(self, node: Node) -> None:
+    def _to_new_secondary(
+        self, node: Node, primary: Node, secondary: Node, chosen: list[Disk]
+    ) -> _Plan:
+        """Refuse a node that cannot be the secondary one; OpPrereqError."""
         ctx, instance = self.ctx, self.instance
-        if node.uuid in (self.primary.uuid, self.secondary.uuid):
-            role = "primary" if node.uuid == self.primary.uuid else "secondary"
+        if node.uuid in (primary.uuid, secondary.uuid):
+            role = "primary" if node.uuid == primary.uuid else "secondary"
             raise errors.invalid(f"node {node.name} is the {role} node of {instance.name} already")
         checks.usable_node(node, f"as the secondary node of {instance.name}")
-        if node.group != self.primary.group:
+        if node.group != primary.group:
             checks.shape_allowed(
                 ctx,
                 node.group,
                 policy.shape(ctx.config, instance),
                 ignore=self.op.ignore_ipolicy,
             )
-        node_checks.can_reach(ctx, node, self.primary)
-        self.source = self.primary
-        nodes = (self.primary.uuid, node.uuid)
-        self.moved = [disk_layout.on_nodes(ctx, disk, nodes) for disk in self.chosen]
-        space.check(
-            ctx, self.moved, self.primary.uuid, f"instance {instance.name}", nodes=[node.uuid]
-        )
+        node_checks.can_reach(ctx, node, primary)
+        nodes = (primary.uuid, node.uuid)
+        moved = [disk_layout.on_nodes(ctx, disk, nodes) for disk in chosen]
+        space.check(ctx, moved, primary.uuid, f"instance {instance.name}", nodes=[node.uuid])
+        return _Plan(primary, secondary, chosen, source=primary, target=node, moved=moved)
 
-    def _check_same_nodes(self) -> None:
-        """Which side gets new volumes, and whether the other one is good."""
+    def _on_same_nodes(self, primary: Node, secondary: Node, chosen: list[Disk]) -> _Plan:
+        """Decide which side gets new volumes; refuse it when the other side is not good."""
         ctx, name = self.ctx, self.instance.name
-        checks.all_online([self.primary, self.secondary], f"to replace disks of {name}")
-        self.target, self.source = self.secondary, self.primary
+        checks.all_online([primary, secondary], f"to replace disks of {name}")
+        target, source = secondary, primary
         if self.op.mode is ReplaceDisksMode.ON_PRIMARY:
-            self.target, self.source = self.primary, self.secondary
+            target, source = primary, secondary
         if self.op.mode is ReplaceDisksMode.AUTO:
-            self._find_broken()
-        if self.chosen:
-            space.check(
-                ctx,
-                self.chosen,
-                self.primary.uuid,
-                f"new volumes of {name}",
-                nodes=[self.target.uuid],
-            )
-
-    def _find_broken(self) -> None:
-        """Replace what is broken; both sides at once cannot be."""
-        broken = {
-            node.uuid: sync.faulty(self.ctx, node, self.chosen)
-            for node in (self.primary, self.secondary)
-        }
-        here, there = broken[self.primary.uuid], broken[self.secondary.uuid]
-        if here and there:
-            raise errors.wrong_state(
-                f"instance {self.instance.name} has broken disks on both nodes"
-                f" ({join_names(here)} on {self.primary.name}, {join_names(there)} on"
-                f" {self.secondary.name}); they cannot be replaced automatically"
-            )
-        if here:
-            self.target, self.source = self.primary, self.secondary
-        names = here or there
-        self.chosen = [disk for disk in self.chosen if disk.iv_name in names]
+            here, there = (sync.faulty(ctx, node, chosen) for node in (primary, secondary))
+            if here and there:
+                raise errors.wrong_state(
+                    f"instance {name} has broken disks on both nodes ({join_names(here)} on"
+                    f" {primary.name}, {join_names(there)} on {secondary.name}); they cannot be"
+                    " replaced automatically"
+                )
+            if here:
+                target, source = primary, secondary
+            chosen = [disk for disk in chosen if disk.iv_name in (here or there)]
+        if chosen:
+            what = f"new volumes of {name}"
+            space.check(ctx, chosen, primary.uuid, what, nodes=[target.uuid])
+        return _Plan(primary, secondary, chosen, source, target, moved=[])
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
+        config, instance = self.ctx.config, self.now
         env = {
             **hook_env.instance_env(config, instance),
             "MODE": self.op.mode,
             "NEW_SECONDARY": None if self.remote is None else self.remote.name,
-            "OLD_SECONDARY": self.secondary.name,
+            "OLD_SECONDARY": self.plan.secondary.name,
         }
         nodes = [config.cluster.master_node, instance.primary_node]
         if self.remote is not None:
@@ -182,11 +189,11 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
     # run ---------------------------------------------------------------------------------
 
     def run(self) -> None:
-        ctx, instance = self.ctx, self.instance
-        if not self.chosen:
+        ctx, instance, plan = self.ctx, self.instance, self.plan
+        if not plan.disks:
             ctx.log(f"No disk of instance {instance.name} needs replacement")
             return
-        names = ", ".join(disk.iv_name for disk in self.chosen)
+        names = ", ".join(disk.iv_name for disk in plan.disks)
         ctx.log(f"Replacing {names} of instance '{instance.name}'")
         was_active = instance.disks_active
         if not was_active:
@@ -195,27 +202,27 @@ class InstanceReplaceDisks(Operation[OpInstanceReplaceDisks, None]):
             self._refuse_bad_source()
             if self.remote is not None:
                 secondary_change.run(
-                    ctx, instance, self.chosen, self.moved, early_release=self.op.early_release
+                    ctx, instance, plan.disks, plan.moved, early_release=self.op.early_release
                 )
             else:
                 volume_exchange.run(
                     ctx,
                     instance,
-                    self.chosen,
-                    self.target,
+                    plan.disks,
+                    plan.target,
                     early_release=self.op.early_release,
                 )
         finally:
             if not was_active:
-                disks.shutdown(ctx, ctx.config.instances[self.uuid])
+                disks.shutdown(ctx, self.now)
 
     def _refuse_bad_source(self) -> None:
         """Copies are made of good data only."""
-        bad = sync.faulty(self.ctx, self.source, self.chosen)
+        bad = sync.faulty(self.ctx, self.plan.source, self.plan.disks)
         if bad:
             raise errors.OpExecError(
                 f"{join_names(bad)} of {self.instance.name} has no good data on node"
-                f" {self.source.name}, from which it would be copied; nothing was changed"
+                f" {self.plan.source.name}, from which it would be copied; nothing was changed"
             )
 
 

@@ -2,43 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti import errors
 from ganeti.model.names import AdminState, AdminStateSource
 from ganeti.opcodes.instance import OpInstanceShutdown
-from ganeti.ops import hooks as hook_env
-from ganeti.ops import locks
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 
 
-class InstanceShutdown(Operation[OpInstanceShutdown, None]):
-    """Asks the guest, waits, ends it; then the disks are deactivated."""
+@dataclass(frozen=True)
+class _Plan:
+    #: whether only the new state is recorded
+    only_record: bool
 
-    def locks(self) -> Needs:
-        found = yield from locks.with_disks(
-            self.ctx, self.op.instance_name, self.op.instance_uuid, storage=False
-        )
-        self.uuid = found.uuid
 
-    def check(self) -> None:
+class InstanceShutdown(PlannedInstanceOperation[OpInstanceShutdown, _Plan, None]):
+    """Asks the guest to stop, waits, ends it, and deactivates the disks."""
+
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.instance = ctx.config.instances[self.uuid]
         if self.instance.admin_state is AdminState.OFFLINE and not op.force:
             raise errors.wrong_state(f"instance {self.instance.name} is marked offline")
-        node = ctx.config.nodes[self.instance.primary_node]
-        self.offline = node.offline and op.ignore_offline_nodes
-        if self.offline:
-            ctx.log(f"Primary node {node.name} is offline: only the wish is recorded")
-        else:
+        only_record = power.on_offline_node(
+            ctx, self.instance, accept=bool(op.ignore_offline_nodes)
+        )
+        if not only_record:
             power.primary(ctx, self.instance)
+        return _Plan(only_record)
 
     def hooks(self) -> Hooks:
-        config = self.ctx.config
-        instance = config.instances[self.uuid]
-        nodes = [config.cluster.master_node, *config.instance_nodes(instance)]
-        env = {**hook_env.instance_env(config, instance), "TIMEOUT": self.op.timeout}
-        return Hooks("instance-stop", "INSTANCE", env, nodes, nodes)
+        return self.instance_hooks("instance-stop", {"TIMEOUT": self.op.timeout})
 
     def run(self) -> None:
         ctx, instance = self.ctx, self.instance
@@ -51,7 +47,7 @@ class InstanceShutdown(Operation[OpInstanceShutdown, None]):
                 disks_active=instance.disks_active,
                 source=source,
             )
-        if self.offline:
+        if self.plan.only_record:
             return
         power.stop(ctx, instance, self.op, self.op.timeout)
         disks.shutdown(ctx, instance)

@@ -1,4 +1,4 @@
-"""Make a network."""
+"""Create a network."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ import uuid
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
+from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkAdd
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import network_settings
 from ganeti.ops.planning import tags as tag_rules
 
 
-class NetworkAdd(Operation[OpNetworkAdd, None]):
+class NetworkAdd(PlannedOperation[OpNetworkAdd, Network, None]):
+    uuid: str
+
     def locks(self) -> Needs:
-        """Only the new network; its name is promised to this job."""
+        """Only the new network; its name is reserved for this job."""
         self.uuid = str(uuid.uuid4())
         yield Need(LockLevel.NETWORK, (), new=[self.uuid])
 
-    def check(self) -> None:
+    def decide(self) -> Network:
         op, config = self.op, self.ctx.config
         network_settings.check_name(config, op.network_name)
         tag_rules.check(op.tags)
         self.ctx.reserve("network name", op.network_name)
-        self.network = network_settings.new(config, op, self.uuid)
+        network = network_settings.new(config, op, self.uuid)
         if op.conflicts_check:
-            for address in network_settings.of_cluster(config, self.network):
+            for address in network_settings.of_cluster(config, network):
                 self.ctx.log(f"Reserved {address}, which the cluster or a node has")
+        return network
 
     def hooks(self) -> Hooks:
         nodes = [self.ctx.config.cluster.master_node]
-        return Hooks("network-add", "NETWORK", hook_env.network_env(self.network), nodes, nodes)
+        return Hooks("network-add", "NETWORK", hook_env.network_env(self.plan), nodes, nodes)
 
     def run(self) -> None:
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            network_settings.check_name(draft.config, self.network.name)
-            draft.put(self.network)
+            network_settings.check_name(draft.config, self.plan.name)
+            draft.put(self.plan)
 
         ctx.store.change("network-add", ctx.author, edit)
         ctx.locks.keep(ctx.job.job_id, LockLevel.NETWORK, [self.uuid])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
+from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.targets import network
 
 
@@ -26,33 +30,44 @@ def conflicts(config: Config, network: Network, group: GroupUuid) -> list[str]:
     ]
 
 
-class NetworkConnect(Operation[OpNetworkConnect, None]):
+@dataclass(frozen=True)
+class _Plan:
+    #: mode, link and VLAN of the NICs
+    params: dict[str, str]
+    #: whether the network is connected so already
+    done: bool
+
+
+class NetworkConnect(PlannedOperation[OpNetworkConnect, _Plan, None]):
+    network: Network
+    group: NodeGroup
+
     def locks(self) -> Needs:
         op = self.op
         self.network, self.group = yield from network.lock_with_group(
             self.ctx, op.network_name, op.group_name
         )
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         op, ctx = self.op, self.ctx
-        self.params = {
+        params = {
             "mode": str(op.network_mode),
             "link": str(op.network_link),
             "vlan": str(op.network_vlan),
         }
-        parameters.check_nic(self.params)
-        self.before = self.group.networks.get(self.network.uuid)
-        if self.before is not None:
-            self._check_same()
-        elif op.conflicts_check:
+        parameters.check_nic(params)
+        before = self.group.networks.get(self.network.uuid)
+        if before is not None:
+            self._check_same(before, params)
+            return _Plan(params, done=True)
+        if op.conflicts_check:
             self._check_conflicts()
-        if self.before is None:
-            ctx.log(f"Connecting network {self.network.name} to node group {self.group.name}")
+        ctx.log(f"Connecting network {self.network.name} to node group {self.group.name}")
+        return _Plan(params, done=False)
 
-    def _check_same(self) -> None:
-        assert self.before is not None
-        if self.before != self.params:
-            known = ", ".join(f"{key}={value}" for key, value in self.before.items())
+    def _check_same(self, before: Mapping[str, str], params: Mapping[str, str]) -> None:
+        if before != params:
+            known = ", ".join(f"{key}={value}" for key, value in before.items())
             raise errors.already_exists(
                 f"network '{self.network.name}' is connected to node group '{self.group.name}'"
                 f" already, with {known}; disconnect it first"
@@ -71,14 +86,14 @@ class NetworkConnect(Operation[OpNetworkConnect, None]):
             )
 
     def hooks(self) -> Hooks:
-        return network.group_hooks(self.ctx, "network-connect", self.group, self.params)
+        return network.group_hooks(self.ctx, "network-connect", self.group, self.plan.params)
 
     def run(self) -> None:
-        if self.before is not None:
+        if self.plan.done:
             return
 
         def edit(draft: Draft) -> None:
             networks = draft.config.groups[self.group.uuid].networks
-            draft.update(self.group, networks={**networks, self.network.uuid: self.params})
+            draft.update(self.group, networks={**networks, self.network.uuid: self.plan.params})
 
         self.ctx.store.change("network-connect", self.ctx.author, edit)

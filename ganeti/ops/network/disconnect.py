@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
+from ganeti.model.group import NodeGroup
+from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkDisconnect
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.targets import network
 
 
-class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
+class NetworkDisconnect(PlannedOperation[OpNetworkDisconnect, Mapping[str, str] | None, None]):
+    network: Network
+    group: NodeGroup
+
     def locks(self) -> Needs:
         op = self.op
         self.network, self.group = yield from network.lock_with_group(
             self.ctx, op.network_name, op.group_name
         )
 
-    def check(self) -> None:
-        self.params = self.group.networks.get(self.network.uuid)
-        if self.params is None:
+    def decide(self) -> Mapping[str, str] | None:
+        """How the network is connected; None when it is not."""
+        params = self.group.networks.get(self.network.uuid)
+        if params is None:
             self.ctx.warn(
                 f"network '{self.network.name}' is not connected to node group '{self.group.name}'"
             )
-            return
+            return None
         config = self.ctx.config
         users = [
             instance.name
@@ -37,12 +45,13 @@ class NetworkDisconnect(Operation[OpNetworkDisconnect, None]):
                 f" {join_names(users)}; take their NICs out of it first"
                 " (gnt-instance modify --net N:network=none,ip=none)"
             )
+        return params
 
     def hooks(self) -> Hooks:
-        return network.group_hooks(self.ctx, "network-disconnect", self.group, self.params or {})
+        return network.group_hooks(self.ctx, "network-disconnect", self.group, self.plan or {})
 
     def run(self) -> None:
-        if self.params is None:
+        if self.plan is None:
             return
 
         def edit(draft: Draft) -> None:

@@ -6,35 +6,40 @@ from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
+from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkRemove
-from ganeti.ops.operation import Hooks, Needs, Operation
-from ganeti.ops.targets import network
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.targets.network import NetworkOperation
 
 
-class NetworkRemove(Operation[OpNetworkRemove, None]):
+class NetworkRemove(
+    NetworkOperation[OpNetworkRemove, None],
+    PlannedOperation[OpNetworkRemove, list[NodeGroup], None],
+):
     """With force, node groups that it is connected to do not keep it."""
 
     def locks(self) -> Needs:
         if self.op.force:
             config = self.ctx.config
             yield Need(LockLevel.NODEGROUP, self._groups(config.network(self.op.network_name)))
-        self.network = yield from network.lock(self.ctx, self.op.network_name)
+        yield from super().locks()
 
     def _groups(self, network: Network) -> list[GroupUuid]:
         """Uuids of the node groups that it is connected to."""
         groups = self.ctx.config.groups.values()
         return [group.uuid for group in groups if network.uuid in group.networks]
 
-    def check(self) -> None:
+    def decide(self) -> list[NodeGroup]:
+        """The node groups that it is connected to, and is disconnected from."""
         config = self.ctx.config
-        self.groups = [config.groups[uuid] for uuid in self._groups(self.network)]
+        groups = [config.groups[uuid] for uuid in self._groups(self.network)]
         held = self.ctx.held(LockLevel.NODEGROUP)
-        if not held.issuperset(group.uuid for group in self.groups):
+        if not held.issuperset(group.uuid for group in groups):
             raise errors.wrong_state(
                 f"network '{self.network.name}' is connected to node group"
-                f" {join_names(group.name for group in self.groups)};"
+                f" {join_names(group.name for group in groups)};"
                 f" first: gnt-network disconnect {self.network.name}"
             )
         users = [
@@ -46,6 +51,7 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
             raise errors.wrong_state(
                 f"network '{self.network.name}' is used by {join_names(users)}"
             )
+        return groups
 
     def hooks(self) -> Hooks:
         nodes = [self.ctx.config.cluster.master_node]
@@ -60,7 +66,7 @@ class NetworkRemove(Operation[OpNetworkRemove, None]):
             ctx.warn(failure)
 
     def _edit(self, draft: Draft) -> None:
-        for group in self.groups:
+        for group in self.plan:
             networks = dict(draft.config.groups[group.uuid].networks)
             networks.pop(self.network.uuid, None)
             draft.update(group, networks=networks)

@@ -1,19 +1,16 @@
-"""Give a network another name."""
+"""Rename a network."""
 
 from __future__ import annotations
 
 from ganeti.config.changes import Draft
 from ganeti.opcodes.network import OpNetworkRename
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks
 from ganeti.ops.planning import network_settings
-from ganeti.ops.targets import network
+from ganeti.ops.targets.network import NetworkOperation
 
 
-class NetworkRename(Operation[OpNetworkRename, str]):
-    """Gives the new name."""
-
-    def locks(self) -> Needs:
-        self.network = yield from network.lock(self.ctx, self.op.network_name)
+class NetworkRename(NetworkOperation[OpNetworkRename, str]):
+    """Returns the new name."""
 
     def check(self) -> None:
         network_settings.check_name(self.ctx.config, self.op.new_name)

@@ -1,7 +1,8 @@
-"""Submit jobs that bring instances away from a node."""
+"""Submit jobs that move instances off a node."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
@@ -15,94 +16,110 @@ from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.opcodes.node import OpNodeEvacuate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.steps.nodes import departures
 
 
-class NodeEvacuate(Operation[OpNodeEvacuate, dict[str, Any]]):
+@dataclass(frozen=True)
+class _Plan:
+    #: allocator that chooses the nodes; empty when one is named
+    allocator: str
+    #: the new secondary node that is named
+    remote: Node | None
+    instances: list[Instance]
+    reservations: list[Instance]
+
+
+class NodeEvacuate(PlannedOperation[OpNodeEvacuate, _Plan, dict[str, Any]]):
     """The instances are not locked: each job checks again what it finds."""
+
+    node: Node
 
     def locks(self) -> Needs:
         self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
         yield Need(LockLevel.NODE, list(self.ctx.config.nodes), shared=True)
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.remote: Node | None = None
-        self.allocator = ""
-        wanted = op.remote_node_uuid or op.remote_node
-        if wanted is None:
-            self.allocator = allocator.chosen(
+        remote, name = None, ""
+        if op.remote_node_uuid or op.remote_node:
+            remote = self._remote(op.remote_node_uuid or op.remote_node or "")
+        else:
+            name = allocator.chosen(
                 ctx, op.iallocator, "name the new secondary node with --new-secondary"
             )
-        else:
-            self._check_remote(wanted)
         config, mode = ctx.config, op.mode
         found: dict[str, Instance] = {}
         if mode is not EvacMode.SECONDARY_ONLY:
             found.update((i.uuid, i) for i in config.primaries.get(self.node.uuid, []))
         if mode is not EvacMode.PRIMARY_ONLY:
             found.update((i.uuid, i) for i in config.secondaries.get(self.node.uuid, []))
-        instances = sorted(found.values(), key=lambda one: one.handle)
-        self.instances = [item for item in instances if not item.forthcoming]
-        self.reserved = [item for item in instances if item.forthcoming and not item.interrupted]
+        items = sorted(found.values(), key=lambda one: one.handle)
+        return _Plan(
+            name,
+            remote,
+            instances=[item for item in items if not item.forthcoming],
+            reservations=[item for item in items if item.forthcoming and not item.interrupted],
+        )
 
-    def _check_remote(self, wanted: str) -> None:
+    def _remote(self, wanted: str) -> Node:
+        """The named node; OpPrereqError when it cannot be the new secondary one."""
         op = self.op
         if op.iallocator is not None:
             raise errors.invalid("give either a new secondary node or an allocator, not both")
-        self.remote = self.ctx.config.node(wanted)
-        if self.remote.uuid == self.node.uuid:
-            raise errors.invalid(f"{self.remote.name} is the node that instances are to leave")
+        remote = self.ctx.config.node(wanted)
+        if remote.uuid == self.node.uuid:
+            raise errors.invalid(f"{remote.name} is the node that is evacuated")
         if op.mode is not EvacMode.SECONDARY_ONLY:
             raise errors.invalid(
-                "primary instances cannot be brought to a node that is given by name: use an"
+                "primary instances cannot move to a node that is given by name: use an"
                 " allocator, or --secondary-only"
             )
+        return remote
 
     def run(self) -> dict[str, Any]:
         op = self.op
-        return departures.submit(self.ctx, op, self._plan(), early_release=op.early_release)
+        return departures.submit(self.ctx, op, self._departures(), early_release=op.early_release)
 
     def preview(self) -> dict[str, Any]:
-        return {"jobs": [], "plan": [item.shown() for item in self._plan()]}
+        return {"jobs": [], "plan": [item.shown() for item in self._departures()]}
 
-    def _plan(self) -> list[departures.Departure]:
+    def _departures(self) -> list[departures.Departure]:
         # Reservations move for free, so they go first and leave room.
-        free = [self._free_move(item) for item in self.reserved]
-        return [*free, *(self._moves() if self.instances else [])]
+        free = [self._free_move(item) for item in self.plan.reservations]
+        return [*free, *(self._moves() if self.plan.instances else [])]
 
     def _free_move(self, item: Instance) -> departures.Departure:
-        """The new place of a reservation."""
+        """The move of a reservation, which copies nothing."""
         if item.primary_node != self.node.uuid:
             return self._new_secondary(item)
-        step = OpInstanceFailover(instance_name=item.handle, iallocator=self.allocator)
+        step = OpInstanceFailover(instance_name=item.handle, iallocator=self.plan.allocator)
         return departures.Departure(item.handle, self._anywhere, [step])
 
     def _new_secondary(self, item: Instance) -> departures.Departure:
         """To the node that was given, or to one that the allocator chooses when the job runs."""
-        remote = None if self.remote is None else self.remote.name
+        remote = None if self.plan.remote is None else self.plan.remote.name
         step = OpInstanceReplaceDisks(
             instance_name=item.handle,
             disks=[],
             mode=ReplaceDisksMode.NEW_SECONDARY,
             remote_node=remote,
-            iallocator=self.allocator or None,
+            iallocator=self.plan.allocator or None,
         )
         goal = f"node {remote}" if remote else self._anywhere
         return departures.Departure(item.handle, goal, [step])
 
     @property
     def _anywhere(self) -> str:
-        return f"a node that allocator {self.allocator} chooses"
+        return f"a node that allocator {self.plan.allocator} chooses"
 
     def _moves(self) -> list[departures.Departure]:
-        if self.remote is not None:
-            return [self._new_secondary(item) for item in self.instances]
+        if self.plan.remote is not None:
+            return [self._new_secondary(item) for item in self.plan.instances]
         moves = allocator.moves(
             self.ctx,
-            self.allocator,
-            request.node_evacuate([item.name for item in self.instances], str(self.op.mode)),
+            self.plan.allocator,
+            request.node_evacuate([item.name for item in self.plan.instances], str(self.op.mode)),
             soft_errors=bool(self.op.ignore_soft_errors),
         )
         return departures.departures(moves)

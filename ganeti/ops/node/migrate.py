@@ -1,35 +1,47 @@
-"""Submit jobs that migrate all instances away from their primary node."""
+"""Submit jobs that migrate all instances of a primary node to other nodes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti.jobs.execution import Need
+from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.opcodes.node import OpNodeMigrate
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import placement
 from ganeti.ops.steps.nodes import departures
 
 
-class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
+@dataclass(frozen=True)
+class _Plan:
+    #: by name
+    instances: list[Instance]
+    #: the node that was named, for instances that can move there
+    target: Node | None
+
+
+class NodeMigrate(PlannedOperation[OpNodeMigrate, _Plan, dict[str, Any]]):
     """One job for each instance; those that do not run are failed over."""
+
+    node: Node
 
     def locks(self) -> Needs:
         self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
         yield Need(LockLevel.NODE, [self.node.uuid], shared=True)
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         config, op = self.ctx.config, self.op
-        self.target = None
+        target = None
         if op.target_node_uuid or op.target_node:
-            self.target = config.node(op.target_node_uuid or op.target_node or "")
+            target = config.node(op.target_node_uuid or op.target_node or "")
         found = config.primaries.get(self.node.uuid, [])
-        self.instances = sorted(
-            (item for item in found if not item.interrupted), key=lambda one: one.handle
-        )
+        instances = [item for item in found if not item.interrupted]
+        return _Plan(sorted(instances, key=lambda one: one.handle), target)
 
     def hooks(self) -> Hooks:
         env = {
@@ -41,13 +53,13 @@ class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
         return Hooks("node-migrate", "NODE", env, master, master)
 
     def run(self) -> dict[str, Any]:
-        op, config = self.op, self.ctx.config
+        op, config, target = self.op, self.ctx.config, self.plan.target
         jobs: list[list[OpCode]] = []
-        for item in self.instances:
+        for item in self.plan.instances:
             anywhere = bool(
                 item.forthcoming or placement.reach(config, item) is placement.Reach.ANYWHERE
             )
-            named = self.target is not None and anywhere
+            named = target is not None and anywhere
             jobs.append(
                 [
                     OpInstanceMigrate(
@@ -55,7 +67,7 @@ class NodeMigrate(Operation[OpNodeMigrate, dict[str, Any]]):
                         mode=op.mode,
                         live=op.live,
                         # A mirrored instance can go to its secondary node only.
-                        target_node=self.target.name if named and self.target else None,
+                        target_node=target.name if named and target else None,
                         iallocator=op.iallocator if anywhere and not named else None,
                         allow_runtime_changes=op.allow_runtime_changes,
                         ignore_ipolicy=op.ignore_ipolicy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpNodeModifyStorage
 from ganeti.ops.operation import Needs, Operation
@@ -14,6 +15,8 @@ from ganeti.rpc.calls import NodeCalls
 
 class NodeModifyStorage(Operation[OpNodeModifyStorage, None]):
     """Only whether new volumes may be put on a physical volume can be changed."""
+
+    node: Node
 
     def locks(self) -> Needs:
         self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)

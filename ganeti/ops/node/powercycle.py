@@ -5,13 +5,16 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodePowercycle
 from ganeti.ops.operation import Needs, Operation
 from ganeti.rpc.calls import NodeCalls
 
 
 class NodePowercycle(Operation[OpNodePowercycle, str]):
-    """Gives the words of the node. Takes no lock: it is for nodes on which everything hangs."""
+    """Returns the answer of the node. Takes no lock: it is for nodes on which everything hangs."""
+
+    node: Node
 
     def locks(self) -> Needs:
         self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)

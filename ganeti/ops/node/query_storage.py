@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.model.node import Node
+from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpNodeQueryStorage
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 from ganeti.storage import units
@@ -14,25 +17,31 @@ from ganeti.storage import units
 _FIELDS = ("node", "type", "name", "size", "used", "free", "allocatable")
 
 
-class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
+@dataclass(frozen=True)
+class _Plan:
+    kind: StorageType
+    nodes: list[Node]
+
+
+class NodeQueryStorage(PlannedOperation[OpNodeQueryStorage, _Plan, list[list[Any]]]):
     """A row for each unit, by node and name; sizes in MiB."""
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         op = self.op
         node_storage.check_fields(op.output_fields, _FIELDS)
-        self.kind = op.storage_type or node_storage.default_type(self.ctx.config)
-        if self.kind not in units.LISTED:
+        kind = op.storage_type or node_storage.default_type(self.ctx.config)
+        if kind not in units.LISTED:
             raise errors.invalid(
-                f"storage of type {self.kind} has no units to list; {', '.join(units.LISTED)} have"
+                f"storage of type {kind} has no units to list; {', '.join(units.LISTED)} have"
             )
-        self.nodes = node_storage.asked_nodes(self.ctx, op.nodes)
+        return _Plan(kind, node_storage.asked_nodes(self.ctx, op.nodes))
 
     def run(self) -> list[list[Any]]:
         ctx, op = self.ctx, self.op
         fields = ["name", *(f for f in op.output_fields if f not in ("name", "node", "type"))]
-        args = node_storage.unit_args(ctx.config, self.kind)
+        args = node_storage.unit_args(ctx.config, self.plan.kind)
         answers = ctx.rpc.many(
-            self.nodes, NodeCalls.storage_list, str(self.kind), args, op.name, fields
+            self.plan.nodes, NodeCalls.storage_list, str(self.plan.kind), args, op.name, fields
         )
         rows: list[list[Any]] = []
         for answer in answers.values():
@@ -40,7 +49,7 @@ class NodeQueryStorage(Operation[OpNodeQueryStorage, list[list[Any]]]):
                 ctx.warn(f"no storage of node {answer.node.name}: {errors.text(answer.error)}")
                 continue
             for unit in sorted(answer.get(), key=lambda values: str(values[0])):
-                known = {"node": answer.node.name, "type": str(self.kind)}
+                known = {"node": answer.node.name, "type": str(self.plan.kind)}
                 known.update(zip(fields, unit))
                 rows.append([known[field] for field in op.output_fields])
         return rows

@@ -6,29 +6,31 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config import volumes
+from ganeti.model.node import Node
 from ganeti.opcodes.node_storage import OpNodeQueryvols
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import node_storage
 from ganeti.rpc.calls import NodeCalls
 
 _FIELDS = ("node", "phys", "vg", "name", "size", "instance")
 
 
-class NodeQueryvols(Operation[OpNodeQueryvols, list[list[str]]]):
+class NodeQueryvols(PlannedOperation[OpNodeQueryvols, list[Node], list[list[str]]]):
     """A row of texts for each volume and each physical volume that it lies on.
 
-    Nodes that are offline are left out, for those that do not answer there is a warning.
+    Nodes that are offline are left out, those that do not answer get a warning.
     """
 
-    def check(self) -> None:
+    def decide(self) -> list[Node]:
+        """The nodes to ask."""
         node_storage.check_fields(self.op.output_fields, _FIELDS)
-        self.nodes = node_storage.asked_nodes(self.ctx, self.op.nodes)
+        return node_storage.asked_nodes(self.ctx, self.op.nodes)
 
     def run(self) -> list[list[str]]:
         ctx = self.ctx
         expected = volumes.expected(ctx.config)
         rows: list[list[str]] = []
-        for uuid, answer in ctx.rpc.many(self.nodes, NodeCalls.node_volumes).items():
+        for uuid, answer in ctx.rpc.many(self.plan, NodeCalls.node_volumes).items():
             if answer.error is not None:
                 ctx.warn(f"no volumes of node {answer.node.name}: {errors.text(answer.error)}")
                 continue

@@ -1,4 +1,4 @@
-"""Take a server out of the cluster."""
+"""Remove a node from the cluster."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ from ganeti import errors
 from ganeti.base.text import join_names, plural
 from ganeti.config.changes import Draft
 from ganeti.model.names import LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeRemove
-from ganeti.ops.operation import Hooks, Operation
+from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.steps.nodes import candidates
 from ganeti.rpc.calls import NodeCalls
 
 
-class NodeRemove(Operation[OpNodeRemove, None]):
+class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
     """Only a node without instances, and not the master; its daemon stops."""
 
-    def check(self) -> None:
+    def decide(self) -> Node:
         config = self.ctx.config
-        self.node = config.node(self.op.node_uuid or self.op.node_name)
-        if self.node.uuid == config.cluster.master_node:
+        node = config.node(self.op.node_uuid or self.op.node_name)
+        if node.uuid == config.cluster.master_node:
             raise errors.invalid(
-                f"node {self.node.name} is the master; make another node the master first"
+                f"node {node.name} is the master; make another node the master first"
                 " (gnt-cluster master-failover)"
             )
-        used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
+        used = [*config.primaries[node.uuid], *config.secondaries[node.uuid]]
         if used:
             names = ", ".join(sorted(item.handle for item in used)[:5])
             raise errors.invalid(
-                f"node {self.node.name} still has {len(used)} instances ({names}); move or remove"
+                f"node {node.name} still has {len(used)} instances ({names}); move or remove"
                 " them first"
             )
-
-        loose = config.detached_disks(self.node.uuid)
-        if loose:
-            names = join_names(disk.name or disk.uuid for disk in loose)
+        detached = config.detached_disks(node.uuid)
+        if detached:
+            names = join_names(disk.name or disk.uuid for disk in detached)
             raise errors.invalid(
-                f"node {self.node.name} still holds {plural(len(loose), 'detached disk')}"
+                f"node {node.name} still holds {plural(len(detached), 'detached disk')}"
                 f" ({names}); remove them first (gnt-disk remove), or attach and move them"
             )
+        return node
 
     def hooks(self) -> Hooks:
-        env = {"OP_TARGET": self.node.name, "NODE_NAME": self.node.name}
-        others = [uuid for uuid in self.ctx.config.nodes if uuid != self.node.uuid]
+        env = {"OP_TARGET": self.plan.name, "NODE_NAME": self.plan.name}
+        others = [uuid for uuid in self.ctx.config.nodes if uuid != self.plan.uuid]
         return Hooks("node-remove", "NODE", env, others, others)
 
     def run(self) -> None:
-        ctx, node = self.ctx, self.node
+        ctx, node = self.ctx, self.plan
 
         def edit(draft: Draft) -> None:
             draft.remove_node(node)

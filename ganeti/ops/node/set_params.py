@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
@@ -11,10 +12,10 @@ from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import node_roles
 from ganeti.ops.steps.nodes import candidates, secondary_ip
 from ganeti.rpc.calls import NodeCalls
@@ -22,8 +23,22 @@ from ganeti.rpc.calls import NodeCalls
 Result = list[tuple[str, Any]]
 
 
-class NodeSetParams(Operation[OpNodeSetParams, Result]):
-    """Gives ``(name, new value)`` of what changed; flags as the texts True and False."""
+@dataclass(frozen=True)
+class _Plan:
+    decision: node_roles.Decision
+    #: new values of other fields
+    values: dict[str, Any]
+    #: certificate digests of nodes that become candidates, by uuid
+    digests: dict[NodeUuid, str]
+
+
+class NodeSetParams(PlannedOperation[OpNodeSetParams, _Plan, Result]):
+    """Returns ``(name, new value)`` of what changed; flags as the texts True and False."""
+
+    #: as it was when its lock was granted
+    node: Node
+    #: nodes whose role may change
+    locked: frozenset[NodeUuid]
 
     def locks(self) -> Needs:
         """The node, and with ``auto_promote`` those that may have to take its place."""
@@ -34,31 +49,32 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             wanted += [other.uuid for other in pool.to_promote(config, without={node.uuid})]
         yield Need(LockLevel.NODE, wanted)
         self.locked = frozenset(wanted)
-        if node.uuid not in self.ctx.config.nodes:
+        current = self.ctx.config.nodes.get(node.uuid)
+        if current is None:
             raise errors.not_known(f"node {node.name} was removed while this job waited")
-        self.uuid = node.uuid
+        self.node = current
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        op, config = self.op, self.ctx.config
-        self.node = node = config.nodes[self.uuid]
+    def decide(self) -> _Plan:
+        op, config, node = self.op, self.ctx.config, self.node
         if all(getattr(op, name) is None for name in _CHANGES):
             raise errors.invalid("nothing to change: give at least one parameter")
-        self.decision = node_roles.decide(config, node, op, self.locked)
+        decision = node_roles.decide(config, node, op, self.locked)
         self._check_power(config)
         self._check_vm_capable(config)
-        self.values = self._parameters(config)
-        if node.offline and not self.decision.offline:
+        values = self._parameters(config)
+        if node.offline and not decision.offline:
             self._check_answers()
         if op.secondary_ip is not None and op.secondary_ip != node.secondary_ip:
-            offline = self.decision.offline
+            offline = decision.offline
             secondary_ip.check(self.ctx, node, op.secondary_ip, offline=offline, force=op.force)
-            self.values["secondary_ip"] = op.secondary_ip
-        self.promoted = [config.nodes[uuid] for uuid in self.decision.instead]
-        if self.decision.master_candidate and not node.master_candidate:
-            self.promoted.append(node)
-        self.digests = {other.uuid: candidates.digest(self.ctx, other) for other in self.promoted}
+            values["secondary_ip"] = op.secondary_ip
+        promoted = [config.nodes[uuid] for uuid in decision.instead]
+        if decision.master_candidate and not node.master_candidate:
+            promoted.append(node)
+        digests = {other.uuid: candidates.digest(self.ctx, other) for other in promoted}
+        return _Plan(decision, values, digests)
 
     def _check_power(self, config: Config) -> None:
         op, node = self.op, self.node
@@ -78,22 +94,22 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
     def _check_vm_capable(self, config: Config) -> None:
         if self.op.vm_capable is not False:
             return
-        used = [*config.primaries[self.uuid], *config.secondaries[self.uuid]]
+        used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
         if used:
             raise errors.wrong_state(
                 f"node {self.node.name} has {len(used)} instances"
                 f" ({join_names(item.name for item in used)}); move or remove them first"
             )
-        loose = config.detached_disks(self.uuid)
-        if loose:
+        detached = config.detached_disks(self.node.uuid)
+        if detached:
             raise errors.wrong_state(
-                f"node {self.node.name} holds {plural(len(loose), 'detached disk')}"
-                f" ({join_names(disk.name or disk.uuid for disk in loose)}); remove them first"
+                f"node {self.node.name} holds {plural(len(detached), 'detached disk')}"
+                f" ({join_names(disk.name or disk.uuid for disk in detached)}); remove them first"
                 " (gnt-disk remove), or attach and move them"
             )
 
     def _parameters(self, config: Config) -> dict[str, Any]:
-        """New values of the node's fields that are no flags of its role."""
+        """New values of the node's fields, without the flags of its role."""
         op, node = self.op, self.node
         values: dict[str, Any] = {}
         if op.ndparams is not None:
@@ -119,7 +135,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
                 f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
             ) from err
         self.ctx.warn(
-            f"node {node.name} comes back without being set up anew; if it was lost for long,"
+            f"node {node.name} comes back without being set up again; if it was lost for long,"
             " use gnt-node add --readd"
         )
 
@@ -133,7 +149,7 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
             "MASTER_CAPABLE": str(op.master_capable),
             "VM_CAPABLE": str(op.vm_capable),
         }
-        nodes = list(dict.fromkeys([self.ctx.config.cluster.master_node, self.uuid]))
+        nodes = list(dict.fromkeys([self.ctx.config.cluster.master_node, self.node.uuid]))
         return Hooks("node-modify", "NODE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
@@ -143,42 +159,43 @@ class NodeSetParams(Operation[OpNodeSetParams, Result]):
 
     def run(self) -> Result:
         ctx = self.ctx
-        for note in self.decision.notes:
+        for note in self.plan.decision.notes:
             ctx.log(note)
-        if self.promoted:
-            candidates.send_secrets(ctx, self.promoted)
+        promoted = [ctx.config.nodes[uuid] for uuid in self.plan.digests]
+        if promoted:
+            candidates.send_secrets(ctx, promoted)
         ctx.store.change("node-modify", ctx.author, self._edit)
-        after = ctx.config.nodes[self.uuid]
+        after = ctx.config.nodes[self.node.uuid]
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
         if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
-            # One that comes back may not have heard that it is no candidate any more.
+            # One that comes back may not know that it is no longer a candidate.
             candidates.demoted(ctx, [after])
         return _differences(self.node, after)
 
     def _edit(self, draft: Draft) -> None:
-        node = draft.config.nodes[self.uuid]
-        if node_roles.decide(draft.config, node, self.op, self.locked) != self.decision:
+        node = draft.config.nodes[self.node.uuid]
+        if node_roles.decide(draft.config, node, self.op, self.locked) != self.plan.decision:
             raise errors.wrong_state(
                 "another job changed the master candidates meanwhile; try again"
             )
-        decision = self.decision
+        decision = self.plan.decision
         draft.update(
             node,
-            **self.values,
+            **self.plan.values,
             master_candidate=decision.master_candidate,
             drained=decision.drained,
             offline=decision.offline,
             master_capable=decision.master_capable,
         )
         if decision.instead:
-            candidates.record(draft, {uuid: self.digests[uuid] for uuid in decision.instead})
+            candidates.record(draft, {uuid: self.plan.digests[uuid] for uuid in decision.instead})
         if decision.master_candidate:
-            certs = {**draft.cluster.candidate_certs, **self.digests}
+            certs = {**draft.cluster.candidate_certs, **self.plan.digests}
             if certs != draft.cluster.candidate_certs:
                 draft.update_cluster(candidate_certs=certs)
         else:
-            candidates.forget(draft, [self.uuid])
+            candidates.forget(draft, [self.node.uuid])
 
 
 _CHANGES = (

@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.base import jsonio, typed
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand
@@ -33,6 +33,13 @@ class OobCommand(Operation[OpOobCommand, list[list[Cell]]]):
     the power state as bool object, a list of (part, health), or null.
     """
 
+    #: of the nodes, in the order of their names
+    uuids: list[NodeUuid]
+
+    @property
+    def nodes(self) -> list[Node]:
+        return [self.ctx.config.nodes[uuid] for uuid in self.uuids]
+
     def locks(self) -> Needs:
         config, op = self.ctx.config, self.op
         named = op.node_uuids or op.node_names
@@ -42,8 +49,7 @@ class OobCommand(Operation[OpOobCommand, list[list[Cell]]]):
         yield Need(LockLevel.NODE, self.uuids, shared=shared)
 
     def check(self) -> None:
-        config, op = self.ctx.config, self.op
-        self.nodes = [config.nodes[uuid] for uuid in self.uuids]
+        op = self.op
         named = bool(op.node_names or op.node_uuids)
         if op.command in _SWITCHING and not named:
             raise errors.invalid(f"name the nodes for {op.command}; it is never done to all")

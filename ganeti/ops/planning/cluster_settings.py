@@ -1,6 +1,6 @@
 """What a change of the cluster's settings comes to: new values, refusals, notes. Pure.
 
-Every function takes the state and the opcode and gives the fields of the cluster object that
+Every function takes the state and the opcode and returns the fields of the cluster object that
 change; each raises OpPrereqError or ParameterError for a value that cannot be used.
 """
 
@@ -276,7 +276,7 @@ def _parameters(config: Config, op: OpClusterSetParams) -> Values:
 
 
 def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
-    """New defaults of network cards; refused when an existing card would not work with them."""
+    """New defaults of NICs; refused when an existing NIC would not work with them."""
     given = op.nicparams
     assert given is not None
     for name in ("ip", "mac", "name", "network"):
@@ -444,7 +444,7 @@ def _storage(config: Config, op: OpClusterSetParams) -> Values:
         lvm = sum(use[name] for name in volume_templates())
         if not op.vg_name and lvm:
             raise parameters.refuse(
-                f"the LVM volume group cannot be taken away, {lvm} instances have disks on it"
+                f"the LVM volume group cannot be removed: {lvm} instances have disks on it"
             )
     if op.drbd_helper is not None:
         if op.drbd_helper and not op.drbd_helper.startswith("/"):
@@ -452,7 +452,7 @@ def _storage(config: Config, op: OpClusterSetParams) -> Values:
         values["drbd_usermode_helper"] = op.drbd_helper or None
         if not op.drbd_helper and use["drbd"]:
             raise parameters.refuse(
-                f"the DRBD helper cannot be taken away, {use['drbd']} instances use it"
+                f"the DRBD helper cannot be removed: {use['drbd']} instances use it"
             )
     for field in _DIRECTORIES:
         text = getattr(op, field)

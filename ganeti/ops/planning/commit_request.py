@@ -1,4 +1,4 @@
-"""What a commit says beside the name: it may add what is open, but not change what is reserved."""
+"""The request to commit a reservation: it may add what is open, but not change what is reserved."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ganeti.model.params import expand_backend, without_defaults
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 
-#: Addresses that a card was given when it was reserved.
+#: Addresses that a NIC got when it was reserved.
 _CHOSEN = ("auto", "generate", "pool")
 
 
 def completed(config: Config, reserved: Instance, op: OpInstanceCreate) -> Instance:
-    """The reservation with what the commit adds; disks and nodes are not looked at.
+    """The reservation with what the commit adds; disks and nodes stay as they are.
 
     Raises:
         OpPrereqError: the commit says something else than the reservation.
@@ -77,7 +77,7 @@ def _shown(value: Any) -> str:
 
 
 def _cards(known: _Known, reserved: Instance, op: OpInstanceCreate) -> None:
-    """Network cards may be said again, as old scripts do; OpPrereqError when they differ."""
+    """NICs may be given again, as old scripts do; OpPrereqError when they differ."""
     if not op.nics:
         return
     known.value("number of NICs", len(reserved.nics), len(op.nics))

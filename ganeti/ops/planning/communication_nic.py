@@ -1,4 +1,4 @@
-"""The network card by which a guest talks to its node. Pure."""
+"""The NIC by which a guest talks to its node. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.opcodes.instance_create import OpInstanceCreate
 
-#: Beginning of the card's name; the instance's name follows.
+#: Beginning of the NIC's name; the instance's name follows.
 _PREFIX = "ganeti:communication:"
 
 
-def cards(config: Config, op: OpInstanceCreate) -> list[NicParams]:
+def all_nics(config: Config, op: OpInstanceCreate) -> list[NicParams]:
     """Cards of a new instance, with that for communication if it is asked for.
 
     Raises:
@@ -29,7 +29,7 @@ def cards(config: Config, op: OpInstanceCreate) -> list[NicParams]:
 
 
 def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequence[NicChange]:
-    """Changes of the cards, with what a switch of the communication comes to.
+    """Changes of the NICs, with what a switch of the communication comes to.
 
     Raises:
         OpPrereqError: the cluster has no network for it.

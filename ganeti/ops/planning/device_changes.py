@@ -1,4 +1,4 @@
-"""A list of changes applied to the disks or network cards of an instance. Pure."""
+"""A list of changes applied to the disks or NICs of an instance. Pure."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ class Step(Generic[D, P]):
     before: D | None
     after: D | None
     params: P
+
+    @property
+    def new(self) -> D:
+        """The device afterwards; ProgrammerError for a step that removes it."""
+        if self.after is None:
+            raise errors.ProgrammerError(f"no device is left after '{self.action}'")
+        return self.after
+
+    @property
+    def device(self) -> D:
+        """The device afterwards, or the one that is removed."""
+        return self.new if self.before is None or self.after is not None else self.before
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The instance that a detached disk does not have, for all that is said in terms of one. Pure.
+"""The stand-in for the instance that a detached disk does not have, for node calls. Pure.
 
 Node calls speak of a disk as one of an instance: links, labels of volumes, who writes. For a
 detached disk that is an instance which exists nowhere, called like the disk's uuid.

@@ -99,7 +99,7 @@ def layout(
         )
     if len(set(nodes)) > traits.nodes_needed:
         raise errors.invalid(
-            f"disk template {kind} keeps no copy on a second node; leave the secondary node away"
+            f"disk template {kind} keeps no copy on a second node; omit the secondary node"
         )
     if len(set(nodes)) < len(nodes):
         raise errors.invalid("the secondary node cannot be the primary node")

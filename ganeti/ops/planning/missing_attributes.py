@@ -10,13 +10,13 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate
 
-#: What a reservation without a place lacks.
+#: What is missing in a reservation without a place.
 NODE = "a node"
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Something that is not known yet, and the command that says it."""
+    """Something that is not known yet, and the command that sets it."""
 
     name: str
     command: str
@@ -28,7 +28,7 @@ class Attribute:
 def attributes(
     config: Config, instance: Instance, disks: Sequence[Disk] | None = None
 ) -> list[Attribute]:
-    """What nobody has said yet. An OS may be missing for good: some guests install themselves.
+    """What is not known yet. An OS may be missing for good: some guests install themselves.
 
     ``disks`` are those that it is to have, if they are not in the configuration yet.
     """
@@ -62,7 +62,7 @@ def has_disks(instance: Instance) -> bool:
 
 
 def without_os(instance: Instance) -> Attribute:
-    """What an instance that is to be installed lacks when it has no OS."""
+    """What is missing in an instance without OS that is to be installed."""
     return Attribute(
         "an OS", f"gnt-instance modify --os-type OS {instance.handle}, or --no-install"
     )
@@ -74,19 +74,19 @@ def refusal(config: Config, instance: Instance) -> str:
     if instance.removable_only:
         return (
             f"instance '{handle}' is forthcoming: job {instance.creating} creates it, or was"
-            f" interrupted; then gnt-instance remove {handle} takes away what is left of it"
+            f" interrupted; then gnt-instance remove {handle} removes what is left of it"
         )
     if instance.interrupted:
         return (
             f"instance '{handle}' is forthcoming: job {instance.creating} makes it real, or was"
-            f" interrupted; then gnt-instance add --commit {handle} begins anew and"
+            f" interrupted; then gnt-instance add --commit {handle} starts over and"
             f" gnt-instance remove {handle} gives it up"
         )
     missing = attributes(config, instance)
     if not instance.os:
         missing.append(without_os(instance))
-    lacks = f"; it lacks {', '.join(map(str, missing))}" if missing else ""
+    still = f", still missing: {', '.join(map(str, missing))}" if missing else ""
     return (
         f"instance '{handle}' is forthcoming: its place is reserved, but it does not exist"
-        f" yet{lacks}; gnt-instance add --commit {handle} creates it"
+        f" yet{still}; gnt-instance add --commit {handle} creates it"
     )

@@ -1,4 +1,4 @@
-"""Network cards as they will be, from what was asked for.
+"""NICs as they will be, from what was asked for.
 
 Reads the configuration and reserves addresses for the job; touches no node.
 """
@@ -30,14 +30,14 @@ from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
-#: Values that take something away.
+#: Values that remove something.
 _UNSET = (None, VALUE_NONE, "")
 
 
 def all_new(
     ctx: Context, wanted: Sequence[NicParams], group: GroupUuid, *, check_conflicts: bool = True
 ) -> list[Nic]:
-    """Network cards of a new instance whose primary node is in a node group.
+    """NICs of a new instance whose primary node is in a node group.
 
     Raises:
         OpPrereqError, ReservationError: a value cannot be used, an address is taken.
@@ -55,7 +55,7 @@ def all_new(
 
 
 def refuse_twice(nics: Iterable[Nic]) -> None:
-    """Refuse cards of one or several new instances that share an address; OpPrereqError."""
+    """Refuse NICs of one or several new instances that share an address; OpPrereqError."""
     seen: Counter[str] = Counter()
     for nic in nics:
         seen[f"MAC address {nic.mac}"] += 1
@@ -69,7 +69,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
 def new(
     ctx: Context, index: int, item: NicParams, group: GroupUuid, *, check_conflicts: bool = True
 ) -> Nic:
-    """A network card that does not exist yet; its MAC address is reserved for the job."""
+    """A NIC that does not exist yet; its MAC address is reserved for the job."""
     blank = Nic(uuid=str(uuid.uuid4()), mac=VALUE_AUTO)
     return changed(ctx, index, blank, item, group, check_conflicts=check_conflicts)
 
@@ -83,7 +83,7 @@ def changed(
     *,
     check_conflicts: bool = True,
 ) -> Nic:
-    """A network card with other parameters; what is not given stays.
+    """A NIC with other parameters; what is not given stays.
 
     Raises:
         OpPrereqError, ReservationError: a value cannot be used, an address is taken.
@@ -107,12 +107,12 @@ def changed(
 
 
 def network_of(config: Config, item: NicParams) -> str | None:
-    """Uuid of the network that a card is to be in; OpPrereqError if it is not known."""
+    """UUID of the network that a NIC is to be in; OpPrereqError if it is not known."""
     return None if item.network in _UNSET else config.network(str(item.network)).uuid
 
 
 def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) -> dict[str, Any]:
-    """What the card has of its own; nothing while it belongs to a network."""
+    """Own parameters of the NIC; none while it belongs to a network."""
     given = item.own_params()
     own = without_defaults(given)
     if network is not None:
@@ -158,7 +158,7 @@ def _address(
     group: GroupUuid,
     check_conflicts: bool,
 ) -> str | None:
-    """The IP address that a card gets; one of a network is reserved for the job."""
+    """The IP address that a NIC gets; one of a network is reserved for the job."""
     if nic.ip is None:
         return None
     if network is not None:
@@ -197,7 +197,7 @@ def _of_network(
 
 
 def _refuse_conflict(config: Config, index: int, address: str, group: GroupUuid) -> None:
-    """Refuse an address of a network that the group uses, for a card that is not in it."""
+    """Refuse an address of a network that the group uses, for a NIC that is not in it."""
     for uuid_ in config.groups[group].networks:
         network = config.networks.get(uuid_)
         if network is not None and address_pool.contains(network, address):

@@ -1,4 +1,4 @@
-"""What a wish about the role of a node comes to: which flags change, who else is promoted. Pure."""
+"""What a change of a node's role comes to: which flags change, who else is promoted. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def decide(
     ``among`` limits who may be promoted in the node's place, to those that are locked.
 
     Raises:
-        OpPrereqError: the wish contradicts itself or the rules; the text tells what to do.
+        OpPrereqError: the request contradicts itself or the rules; the text tells what to do.
     """
     capable = node.master_capable if op.master_capable is None else op.master_capable
     _refuse_nonsense(config, node, op, capable)

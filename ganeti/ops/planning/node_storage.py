@@ -20,7 +20,7 @@ def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
     for name in asked:
         if name not in known:
             raise errors.invalid(
-                f"unknown field '{name}'{nearest(name, known)}; known are {', '.join(known)}"
+                f"unknown field '{name}'{nearest(name, known)}; choose from {', '.join(known)}"
             )
 
 

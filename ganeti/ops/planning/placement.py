@@ -1,12 +1,14 @@
-"""Which nodes an instance can be brought to, by what its disks can do. Pure."""
+"""Which nodes an instance can move to, by what its disks can do. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from enum import Enum
 
 from ganeti import errors
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.names import GroupUuid
 from ganeti.model.node import Node
 from ganeti.storage.registry import TEMPLATES
 
@@ -51,7 +53,7 @@ def others(config: Config, instance: Instance) -> list[Node]:
 
 
 def target(config: Config, instance: Instance, wanted: Node | None) -> Node | None:
-    """The node that an instance goes to; None when one has to be chosen by an allocator.
+    """The node that an instance moves to; None when an allocator has to choose it.
 
     Raises:
         OpPrereqError: the disks do not allow it.
@@ -74,6 +76,24 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
             if wanted is not None and wanted.uuid == instance.primary_node:
                 raise errors.invalid(f"instance {name} is on node {wanted.name} already")
             return wanted
+
+
+def other_groups(
+    config: Config, instance: Instance, own: Collection[GroupUuid], names: Sequence[str] | None
+) -> list[GroupUuid]:
+    """The node groups (uuids) that an instance of the groups ``own`` may go to: named ones or all.
+
+    Raises:
+        OpPrereqError: there is none, or one of them is its own.
+    """
+    wanted = [config.group(name) for name in names or ()]
+    inside = [group.name for group in wanted if group.uuid in own]
+    if inside:
+        raise errors.invalid(f"instance {instance.handle} is in group {', '.join(inside)} already")
+    groups = [group.uuid for group in wanted] or sorted(set(config.groups) - set(own))
+    if not groups:
+        raise errors.wrong_state("there is no other node group; gnt-group add creates one")
+    return groups
 
 
 def _why_fixed(config: Config, instance: Instance) -> str:

@@ -16,7 +16,7 @@ def shape(
     disks: Sequence[Disk] | None = None,
     template: str | None = None,
 ) -> ipolicy.Shape:
-    """What a policy looks at in an instance, with other disks than it has if they are given.
+    """What a policy compares of an instance, with other disks than it has if they are given.
 
     ``template`` is the one that all disks are going to have.
     """

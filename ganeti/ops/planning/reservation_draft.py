@@ -108,7 +108,7 @@ def draft(
 
 
 def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic]:
-    """Network cards; without a node those that at least one group can have."""
+    """NICs; without a node those that at least one group can have."""
     if not op.nics:
         return []
     groups = [nodes[0].group] if nodes else list(ctx.config.groups)
@@ -123,7 +123,7 @@ def _nics(ctx: Context, op: OpInstanceCreate, nodes: Sequence[Node]) -> list[Nic
 
 
 def hypervisor_of(ctx: Context, instance: Instance) -> str:
-    """The hypervisor that a reservation has, or gets if nobody says another one."""
+    """The hypervisor of a reservation, or the default one that it gets."""
     return str(instance.hypervisor or ctx.config.cluster.enabled_hypervisors[0])
 
 
@@ -153,7 +153,7 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
     for index, item in enumerate(op.disks):
         check_spindles(ctx.config, index, item, [], group)
     given = None if op.disk_template is None else DiskTemplate(op.disk_template)
-    return [loose(given, index, item) for index, item in enumerate(op.disks)]
+    return [unplaced_disk(given, index, item) for index, item in enumerate(op.disks)]
 
 
 def placed_disks(
@@ -179,7 +179,7 @@ def placed_disks(
     return [base.replace(disk, forthcoming=True) for disk in found]
 
 
-def loose(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
+def unplaced_disk(template: DiskTemplate | None, index: int, item: DiskParams) -> Disk:
     """A forthcoming disk without a place."""
     wire = item.to_wire()
     later = {key: str(wire[key]) for key in (*_LATER, *item.ext) if wire.get(key) is not None}
@@ -216,7 +216,7 @@ def check_spindles(
     checks.spindles_count(config, f"disk {index}", nodes or exclusive)
 
 
-def wanted_again(disk: Disk) -> DiskParams:
+def request_of(disk: Disk) -> DiskParams:
     """What has to be asked for to get such a disk at another place."""
     later = dict(disk.params or {}) if not disk.logical_id else {}
     known = {key: later.pop(key) for key in _LATER if key in later}

@@ -21,6 +21,8 @@ _FIX = "fix-consistency"
 class RepairNodeStorage(Operation[OpRepairNodeStorage, None]):
     """Refused while a mirrored disk is faulty on its other node: the last good copy would go."""
 
+    node: Node
+
     def locks(self) -> Needs:
         self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
         yield Need(LockLevel.NODE, [self.node.uuid])

@@ -1,1 +1,1 @@
-"""Instances that are reserved before they exist."""
+"""Operations on reservations."""

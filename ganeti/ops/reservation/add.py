@@ -10,7 +10,9 @@ from ganeti.ops.steps.reservations.batch import Batch
 
 
 class ReservationAdd(Operation[OpReservationAdd, list[str]]):
-    """Gives the uuids, in the order of the request; all are reserved, or none."""
+    """Returns the UUIDs, in the order of the request; all are reserved, or none."""
+
+    batch: Batch
 
     def locks(self) -> Needs:
         op, ctx = self.op, self.ctx

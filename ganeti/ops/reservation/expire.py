@@ -1,7 +1,7 @@
 """Remove a reservation whose time is over.
 
-The watcher submits this for what it sees as expired. Everything is looked at again once the lock
-is held: meanwhile the place may have become an instance, or may be kept for longer.
+The watcher submits this for what it sees as expired. Everything is checked again once the lock
+is held: meanwhile it may have become an instance, or may be kept for longer.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.model.instance import Instance
 from ganeti.opcodes.reservation import OpReservationExpire
-from ganeti.ops import locks
 from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.targets import instance as instance_target
 from ganeti.ops.variants import remove
 
 
 class ReservationExpire(Operation[OpReservationExpire, bool]):
-    """Gives whether it was removed."""
+    """Returns whether it was removed."""
+
+    instance: Instance | None
 
     def locks(self) -> Needs:
-        self.instance: Instance | None = None
+        self.instance = None
         wanted = self.op.instance_uuid or self.op.instance_name
         if self.ctx.config.find_instance(wanted) is None:
             return
         try:
-            self.instance = yield from locks.instance(self.ctx, wanted)
+            self.instance = yield from instance_target.lock(self.ctx, wanted)
         except errors.OpPrereqError as err:
             self.ctx.log(errors.text(err))
 
@@ -45,7 +47,7 @@ class ReservationExpire(Operation[OpReservationExpire, bool]):
         if not instance.forthcoming:
             return "it is an instance by now"
         if instance.interrupted:
-            return f"job {instance.creating} was interrupted while it made it real"
+            return f"job {instance.creating} was interrupted while it created the instance"
         expires = None if instance.reservation is None else instance.reservation.expires
         if expires is None or expires > self.ctx.clock.now():
             return "it has time left"

@@ -1,4 +1,4 @@
-"""Change for whom and how long a place is kept."""
+"""Change owner, reason and end of a reservation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.instance import Instance, Reservation
 from ganeti.opcodes.reservation import OpReservationSetParams
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.steps.reservations import place
 
 
-class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any]]]):
-    """Gives (what, new value) for each change."""
+class ReservationSetParams(
+    PlannedOperation[OpReservationSetParams, dict[str, Any], list[tuple[str, Any]]]
+):
+    """Returns (what, new value) for each change."""
+
+    instance: Instance
 
     def locks(self) -> Needs:
-        self.instance: Instance = yield from place.forthcoming(
+        self.instance = yield from place.forthcoming(
             self.ctx, self.op.instance_name, self.op.instance_uuid
         )
 
-    def check(self) -> None:
+    def decide(self) -> dict[str, Any]:
+        """New values of the fields of the reservation."""
         op = self.op
         if op.expires is not None and op.never_expires:
             raise errors.invalid("give either a time or that it never expires")
@@ -30,15 +35,16 @@ class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any
                 "the reservation would have expired already; gnt-instance remove"
                 f" {self.instance.handle} gives it up"
             )
-        self.rows: dict[str, Any] = {}
+        rows: dict[str, Any] = {}
         if op.owner is not None:
-            self.rows["owner"] = op.owner or None
+            rows["owner"] = op.owner or None
         if op.note is not None:
-            self.rows["reason"] = op.note or None
+            rows["reason"] = op.note or None
         if op.expires is not None or op.never_expires:
-            self.rows["expires"] = op.expires
-        if not self.rows:
+            rows["expires"] = op.expires
+        if not rows:
             raise errors.invalid("nothing to change: give an owner, a reason or a time")
+        return rows
 
     def run(self) -> list[tuple[str, Any]]:
         ctx = self.ctx
@@ -46,7 +52,7 @@ class ReservationSetParams(Operation[OpReservationSetParams, list[tuple[str, Any
         def edit(draft: Draft) -> None:
             old = draft.config.instances[self.instance.uuid]
             reservation = old.reservation or Reservation()
-            draft.update(old, reservation=base.replace(reservation, **self.rows))
+            draft.update(old, reservation=base.replace(reservation, **self.plan))
 
         ctx.store.change("reservation-modify", ctx.author, edit)
-        return list(self.rows.items())
+        return list(self.plan.items())

@@ -32,17 +32,16 @@ def new_name(name: str, *, name_check: bool, ip_check: bool) -> str:
         address, full = resolve.address(name), resolve.canonical(name).lower()
     except errors.ResolverError as err:
         raise errors.unresolved(
-            f"'{name}' has no address ({errors.text(err)}); leave --name-check away"
+            f"'{name}' has no address ({errors.text(err)}); omit --name-check"
         ) from err
     if full != name and not full.startswith(f"{name}."):
         raise errors.invalid(
             f"'{name}' resolves to {full}, the name of another host; use that name, mend the name"
-            " service, or leave --name-check away"
+            " service, or omit --name-check"
         )
     if ip_check and _answers(address):
         raise errors.not_unique(
-            f"address {address} of '{name}' is in use already; leave --ip-check away if that is"
-            " meant"
+            f"address {address} of '{name}' is in use already; omit --ip-check if that is meant"
         )
     return host_name(full, "an instance")
 

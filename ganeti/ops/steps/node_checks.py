@@ -78,11 +78,10 @@ def resources(
     """Refuse when a node has too little of something; one call for everything.
 
     ``memory`` is a hypervisor and MiB, ``space`` MiB by storage type and name of a unit;
-    ``spindles`` counts only where storage is exclusive. What
-    forthcoming instances hold is not free, but for those in ``without`` (uuids); with None
-    nothing is held back: the question is for something that is reserved itself. ``claims`` has
-    the shares of instances (uuids) in the memory, if they are known; with ``reserves`` it is going
-    to be reserved, not used at once.
+    ``spindles`` counts only where storage is exclusive. What forthcoming instances hold is not
+    free, but for those in ``without`` (uuids); None means all of them. ``claims`` has the shares
+    of instances (uuids) in the memory, if they are known; with ``reserves`` it is going to be
+    reserved, not used at once.
 
     Raises:
         OpPrereqError: not enough, or the node does not say.
@@ -120,7 +119,7 @@ def resources(
 def _claim(
     ctx: Context, node: Node, claims: Mapping[str, int], reserves: bool
 ) -> list[MemoryClaim]:
-    """Note what this job takes; gives what of others matters to it.
+    """Note what this job takes; returns what other jobs take that matters to it.
 
     A reservation yields to all, a guest that starts only to reservations: guests that start at
     once are told apart by their hypervisor.

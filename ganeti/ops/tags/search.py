@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from ganeti import errors
 from ganeti.opcodes.tags import OpTagsSearch
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 
 
-class TagsSearch(Operation[OpTagsSearch, list[tuple[str, str]]]):
+class TagsSearch(PlannedOperation[OpTagsSearch, re.Pattern[str], list[tuple[str, str]]]):
     """Pairs of the object's path and the tag, for tags that match a regular expression."""
 
-    def check(self) -> None:
+    def decide(self) -> re.Pattern[str]:
         try:
-            self.pattern = re.compile(self.op.pattern)
+            return re.compile(self.op.pattern)
         except re.error as err:
             raise errors.invalid(f"'{self.op.pattern}' is not a regular expression: {err}") from err
 
@@ -24,7 +24,7 @@ class TagsSearch(Operation[OpTagsSearch, list[tuple[str, str]]]):
             (path, tag)
             for path, tags in self._objects()
             for tag in sorted(tags)
-            if self.pattern.search(tag)
+            if self.plan.search(tag)
         )
 
     def _objects(self) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import LockLevel
 from ganeti.ops import locks
-from ganeti.ops.operation import Context
+from ganeti.ops.operation import Context, Needs, O, Operation, R
 
 
 def lock(ctx: Context, name: str) -> Generator[Need, None, NodeGroup]:
-    """Lock a group exclusively; gives it as it is once the lock is held.
+    """Lock a group exclusively; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it was removed or renamed while the job waited.
     """
     found = ctx.config.group(name)
     yield Need(LockLevel.NODEGROUP, [found.uuid])
-    return locks.still("node group", found, ctx.config.groups)
+    return locks.read_again("node group", found, ctx.config.groups)
+
+
+class _NamesGroup(Protocol):
+    group_name: str
+
+
+class GroupOperation(Operation[O, R]):
+    """An operation on one node group, which it locks."""
+
+    #: as it was when its lock was granted; nobody else changes it after that
+    group: NodeGroup
+
+    def locks(self) -> Needs:
+        self.group = yield from lock(self.ctx, cast(_NamesGroup, self.op).group_name)

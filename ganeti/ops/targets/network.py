@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
@@ -10,19 +11,19 @@ from ganeti.model.names import LockLevel
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
 from ganeti.ops import locks
-from ganeti.ops.operation import Context, Hooks, Needs
+from ganeti.ops.operation import Context, Hooks, Needs, O, Operation, R
 from ganeti.ops.targets import group as group_target
 
 
 def lock(ctx: Context, name: str) -> Generator[Need, None, Network]:
-    """Lock a network exclusively; gives it as it is once the lock is held.
+    """Lock a network exclusively; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it was removed or renamed while the job waited.
     """
     found = ctx.config.network(name)
     yield Need(LockLevel.NETWORK, [found.uuid])
-    return locks.still("network", found, ctx.config.networks)
+    return locks.read_again("network", found, ctx.config.networks)
 
 
 def lock_with_group(
@@ -36,7 +37,7 @@ def lock_with_group(
 
 
 def lock_used(ctx: Context, names: Iterable[str | None]) -> Needs:
-    """Lock networks that cards are put into, shared: they stay, and stay connected.
+    """Lock networks that NICs are put into, shared: they stay, and stay connected.
 
     Raises:
         OpPrereqError: there is no such network.
@@ -53,3 +54,17 @@ def group_hooks(ctx: Context, path: str, group: NodeGroup, params: Mapping[str, 
     env |= {f"GROUP_NETWORK_{key.upper()}": value for key, value in params.items()}
     nodes = [node.uuid for node in ctx.config.group_nodes(group.uuid)]
     return Hooks(path, "NETWORK", env, nodes, nodes)
+
+
+class _NamesNetwork(Protocol):
+    network_name: str
+
+
+class NetworkOperation(Operation[O, R]):
+    """An operation on one network, which it locks."""
+
+    #: as it was when its lock was granted; nobody else changes it after that
+    network: Network
+
+    def locks(self) -> Needs:
+        self.network = yield from lock(self.ctx, cast(_NamesNetwork, self.op).network_name)

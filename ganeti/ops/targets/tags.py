@@ -10,8 +10,8 @@ from ganeti.model.base import Tagged
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, TagKind
-from ganeti.ops import locks
 from ganeti.ops.operation import Context, Needs
+from ganeti.ops.targets import disk as disk_target
 
 
 def find(config: Config, kind: str, name: str | None) -> Tagged:
@@ -34,7 +34,7 @@ def lock(ctx: Context, kind: str, name: str | None) -> Needs:
     """The lock of the object, exclusively; the cluster has none but the writer's turn."""
     if kind == TagKind.DISK:
         target = find(ctx.config, kind, name)
-        yield from locks.disk(ctx, target.uuid)
+        yield from disk_target.lock(ctx, target.uuid)
         return
     levels = {
         TagKind.INSTANCE: LockLevel.INSTANCE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
@@ -9,18 +10,27 @@ from ganeti.opcodes.enums import IAllocatorMode, IAllocatorTestDir
 from ganeti.opcodes.test import OpTestAllocator
 from ganeti.ops.allocator import ask, request
 from ganeti.ops.allocator.request import Json, NewInstance
-from ganeti.ops.operation import Operation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.storage.registry import traits_of
 
 
-class TestAllocator(Operation[OpTestAllocator, str]):
-    """Gives JSON text; nothing is changed whatever the allocator says."""
+@dataclass(frozen=True)
+class _Plan:
+    #: empty when only the question is shown
+    allocator: str
+    #: template whose storage matters
+    template: str
+    question: Json
 
-    def check(self) -> None:
+
+class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
+    """Returns JSON text; nothing changes whatever the allocator answers."""
+
+    def decide(self) -> _Plan:
         op = self.op
-        self.allocator = ""
+        name = ""
         if op.direction is IAllocatorTestDir.OUT:
-            self.allocator = ask.chosen(self.ctx, op.iallocator, "to see an answer")
+            name = ask.chosen(self.ctx, op.iallocator, "to see an answer")
         placing = op.mode in (IAllocatorMode.ALLOCATE, IAllocatorMode.MULTI_ALLOCATE)
         if placing:
             for key in ("memory", "vcpus", "disks", "nics", "disk_template"):
@@ -28,8 +38,10 @@ class TestAllocator(Operation[OpTestAllocator, str]):
                     raise errors.invalid(f"mode {op.mode} needs the parameter {key}")
             if self.ctx.config.has_instance_name(op.name):
                 raise errors.already_exists(f"instance '{op.name}' exists already")
-        self.template = str(op.disk_template or "")
-        self.question = self._question()
+        template = str(op.disk_template or "")
+        if op.mode is IAllocatorMode.RELOCATE:
+            template = self.ctx.config.disk_template(self.ctx.config.instance(op.name))
+        return _Plan(name, template, self._question())
 
     def _question(self) -> Json:
         op, config = self.op, self.ctx.config
@@ -42,7 +54,6 @@ class TestAllocator(Operation[OpTestAllocator, str]):
             case IAllocatorMode.RELOCATE:
                 item = config.instance(op.name)
                 leave = config.secondary_nodes(item) or [item.primary_node]
-                self.template = config.disk_template(item)
                 return request.relocate(config, item, [config.nodes[u].name for u in leave])
             case IAllocatorMode.ALLOCATE_SECONDARY:
                 return request.allocate_secondary(config.instance(op.name))
@@ -57,10 +68,11 @@ class TestAllocator(Operation[OpTestAllocator, str]):
 
     def _new(self, name: str) -> NewInstance:
         op = self.op
+        template = str(op.disk_template or "")
         disks: list[dict[str, Any]] = [dict(item) for item in op.disks or ()]
         return NewInstance(
             name=name,
-            template=self.template,
+            template=template,
             memory=op.memory or 0,
             vcpus=op.vcpus or 0,
             spindle_use=op.spindle_use,
@@ -70,11 +82,11 @@ class TestAllocator(Operation[OpTestAllocator, str]):
             os=op.os or "",
             tags=op.tags,
             group_name=op.group_name,
-            nodes=traits_of(self.template).nodes_needed,
+            nodes=traits_of(template).nodes_needed,
         )
 
     def run(self) -> str:
-        text = ask.full(self.ctx, self.question, self.template)
-        if not self.allocator:
+        text = ask.full(self.ctx, self.plan.question, self.plan.template)
+        if not self.plan.allocator:
             return text
-        return ask.run(self.ctx, self.allocator, text)
+        return ask.run(self.ctx, self.plan.allocator, text)

@@ -2,12 +2,12 @@
 
 Its place is its own: what it needs is free as long as nodes do not lose what they had. If it
 fails, the reservation is there again as it was. If the master dies on the way,
-``gnt-cluster verify`` names it, and committing it again begins anew.
+``gnt-cluster verify`` names it, and committing it again starts over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from ganeti import errors
 from ganeti.config.changes import Draft
@@ -16,14 +16,9 @@ from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
-from ganeti.model.names import AdminState, DiskUuid, HypervisorName, LockLevel
-from ganeti.model.node import Node
-from ganeti.model.params import Params
+from ganeti.model.names import AdminState, DiskUuid, LockLevel
 from ganeti.opcodes.enums import InstCreateMode
-from ganeti.opcodes.hidden import reveal_all
-from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.instance.create import InstanceCreate
 from ganeti.ops.operation import Needs
 from ganeti.ops.planning import (
     checks,
@@ -34,14 +29,21 @@ from ganeti.ops.planning import (
 )
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps import host_names
+from ganeti.ops.steps.creation import Creation, CreationPlan
 from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.ops.targets import instance as instance_target
 
 
-class InstanceCommit(InstanceCreate):
-    """Gives the names of the instance's nodes, the primary first."""
+class InstanceCommit(Creation):
+    """Makes an instance out of a reservation, on its nodes."""
 
-    without: Collection[str] | None = None
+    is_reserved = True
+
+    #: the reservation as it is recorded
+    reserved: Instance
+    #: the reservation with what the commit adds
+    whole: Drafted
 
     # locks ---------------------------------------------------------------------------------
 
@@ -52,10 +54,9 @@ class InstanceCommit(InstanceCreate):
             raise errors.already_exists(
                 f"instance '{found.name}' exists already; there is nothing to commit"
             )
-        self.reserved: Instance = yield from place.forthcoming(ctx, found.handle, found.uuid)
+        self.reserved = yield from place.forthcoming(ctx, found.handle, found.uuid)
         if self.reserved.removable_only:
-            locks.real(ctx.config, self.reserved)
-        self.name = self.reserved.name
+            instance_target.check_real(ctx.config, self.reserved)
         commit_request.check_place(ctx.config, self.reserved, op)
         self.whole = self._with_disks(commit_request.completed(ctx.config, self.reserved, op))
         self._check_complete()
@@ -66,7 +67,6 @@ class InstanceCommit(InstanceCreate):
             self.nodes = nodes
         else:
             yield from self._find_place()
-        self.node = self.nodes[0]
 
     def _with_disks(self, instance: Instance) -> Drafted:
         """The disks that are reserved, or those that the commit adds."""
@@ -76,7 +76,8 @@ class InstanceCommit(InstanceCreate):
         template = disk_layout.template(self.ctx, op)
         disk_layout.check_diskless(template, op.disks)
         disks = [
-            reservation_draft.loose(template, index, item) for index, item in enumerate(op.disks)
+            reservation_draft.unplaced_disk(template, index, item)
+            for index, item in enumerate(op.disks)
         ]
         reservation = base.replace(instance.reservation or Reservation(), disk_template=template)
         uuids = tuple(DiskUuid(disk.uuid) for disk in disks)
@@ -96,7 +97,7 @@ class InstanceCommit(InstanceCreate):
             missing.append(missing_attributes.without_os(instance))
         if missing:
             raise errors.invalid(
-                f"reservation '{instance.handle}' cannot become an instance yet; it lacks"
+                f"reservation '{instance.handle}' cannot become an instance yet; missing:"
                 f" {', '.join(map(str, missing))}"
             )
 
@@ -117,111 +118,101 @@ class InstanceCommit(InstanceCreate):
 
     # check ---------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        ctx, op = self.ctx, self.op
+    def decide(self) -> CreationPlan:
+        ctx, op, name = self.ctx, self.op, self.reserved.name
         if op.mode is not InstCreateMode.CREATE:
             raise errors.invalid(f"creation mode {op.mode} is not for reservations; only create is")
-        host_names.new_name(self.name, name_check=op.name_check, ip_check=op.ip_check)
+        host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.nodes:
-            checks.usable_node(node, f"for instance {self.name}")
-        self._place_if_needed(self.nodes)
-        instance = self.whole.instance
-        assert instance.hypervisor is not None
-        self.hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, instance.hypervisor))
-        self.template = place.template_of(ctx, instance, self.whole.disks)
-        self.os = instance.os
-        self.hvparams = checks.check_hvparams(ctx, self.hypervisor, self.os, {}, instance.hvparams)
-        self.beparams, self.full_be = instance.beparams, ctx.config.beparams(instance)
-        self.adopts = False
-        self.nics, self.disks = list(instance.nics), list(self.whole.disks)
-        self.instance = base.replace(
+            checks.usable_node(node, f"for instance {name}")
+        whole = self._placed()
+        instance = whole.instance
+        hypervisor = checks.hypervisor_enabled(ctx, instance.real_hypervisor)
+        made = base.replace(
             instance,
-            hvparams=self.hvparams,
+            hvparams=checks.check_hvparams(ctx, hypervisor, instance.os, {}, instance.hvparams),
             admin_state=AdminState.DOWN,
             forthcoming=None,
             creating=None,
             reservation=None,
         )
+        template = place.template_of(ctx, instance, whole.disks)
+        plan = CreationPlan(made, list(whole.disks), template, adopts=False)
         if self.reserved.interrupted:
             ctx.log(
-                f"Job {self.reserved.creating} began to make {self.name} and was interrupted:"
+                f"Job {self.reserved.creating} began to make {name} and was interrupted:"
                 " what it made is removed first"
             )
-            return
-        self._check_node()
+        else:
+            self.check_node(plan)
+        return plan
 
-    def _place_if_needed(self, nodes: Sequence[Node]) -> None:
-        """Give disks without a place one, and see that all fits if it was not reserved so."""
+    def _placed(self) -> Drafted:
+        """With places for disks that have none; refused if not all fits. OpPrereqError."""
         new = [disk for disk in self.whole.disks if not disk.logical_id]
         if self.reserved.primary_node and not new:
-            return
-        self.whole = place.placed(self.ctx, self.whole, nodes)
-        place.check(self.ctx, self.reserved, self.whole, ignore_ipolicy=self.op.ignore_ipolicy)
-
-    def _osparams(self) -> Params:
-        instance = self.whole.instance
-        result: Params = {**instance.osparams, **instance.osparams_private}
-        for key, value in reveal_all(self.op.osparams_secret).items():
-            if key in result:
-                raise errors.invalid(f"OS parameter '{key}' is given more than once")
-            result[key] = value
-        return result
+            return self.whole
+        whole = place.placed(self.ctx, self.whole, self.nodes)
+        place.check(self.ctx, self.reserved, whole, ignore_ipolicy=self.op.ignore_ipolicy)
+        return whole
 
     # run -----------------------------------------------------------------------------------
 
-    def _promise(self) -> None:
+    def record(self) -> tuple[Instance, list[Disk]]:
         """Note that this job makes it real."""
-        ctx = self.ctx
-        if self.reserved.interrupted:
-            self._clear()
-        old_disks = [
-            ctx.config.disks[uuid] for uuid in self.reserved.disks if uuid in ctx.config.disks
-        ]
-        needs_port = HYPERVISORS.get(self.hypervisor).traits.needs_port
+        ctx, plan, reserved = self.ctx, self.plan, self.reserved
+        if reserved.interrupted:
+            self._remove_remains()
+        old_disks = [ctx.config.disks[uuid] for uuid in reserved.disks if uuid in ctx.config.disks]
+        needs_port = HYPERVISORS.get(plan.instance.real_hypervisor).traits.needs_port
 
-        def edit(draft: Draft) -> None:
-            if needs_port and self.instance.network_port is None:
-                self.instance = base.replace(self.instance, network_port=draft.allocate_port())
-            self.disks = [draft.number_disk(disk) for disk in self.disks]
-            for disk in self.disks:
-                draft.put(base.replace(disk, forthcoming=True))
-            reservation = self.reserved.reservation or Reservation()
-            draft.put(
-                base.replace(
-                    self.instance,
-                    forthcoming=True,
-                    creating=ctx.job.job_id,
-                    reservation=reservation,
-                )
-            )
-
-        ctx.store.change("reservation-commit", ctx.author, edit)
-        ctx.undo.callback(self._reserve_again, old_disks)
-
-    def _reserve_again(self, disks: Sequence[Disk]) -> None:
-        """Undo of :meth:`_promise`."""
-
-        def edit(draft: Draft) -> None:
-            kept = {disk.uuid for disk in disks}
+        def edit(draft: Draft) -> tuple[Instance, list[Disk]]:
+            instance = plan.instance
+            if needs_port and instance.network_port is None:
+                instance = base.replace(instance, network_port=draft.allocate_port())
+            disks = [draft.number_disk(disk) for disk in plan.disks]
             for disk in disks:
                 draft.put(base.replace(disk, forthcoming=True))
-            port = self.instance.network_port
+            draft.put(
+                base.replace(
+                    instance,
+                    forthcoming=True,
+                    creating=ctx.job.job_id,
+                    reservation=reserved.reservation or Reservation(),
+                )
+            )
+            return instance, disks
+
+        instance, disks = ctx.store.change("reservation-commit", ctx.author, edit)
+        ctx.undo.callback(self._reserve_again, old_disks, instance, disks)
+        return instance, disks
+
+    def _reserve_again(
+        self, old_disks: Sequence[Disk], instance: Instance, disks: Sequence[Disk]
+    ) -> None:
+        """Undo of :meth:`record`."""
+
+        def edit(draft: Draft) -> None:
+            kept = {disk.uuid for disk in old_disks}
+            for disk in old_disks:
+                draft.put(base.replace(disk, forthcoming=True))
+            port = instance.network_port
             if port is not None and self.reserved.network_port is None:
                 draft.release_port(port)
             draft.put(base.replace(self.reserved, forthcoming=True, creating=None))
-            for disk in self.disks:
+            for disk in disks:
                 if disk.uuid not in kept:
                     draft.remove_disk(disk)
 
         self.ctx.store.change("reservation-commit-undone", self.ctx.author, edit)
 
-    def _clear(self) -> None:
+    def _remove_remains(self) -> None:
         """Remove what an interrupted commit left on the nodes; OpExecError when it stays."""
-        ctx = self.ctx
-        instance_disks.shutdown(ctx, self.instance, self.disks)
-        failures = instance_disks.remove(ctx, self.disks, self.node.uuid)
+        ctx, plan = self.ctx, self.plan
+        instance_disks.shutdown(ctx, plan.instance, plan.disks)
+        failures = instance_disks.remove(ctx, plan.disks, self.nodes[0].uuid)
         if failures:
             raise errors.OpExecError(
-                f"what job {self.reserved.creating} left of {self.name} could not be removed:"
-                f" {'; '.join(failures)}"
+                f"what job {self.reserved.creating} left of {plan.instance.name} could not be"
+                f" removed: {'; '.join(failures)}"
             )

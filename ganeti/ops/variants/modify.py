@@ -1,7 +1,8 @@
-"""Change what is reserved: settings, disks, network cards, nodes. Only the record changes."""
+"""Change what is reserved: settings, disks, NICs, nodes. Only the record changes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import constants, errors
@@ -17,7 +18,7 @@ from ganeti.model.params import VALUE_DEFAULT, expand_backend
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Context, Needs, PlannedOperation
 from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
 from ganeti.ops.planning.device_changes import Maker
 from ganeti.ops.planning.reservation_draft import Drafted
@@ -29,14 +30,27 @@ from ganeti.ops.steps.storage import disks as instance_disks
 _REAL_ONLY = ("runtime_mem", "offline", "ext_params", "instance_communication")
 
 
-class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
-    """Gives (what, new value) for each change."""
+@dataclass(frozen=True)
+class _Plan:
+    drafted: Drafted
+    #: (what, new value) of each change
+    rows: list[Row]
+
+
+class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]]):
+    """Returns (what, new value) for each change."""
+
+    instance: Instance
+    #: the nodes afterwards, the primary one first; none while it has no place
+    nodes: list[Node]
+
+    def __init__(self, op: OpInstanceSetParams, ctx: Context) -> None:
+        super().__init__(op, ctx)
+        self.rows: list[Row] = []
 
     def locks(self) -> Needs:
         op, ctx = self.op, self.ctx
-        self.instance: Instance = yield from place.forthcoming(
-            ctx, op.instance_name, op.instance_uuid
-        )
+        self.instance = yield from place.forthcoming(ctx, op.instance_name, op.instance_uuid)
         self.nodes = self._nodes()
         yield from place.lock_nodes(ctx, self.nodes)
 
@@ -54,16 +68,16 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
+    def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
-        self.rows: list[Row] = []
         self._check_request()
         new = self._settings(self.instance)
         new = base.replace(new, nics=self._nics(new))
         item = self._template(Drafted(new, ctx.config.disks_of(self.instance)))
         item = self._disks(item)
-        self.drafted = self._place(item)
-        place.check(ctx, self.instance, self.drafted, ignore_ipolicy=op.ignore_ipolicy)
+        drafted = self._place(item)
+        place.check(ctx, self.instance, drafted, ignore_ipolicy=op.ignore_ipolicy)
+        return _Plan(drafted, self.rows)
 
     def _check_request(self) -> None:
         op = self.op
@@ -124,7 +138,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
         values = checks.check_hvparams(ctx, hypervisor, os_name, kept, op.hvparams)
         return {**kept, **values}
 
-    # network cards -------------------------------------------------------------------------
+    # NICs ----------------------------------------------------------------------------------
 
     def _nics(self, instance: Instance) -> tuple[Nic, ...]:
         ctx, op = self.ctx, self.op
@@ -155,7 +169,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
     # disks and nodes -----------------------------------------------------------------------
 
     def _template(self, item: Drafted) -> Drafted:
-        """With another template: disks are planned anew, their sizes stay."""
+        """With another template: disks are planned again, their sizes stay."""
         wanted = self.op.disk_template
         if wanted is None:
             return item
@@ -190,7 +204,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             if not params.size:
                 raise errors.invalid(f"disk {index} has no size, as in --disk add:size=10G")
             reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
-            return reservation_draft.loose(template, index, params)
+            return reservation_draft.unplaced_disk(template, index, params)
 
         result, steps = device_changes.apply(
             "disk", item.disks, self.op.disks, Maker(add=add, modify=change), constants.MAX_DISKS
@@ -232,7 +246,7 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
             if disk.logical_id:
                 disks.append(disk_layout.on_nodes(ctx, disk, uuids))
                 continue
-            fresh = disk_layout.disk(ctx, layout, index, reservation_draft.wanted_again(disk))
+            fresh = disk_layout.disk(ctx, layout, index, reservation_draft.request_of(disk))
             disks.append(base.replace(fresh, uuid=disk.uuid, forthcoming=True))
         primary = self.nodes[0]
         if primary.uuid != self.instance.primary_node:
@@ -242,8 +256,8 @@ class ReservationModify(Operation[OpInstanceSetParams, list[Row]]):
     # run ---------------------------------------------------------------------------------
 
     def run(self) -> list[Row]:
-        place.record(self.ctx, "reservation-modify", self.drafted)
-        return self.rows
+        place.record(self.ctx, "reservation-modify", self.plan.drafted)
+        return self.plan.rows
 
 
 def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:

@@ -1,4 +1,4 @@
-"""Bring a reservation to other nodes; only the record changes."""
+"""Move a reservation to other nodes; only the record changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.enums import ReplaceDisksMode
@@ -22,14 +22,19 @@ from ganeti.opcodes.instance_move import (
 )
 from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.planning import placement
+from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import place
 
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 
 
-class _Moving(Operation[O, Any]):
-    """What all ways to another place share; a subclass says where to."""
+class _Move(PlannedOperation[O, Drafted, Any]):
+    """What all moves of a reservation share; a subclass says where to."""
+
+    instance: Instance
+    nodes: list[Node]
 
     def instance_of(self) -> tuple[str, str | None]:
         return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009
@@ -53,7 +58,7 @@ class _Moving(Operation[O, Any]):
 
     def locks(self) -> Needs:
         ctx = self.ctx
-        self.instance: Instance = yield from place.forthcoming(ctx, *self.instance_of())
+        self.instance = yield from place.forthcoming(ctx, *self.instance_of())
         nodes = self.named(self.instance)
         if nodes is not None:
             self.nodes = nodes
@@ -65,17 +70,19 @@ class _Moving(Operation[O, Any]):
         ctx.release(LockLevel.NODE, keep=uuids)
         yield Need(LockLevel.NODE_RES, sorted(uuids))
 
-    def check(self) -> None:
-        self.drafted = place.placed(self.ctx, place.recorded(self.ctx, self.instance), self.nodes)
+    def decide(self) -> Drafted:
+        """The reservation on its new nodes."""
+        drafted = place.placed(self.ctx, place.recorded(self.ctx, self.instance), self.nodes)
         place.check(
             self.ctx,
             self.instance,
-            self.drafted,
+            drafted,
             ignore_ipolicy=bool(getattr(self.op, "ignore_ipolicy", False)),
         )
+        return drafted
 
     def run(self) -> Any:
-        place.record(self.ctx, "reservation-move", self.drafted)
+        place.record(self.ctx, "reservation-move", self.plan)
         names = ", ".join(node.name for node in self.nodes)
         self.ctx.log(f"Reservation {self.instance.handle} is for {names} now")
         return None
@@ -114,7 +121,7 @@ class _Moving(Operation[O, Any]):
         return [self.ctx.config.nodes[uuid] for uuid in nodes[::-1]]
 
 
-class ReservationFailover(_Moving[OpInstanceFailover]):
+class ReservationFailover(_Move[OpInstanceFailover]):
     """To the secondary node; or to any node, or pair ``node1:node2``, that is named."""
 
     def named(self, instance: Instance) -> list[Node] | None:
@@ -122,7 +129,7 @@ class ReservationFailover(_Moving[OpInstanceFailover]):
         return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
 
 
-class ReservationMigrate(_Moving[OpInstanceMigrate]):
+class ReservationMigrate(_Move[OpInstanceMigrate]):
     """The same as a failover: there is no guest to interrupt."""
 
     def named(self, instance: Instance) -> list[Node] | None:
@@ -130,14 +137,14 @@ class ReservationMigrate(_Moving[OpInstanceMigrate]):
         return self._elsewhere(instance, op.target_node_uuid or op.target_node, op.iallocator)
 
 
-class ReservationMove(_Moving[OpInstanceMove]):
+class ReservationMove(_Move[OpInstanceMove]):
     """To the node that is named; there is nothing to copy."""
 
     def named(self, instance: Instance) -> list[Node] | None:
         return self._towards(self._nodes(self.op.target_node_uuid or self.op.target_node), instance)
 
 
-class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):
+class ReservationReplaceDisks(_Move[OpInstanceReplaceDisks]):
     """Another secondary node; there are no disks yet that could be replaced in their place."""
 
     def named(self, instance: Instance) -> list[Node] | None:
@@ -170,25 +177,23 @@ class ReservationReplaceDisks(_Moving[OpInstanceReplaceDisks]):
         return [config.nodes[primary], *answers.nodes(config, name, found, 1)]
 
 
-class ReservationChangeGroup(_Moving[OpInstanceChangeGroup]):
-    """Anywhere in another node group; gives no jobs, as it is done at once."""
+class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
+    """To any node of another node group; returns no jobs, as it is done at once."""
 
     def named(self, instance: Instance) -> list[Node] | None:
+        self._groups(instance)
+        return None
+
+    def _groups(self, instance: Instance) -> list[GroupUuid]:
+        """The node groups (uuids) that it may go to; OpPrereqError."""
         config = self.ctx.config
         node = config.nodes.get(instance.primary_node)
         own = set() if node is None else {node.group}
-        wanted = [config.group(name).uuid for name in self.op.target_groups or ()]
-        if own & set(wanted):
-            names = ", ".join(config.groups[uuid].name for uuid in sorted(own))
-            raise errors.invalid(f"{instance.handle} is in group {names} already")
-        self.groups = wanted or sorted(set(config.groups) - own)
-        if not self.groups:
-            raise errors.wrong_state("there is no other node group; gnt-group add makes one")
-        return None
+        return placement.other_groups(config, instance, own, self.op.target_groups)
 
     def choose(self, instance: Instance) -> list[Node]:
         item = place.recorded(self.ctx, instance)
-        return place.chosen(self.ctx, self._allocator(), item, self.groups)
+        return place.chosen(self.ctx, self._allocator(), item, self._groups(instance))
 
     def run(self) -> Any:
         super().run()

@@ -1,4 +1,4 @@
-"""Give a reservation up."""
+"""Remove a reservation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from ganeti.ops.steps.reservations import place
 
 
 class ReservationRemove(Operation[OpInstanceRemove, None]):
-    """Forgets it; there is nothing on any node."""
+    """Removes its record; nothing of it is on any node."""
+
+    instance: Instance
 
     def locks(self) -> Needs:
-        self.instance: Instance = yield from place.forthcoming(
+        self.instance = yield from place.forthcoming(
             self.ctx, self.op.instance_name, self.op.instance_uuid
         )
 
@@ -23,7 +25,7 @@ class ReservationRemove(Operation[OpInstanceRemove, None]):
 
 
 def forget(ctx: Context, change: str, instance: Instance) -> None:
-    """Take a reservation, its disks and its ports out of the configuration."""
+    """Remove a reservation, its disks and its ports from the configuration."""
 
     def edit(draft: Draft) -> None:
         draft.remove_instance(instance)

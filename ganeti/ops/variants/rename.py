@@ -1,4 +1,4 @@
-"""Give a reservation a name, or another one."""
+"""Name or rename a reservation."""
 
 from __future__ import annotations
 
@@ -11,54 +11,58 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
-from ganeti.ops import locks
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks
 from ganeti.ops.steps import host_names
+from ganeti.ops.targets import instance as instance_target
 from ganeti.storage.registry import TEMPLATES
 
 
-class ReservationRename(Operation[OpInstanceRename, str]):
-    """Disks that will lie in a directory of their instance get one of the new name."""
+class ReservationRename(PlannedOperation[OpInstanceRename, Instance, str]):
+    """Disks that will be in a directory of their instance get one of the new name."""
+
+    new_name: str
+    #: as it is before its lock is granted
+    found: Instance
 
     def locks(self) -> Needs:
         given = checks.host_name(self.op.new_name, "an instance")
         self.new_name = host_names.new_name(
             given, name_check=self.op.name_check, ip_check=self.op.ip_check
         )
-        found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
-        self.uuid, self.handle = found.uuid, found.handle
+        self.found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         # one request for both names: locks of one level are taken together
-        yield Need(LockLevel.INSTANCE, [found.handle], new=[self.new_name])
+        yield Need(LockLevel.INSTANCE, [self.found.handle], new=[self.new_name])
 
-    def check(self) -> None:
-        config = self.ctx.config
-        found = config.instances.get(self.uuid)
-        if found is None or not found.forthcoming or found.handle != self.handle:
+    def decide(self) -> Instance:
+        """The reservation, still as it was."""
+        config, handle = self.ctx.config, self.found.handle
+        found = config.instances.get(self.found.uuid)
+        if found is None or not found.forthcoming or found.handle != handle:
             raise errors.not_known(
-                f"reservation '{self.handle}' was removed, renamed or created while this job"
+                f"reservation '{handle}' was removed, renamed or created while this job"
                 " waited for it"
             )
         if found.interrupted:
-            locks.real(config, found)
-        self.instance: Instance = found
+            instance_target.check_real(config, found)
         if config.has_instance_name(self.new_name):
             raise errors.already_exists(f"instance '{self.new_name}' exists already")
+        return found
 
     def run(self) -> str:
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            for uuid in self.instance.disks:
+            for uuid in self.plan.disks:
                 disk = draft.config.disks.get(uuid)
                 if disk is not None and _in_directory(disk):
                     draft.update(disk, logical_id=_moved(disk, self.new_name))
-            draft.update(self.instance, name=self.new_name)
+            draft.update(self.plan, name=self.new_name)
 
         ctx.store.change("reservation-rename", ctx.author, edit)
         job_id = ctx.job.job_id
         ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
-        ctx.locks.remove(job_id, LockLevel.INSTANCE, self.handle)
+        ctx.locks.remove(job_id, LockLevel.INSTANCE, self.found.handle)
         return self.new_name
 
 

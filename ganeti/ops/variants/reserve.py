@@ -1,4 +1,4 @@
-"""``gnt-instance add --forthcoming``: reserve a place for one instance."""
+"""``gnt-instance add --forthcoming``: reserve capacity for one instance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from ganeti.ops.steps.reservations.batch import Batch
 
 
 class InstanceReserve(Operation[OpInstanceCreate, str]):
-    """Gives the uuid. Touches no node; the nodes are only asked what is free."""
+    """Returns the UUID. Changes no node; the nodes are only asked what is free."""
+
+    batch: Batch
 
     def locks(self) -> Needs:
         ctx = self.ctx

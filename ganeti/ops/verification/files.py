@@ -33,7 +33,7 @@ def orphans(
     """Report files with the name of a disk that no disk has; one that all nodes see once.
 
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
-    removes meanwhile is no finding.
+    removes meanwhile is not reported.
     """
     told: set[str] = set()
     shared = f"{config.cluster.shared_file_storage_dir}/"
@@ -52,7 +52,7 @@ def orphans(
                 "ENODEORPHANFILE",
                 "node",
                 node.name,
-                f"file {path} belongs to no disk; if nobody misses its content: rm {path}",
+                f"file {path} belongs to no disk; if its content is not needed: rm {path}",
             )
 
 
@@ -61,7 +61,7 @@ def remedy(disk: Disk, owner: Instance | None, answers: Answers) -> str:
     forget = (
         f"gnt-disk remove {disk.uuid} forgets it"
         if owner is None
-        else f"gnt-instance recreate-disks {owner.name} makes it anew, empty"
+        else f"gnt-instance recreate-disks {owner.name} recreates it, empty"
     )
     path = _path(disk)
     if path is None:

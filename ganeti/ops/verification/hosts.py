@@ -1,4 +1,4 @@
-"""Verify what a node has to bring along: its set-up, programs and directories. Pure."""
+"""Verify what a node must have: its set-up, programs and directories. Pure."""
 
 from __future__ import annotations
 

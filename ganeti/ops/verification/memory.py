@@ -1,6 +1,6 @@
 """Verify that nodes have the memory that is reserved on them, and that a failover would need.
 
-A node that lost memory, or guests that somebody started by hand, break the promise; better now
+A node that lost memory, or guests that somebody started by hand, break the reservation; better now
 than when the instance is to be created, or when its primary node has failed.
 """
 
@@ -57,7 +57,7 @@ def _reserved(config: Config, now: Config, node: Node, free: int) -> Iterator[st
     if free < amount:
         yield (
             f"{amount} MiB of memory are reserved for {', '.join(wanted.by)}, but only {free} MiB"
-            " are free; gnt-instance failover brings some of them elsewhere"
+            " are free; gnt-instance failover moves some of them to other nodes"
         )
 
 

@@ -40,7 +40,7 @@ def node(report: Report, config: Config, now: Config, item: Node, answers: Answe
     """Helper and devices of one node.
 
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
-    removes meanwhile is no finding.
+    removes meanwhile is not reported.
     """
     if "drbd-list" not in answers or not item.vm_capable:
         return
@@ -123,12 +123,12 @@ def state(
 
 
 def _meaning(item: Node, instance: Instance, found: BlockDevStatus) -> str:
-    """Which of the two copies is the bad one, and what makes it anew."""
+    """Which of the two copies is the bad one, and what recreates it."""
     if found.ldisk_status == LocalDisk.FAULTY:
         option = "-p" if item.uuid == instance.primary_node else "-s"
         return (
             ": the copy on this node failed or is out of date; gnt-instance replace-disks"
-            f" {option} {instance.name} makes it anew"
+            f" {option} {instance.name} recreates it"
         )
     if found.ldisk_status == LocalDisk.OKAY:
         return ": this copy is complete, the one on the other node is away or is not"

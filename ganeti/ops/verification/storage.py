@@ -98,10 +98,10 @@ def logical(
     answers: Mapping[str, Answers],
     busy: Container[str] = (),
 ) -> None:
-    """Volumes that are missing, too small or inactive, and those that nobody knows.
+    """Volumes that are missing, too small or inactive, and those that are not known.
 
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
-    removes meanwhile is no finding. On nodes (uuids) that are ``busy`` nothing is called unknown.
+    removes meanwhile is not reported. On nodes (uuids) that are ``busy`` nothing is called unknown.
     """
     should = volumes.expected(config)
     later = volumes.expected(now)
@@ -120,7 +120,7 @@ def logical(
         unknown = set() if item.uuid in busy else set(found) - set(expected) - set(still)
         for name in sorted(unknown):
             if not any(pattern.fullmatch(name) for pattern in reserved):
-                text = f"volume {name} is unknown; if nobody misses its content: lvremove {name}"
+                text = f"volume {name} is unknown; if its content is not needed: lvremove {name}"
                 report.error("ENODEORPHANLV", "node", item.name, text)
 
 

@@ -69,12 +69,12 @@ def test_only_some_hypervisors_open_addresses() -> None:
     config = sample()
     instance = config.instance("web1")
     with pytest.raises(errors.OpPrereqError, match="hypervisor fake of web1 opens devices"):
-        attachment.openable(config, instance, config.disks["net"])
+        attachment.check_openable(config, instance, config.disks["net"])
     kvm = base.replace(instance, hypervisor="kvm")
-    attachment.openable(config, kvm, config.disks["net"])
+    attachment.check_openable(config, kvm, config.disks["net"])
     kernel = base.replace(config.disks["net"], params={"access": "kernelspace"})
-    attachment.openable(config, instance, kernel)
-    assert attachment.meant(config, []) == []
+    attachment.check_openable(config, instance, kernel)
+    assert attachment.candidates(config, []) == []
 
 
 def test_what_ties_an_instance_to_its_node_is_told() -> None:

@@ -31,7 +31,7 @@ def create(of: Config, wanted: bool) -> list[NicParams]:
         nics=[OTHER],
         instance_communication=wanted,
     )
-    return communication_nic.cards(of, op)
+    return communication_nic.all_nics(of, op)
 
 
 def modify(of: Config, wanted: bool | None, *nics: Nic) -> Sequence[NicChange]:

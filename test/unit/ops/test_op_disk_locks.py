@@ -13,7 +13,7 @@ from ganeti import errors
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
-from ganeti.ops import locks
+from ganeti.ops.targets import disk as disk_target
 
 Edit = Callable[[Config], Config]
 
@@ -49,7 +49,7 @@ def taken(config: Config, name: str, *edits: Edit | None) -> tuple[list[str], An
     seen: list[str] = []
     ctx.release = lambda level: seen.append(f"-{level.label}")
     todo = list(edits)
-    generator = locks.disk(ctx, name)  # type: ignore[arg-type]
+    generator = disk_target.lock(ctx, name)  # type: ignore[arg-type]
     try:
         while True:
             need = next(generator)
@@ -104,9 +104,9 @@ def test_a_disk_that_is_removed_meanwhile_is_told() -> None:
         taken(attached(), "disk-web1", removed)
 
 
-def test_a_promise_is_no_disk() -> None:
+def test_a_reserved_disk_is_not_locked() -> None:
     config = detached(attached())
-    promise = base.replace(config.disks["disk-web1"], forthcoming=True)
-    config = config.apply([("disks", promise.uuid, promise)], [], None, mtime=5.0)
-    with pytest.raises(errors.OpPrereqError, match="gnt-disk remove takes away"):
+    reserved = base.replace(config.disks["disk-web1"], forthcoming=True)
+    config = config.apply([("disks", reserved.uuid, reserved)], [], None, mtime=5.0)
+    with pytest.raises(errors.OpPrereqError, match="gnt-disk remove removes"):
         taken(config, "disk-web1")

@@ -21,9 +21,9 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.opcodes.test import OpTestDummy
-from ganeti.ops import locks as op_locks
 from ganeti.ops.operation import Context, Needs, Operation
 from ganeti.ops.runner import OpExecution, Runner
+from ganeti.ops.targets import instance as instance_target
 from ganeti.paths import Paths
 
 JOB = 7
@@ -180,7 +180,7 @@ def test_an_opcode_without_operation_is_refused_when_it_is_handed_in(ctx):
 
 class TestInstanceLock:
     def take(self, ctx: Context, name: str) -> tuple[Need, Any]:
-        needs = op_locks.instance(ctx, name)
+        needs = instance_target.lock(ctx, name)
         return next(needs), needs
 
     def test_short_names_lock_the_full_name(self, ctx):
@@ -213,7 +213,7 @@ class TestInstanceLock:
 
     def test_a_promised_one_is_not_real(self, ctx):
         ctx.store.current = state(Instance(uuid="i-1", name=WEB1.name, forthcoming=True))
-        needs = op_locks.real_instance(ctx, "web1")
+        needs = instance_target.lock_real(ctx, "web1")
         next(needs)
         with pytest.raises(errors.OpPrereqError, match="is forthcoming"):
             next(needs)
@@ -234,7 +234,7 @@ class Named(Recorded):
     """Locks the instance that the opcode names."""
 
     def locks(self) -> Needs:
-        yield from op_locks.instance(self.ctx, self.op.instance_name)
+        yield from instance_target.lock(self.ctx, self.op.instance_name)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_the_full_name_is_taken(name: str, full: str) -> None:
     ("name", "name_check", "ip_check", "text"),
     [
         ("alias.example.com", True, False, "resolves to node1.example.com, the name of another"),
-        ("gone.invalid", True, False, "has no address .* leave --name-check away"),
+        ("gone.invalid", True, False, "has no address .* omit --name-check"),
         ("web", False, True, "add --name-check"),
         ("web", True, True, r"address 127\.0\.0\.9 of 'web' is in use already"),
     ],

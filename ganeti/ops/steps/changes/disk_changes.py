@@ -1,4 +1,4 @@
-"""Changed disks of an instance: added, removed, modified, attached, detached."""
+"""Changes of the disks of an instance: add, remove, modify, attach, detach."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ _CHANGEABLE = ("mode", "name", "spindles")
 
 @dataclass
 class DiskChanges:
-    """The disks afterwards, and how to get there."""
+    """The disks afterwards, and the steps that lead there."""
 
     result: list[Disk]
     steps: list[Step[Disk, DiskParams]] = field(default_factory=list)
 
     def devices(self, *actions: DdmFull) -> list[Disk]:
-        """Disks that a kind of step brings (as they are then) or takes."""
-        found = [(step.after or step.before) for step in self.steps if step.action in actions]
-        return [disk for disk in found if disk is not None]
+        """Disks that steps of some kinds add (as they are then) or remove."""
+        return [step.device for step in self.steps if step.action in actions]
 
     def with_other_mode(self) -> list[int]:
         """Places of disks whose mode changes."""
@@ -61,7 +60,7 @@ class _Planner:
     def add(self, index: int, params: DiskParams) -> Disk:
         layout = new_layout(self._ctx, self._op, self._instance, index, params.dev_type)
         disk = disk_layout.disk(self._ctx, layout, index, params)
-        attachment.openable(self._ctx.config, self._instance, disk)
+        attachment.check_openable(self._ctx.config, self._instance, disk)
         return disk
 
     def modify(self, index: int, disk: Disk, params: DiskParams) -> Disk:
@@ -243,7 +242,7 @@ def finish(ctx: Context, instance: Instance, changes: DiskChanges, *, plug: bool
 
 
 def rows(changes: DiskChanges) -> list[Row]:
-    """What clients are told."""
+    """(What, new value) of each change, for clients."""
     found: list[Row] = []
     for step in changes.steps:
         what = f"disk/{step.index}"
@@ -253,7 +252,6 @@ def rows(changes: DiskChanges) -> list[Row]:
             given = step.params.to_wire()
             found += [(f"disk.{key}/{step.index}", str(given[key])) for key in given]
         else:
-            assert step.after is not None
-            text = f"size={step.after.size},mode={step.after.mode}"
+            text = f"size={step.new.size},mode={step.new.mode}"
             found.append((what, f"{step.action}:{text}"))
     return found

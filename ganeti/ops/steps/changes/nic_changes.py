@@ -1,4 +1,4 @@
-"""Changed network cards of an instance."""
+"""Changes of the NICs of an instance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACTIONS = {
 
 @dataclass
 class NicChanges:
-    """The cards afterwards, and how to get there."""
+    """The NICs afterwards, and the steps that lead there."""
 
     result: tuple[Nic, ...]
     steps: list[Step[Nic, NicParams]] = field(default_factory=list)
@@ -63,29 +63,25 @@ def _modify(
 
 
 def plug(ctx: Context, instance: Instance, changes: NicChanges) -> None:
-    """Change the cards of the running guest; raises HotplugError."""
+    """Change the NICs of the running guest; raises HotplugError."""
     for step in changes.steps:
-        device = step.after or step.before
-        assert device is not None
-        hotplug.change_nic(ctx, instance, _ACTIONS[step.action], device, step.index)
+        hotplug.change_nic(ctx, instance, _ACTIONS[step.action], step.device, step.index)
 
 
 def rows(changes: NicChanges) -> list[Row]:
-    """What clients are told."""
+    """(What, new value) of each change, for clients."""
     found: list[Row] = []
     for step in changes.steps:
         if step.action is DdmFull.REMOVE:
             found.append((f"nic.{step.index}", "remove"))
         elif step.action is DdmFull.ADD:
-            assert step.after is not None
-            nic = step.after
+            nic = step.new
             parts = [f"mac={nic.mac}", f"ip={nic.ip}"]
             parts += [f"{key}={value}" for key, value in sorted(nic.nicparams.items())]
             found.append((f"nic.{step.index}", f"add:{','.join(parts)}"))
         else:
-            assert step.after is not None
             found += [
-                (f"nic.{key}/{step.index}", getattr(step.after, key, value))
+                (f"nic.{key}/{step.index}", getattr(step.new, key, value))
                 for key, value in _given(step.params)
             ]
     return found

@@ -44,7 +44,7 @@ class Settings:
 
 
 def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Params:
-    """Own parameters after a change; the value ``default`` takes one away. Pure."""
+    """Own parameters after a change; the value ``default`` removes one. Pure."""
     kept = {key: value for key, value in old.items() if key not in new}
     return {**kept, **without_defaults(new)}
 

@@ -1,4 +1,4 @@
-"""Making nodes master candidates and taking that away: calls to the nodes, and what is recorded.
+"""Promote and demote master candidates: calls to the nodes, and what is recorded.
 
 The order keeps a half-done promotion harmless: first the node gets the secrets of a candidate,
 then the configuration names it and accepts its certificate; with that the master begins to
@@ -83,7 +83,7 @@ def forget(draft: Draft, uuids: Collection[str]) -> None:
 
 
 def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]:
-    """Promote nodes until there are enough candidates; gives them. Failures are only warned of.
+    """Promote nodes until there are enough candidates; returns them. Failures are only warned of.
 
     The nodes must be locked, or the global lock held exclusively. ``among`` (uuids) limits the
     choice to locked nodes.

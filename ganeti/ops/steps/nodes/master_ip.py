@@ -1,4 +1,4 @@
-"""The address of the cluster: putting it on the master node and taking it off."""
+"""The address of the cluster: add it to the master node, remove it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def for_candidates(paths: Paths) -> list[Path]:
 
 
 def send(ctx: Context, nodes: Iterable[Node], files: Iterable[Path]) -> list[str]:
-    """Copy files of the master to other nodes; gives a text for each failure."""
+    """Copy files of the master to other nodes; returns a text for each failure."""
     targets = _others(ctx, nodes)
     failures: list[str] = []
     for path in files if targets else ():

@@ -1,1 +1,1 @@
-"""Steps that bring an instance to another node."""
+"""Steps that move an instance to another node."""

@@ -120,7 +120,7 @@ class Cleanup:
                 " answers, or is marked offline"
             )
         if primary.answers:
-            run_rights.take_away(ctx, primary.node, instance)
+            run_rights.revoke(ctx, primary.node, instance)
         run_rights.tell(ctx, node, instance, RightState.HERE)
         destination.record(ctx, "instance-migrate", instance, node)
         ctx.log(f"* instance {instance.name} runs on {node.name}: that is its primary node now")
@@ -151,7 +151,7 @@ class Cleanup:
         wire = annotate.instance(ctx.config, destination.as_if_on(instance, node))
         reason = [list(entry) for entry in self._op.reason]
         ctx.rpc.one(node, NodeCalls.instance_shutdown, wire, 0, reason)
-        run_rights.take_away(ctx, node, instance)
+        run_rights.revoke(ctx, node, instance)
         migration_disks.leave(ctx, instance, winner=self._primary, loser=node)
 
 

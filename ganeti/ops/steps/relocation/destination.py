@@ -1,4 +1,4 @@
-"""What all ways to another node share: the choice of the node, its checks, the record."""
+"""What all moves to another node share: the choice of the node, its checks, the record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ganeti.ops.steps.relocation import primary_change
 from ganeti.ops.steps.running import bridges
 
 
-class Wish(Protocol):
+class Request(Protocol):
     """The parameters of an opcode that say where to."""
 
     @property
@@ -35,21 +35,21 @@ class Wish(Protocol):
 class Destination:
     """Where an instance goes: known from the start, or chosen by an allocator once locked."""
 
-    def __init__(self, ctx: Context, instance: Instance, wish: Wish) -> None:
+    def __init__(self, ctx: Context, instance: Instance, request: Request) -> None:
         """OpPrereqError when the disks do not allow it, or nothing says where to."""
         self._ctx = ctx
         self._instance = instance
         wanted = None
-        if wish.target_node_uuid or wish.target_node:
-            wanted = ctx.config.node(wish.target_node_uuid or wish.target_node or "")
-        if wanted is not None and wish.iallocator is not None:
+        if request.target_node_uuid or request.target_node:
+            wanted = ctx.config.node(request.target_node_uuid or request.target_node or "")
+        if wanted is not None and request.iallocator is not None:
             raise errors.invalid("give either a target node or an allocator, not both")
         found = placement.target(ctx.config, instance, wanted)
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
         if found is None:
             self._allocator = allocator.chosen(
-                ctx, wish.iallocator, "name a node with --target-node"
+                ctx, request.iallocator, "name a node with --target-node"
             )
 
     def locks(self) -> Generator[Need, None, None]:
@@ -88,7 +88,7 @@ def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy
 
 
 def _check_networks(config: Config, instance: Instance, node: Node) -> None:
-    """Refuse a node whose group lacks a network of the instance; OpPrereqError."""
+    """Refuse a node whose group is not connected to a network of the instance; OpPrereqError."""
     group = config.groups[node.group]
     uuids = {nic.network for nic in instance.nics if nic.network} - group.networks.keys()
     names = sorted(config.networks[uuid].name for uuid in uuids if uuid in config.networks)
@@ -107,7 +107,7 @@ def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> N
 
 
 def record(ctx: Context, change: str, instance: Instance, node: Node) -> Instance:
-    """Make a node the primary one, durably; gives the instance as it is then."""
+    """Make a node the primary one, durably; returns the instance as it is then."""
 
     def edit(draft: Draft) -> None:
         primary_change.record(draft, instance, node)

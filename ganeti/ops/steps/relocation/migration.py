@@ -157,7 +157,7 @@ class Migration:
             raise err from why
 
     def _lost(self, settlement: Settlement, found: Verdict, text: str) -> None:
-        """Say where the instance is after a migration that did not bring it to the target."""
+        """Log where the instance is after a migration that did not reach the target."""
         ctx, name = self._ctx, self._instance.name
         try:
             settlement.restart(found)

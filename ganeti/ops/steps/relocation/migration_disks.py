@@ -1,6 +1,6 @@
 """Disks of an instance that is on its way: usable on both nodes for a moment, then on one.
 
-Shared disks are only activated on the target. Mirrored ones are connected anew, so that both nodes
+Shared disks are only activated on the target. Mirrored ones are reconnected so that both nodes
 may write, which the hypervisors do one after the other.
 """
 
@@ -90,7 +90,7 @@ def _single(
 def _connect(
     ctx: Context, disks: Sequence[Disk], nodes: Sequence[Node], *, both_write: bool
 ) -> None:
-    """Connect the two sides anew; both are told at the same time, as each waits for the other."""
+    """Reconnect the two sides; both are told at the same time, as each waits for the other."""
     wires = _wires(ctx, disks, nodes[0])
     for node, answer in ctx.rpc.many(nodes, NodeCalls.drbd_disconnect_net, wires).items():
         if answer.error is not None:

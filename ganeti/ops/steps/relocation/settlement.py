@@ -42,7 +42,7 @@ class Settlement:
     patience: float = PATIENCE
 
     def run(self) -> Verdict:
-        """Settle it; gives where the instance is.
+        """Settle it; returns where the instance is.
 
         Raises:
             OpExecError: a node that may run it does not answer, or both run it.
@@ -57,14 +57,14 @@ class Settlement:
         return found
 
     def restart(self, found: Verdict) -> None:
-        """Start an instance anew that ended on its way, when it is marked as running."""
+        """Start an instance again that ended during its migration, if it is marked as running."""
         if found not in (Verdict.ENDED_SOURCE, Verdict.ENDED_TARGET):
             return
         ctx, winner = self.ctx, self._winner(found)
         current = ctx.config.instances[self.instance.uuid]
         ctx.log(f"* instance {current.name} ended on its way; it belongs to node {winner.name}")
         if current.admin_state is AdminState.UP and not winner.offline:
-            ctx.log(f"* starting it anew on node {winner.name}")
+            ctx.log(f"* starting it again on node {winner.name}")
             power.start(ctx, current, self.op)
 
     def _winner(self, found: Verdict) -> Node:
@@ -219,7 +219,7 @@ class Settlement:
             if loser is self.source and not loser.offline:
                 self._end_source(forget=True)
             if not loser.offline:
-                run_rights.take_away(self.ctx, loser, self.instance)
+                run_rights.revoke(self.ctx, loser, self.instance)
         except errors.GanetiError as err:
             # It cannot run there any more; only its remains are left.
             self.ctx.warn(f"remains on node {loser.name}: {errors.text(err)}")

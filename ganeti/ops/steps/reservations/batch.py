@@ -1,4 +1,4 @@
-"""Reserving places for several instances: all of them, or none."""
+"""Reserve capacity for several instances: for all of them, or none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN = 3
 
 
 @dataclass
-class _Wish:
+class _Item:
     """One reservation, and the nodes that it gets."""
 
     op: OpInstanceCreate
@@ -53,37 +53,37 @@ class Batch:
         self._ctx = ctx
         self._reservation = reservation
         self._opportunistic = opportunistic
-        self._wishes = [_wish(op) for op in wanted]
+        self._items = [_item(op) for op in wanted]
         self._check_names()
-        self._named = [wish for wish in self._wishes if wish.op.pnode or wish.op.pnode_uuid]
-        self._open = [wish for wish in self._wishes if wish not in self._named]
+        self._named = [item for item in self._items if item.op.pnode or item.op.pnode_uuid]
+        self._open = [item for item in self._items if item not in self._named]
         self._allocator = self._choose_allocator(iallocator)
 
     def _check_names(self) -> None:
         seen: set[str] = set()
-        for wish in self._wishes:
-            reservation_draft.check_request(wish.op)
-            if not wish.name:
+        for item in self._items:
+            reservation_draft.check_request(item.op)
+            if not item.name:
                 continue
-            taken = self._ctx.config.has_instance_name(wish.name)
-            if taken or wish.name in seen:
+            taken = self._ctx.config.has_instance_name(item.name)
+            if taken or item.name in seen:
                 text = "exists already" if taken else "is in the list twice"
-                raise errors.already_exists(f"instance '{wish.name}' {text}")
-            seen.add(wish.name)
-        if not self._wishes:
+                raise errors.already_exists(f"instance '{item.name}' {text}")
+            seen.add(item.name)
+        if not self._items:
             raise errors.invalid("there is nothing to reserve")
 
     def _choose_allocator(self, given: str | None) -> str:
         """Name of the allocator for those that name no node; empty: they get no place."""
-        own = {wish.op.iallocator for wish in self._open if wish.op.iallocator}
+        own = {item.op.iallocator for item in self._open if item.op.iallocator}
         if given is not None and own:
             raise errors.invalid(
                 "nodes are chosen for all instances together; name no allocator for single ones"
             )
         if len(own) > 1:
             raise errors.invalid(f"several allocators are named: {', '.join(sorted(own))}")
-        for wish in self._named:
-            if wish.op.iallocator:
+        for item in self._named:
+            if item.op.iallocator:
                 raise errors.invalid("give either nodes or an allocator, not both")
         named = given or next(iter(own), None)
         if not self._open or (named is None and not self._ctx.config.cluster.default_iallocator):
@@ -94,10 +94,10 @@ class Batch:
 
     def locks(self) -> Needs:
         ctx = self._ctx
-        yield Need(LockLevel.INSTANCE, (), new=[wish.handle for wish in self._wishes])
-        for wish in self._named:
-            wish.nodes = _named_nodes(ctx, wish.op)
-        fixed = {node.uuid for wish in self._named for node in wish.nodes}
+        yield Need(LockLevel.INSTANCE, (), new=[item.handle for item in self._items])
+        for item in self._named:
+            item.nodes = _named_nodes(ctx, item.op)
+        fixed = {node.uuid for item in self._named for node in item.nodes}
         if self._allocator:
             yield Need(
                 LockLevel.NODE,
@@ -108,7 +108,7 @@ class Batch:
             self._allocate()
         elif fixed:
             yield Need(LockLevel.NODE, sorted(fixed), shared=True)
-        used = {node.uuid for wish in self._wishes for node in wish.nodes}
+        used = {node.uuid for item in self._items for node in item.nodes}
         if used:
             ctx.release(LockLevel.NODE, keep=used)
             # what is free stays free until it is recorded
@@ -117,7 +117,7 @@ class Batch:
     def _allocate(self) -> None:
         """Choose nodes for all that named none; OpPrereqError when one has no place."""
         ctx = self._ctx
-        new = [described(ctx, wish.op, wish.handle) for wish in self._open]
+        new = [described(ctx, item.op, item.handle) for item in self._open]
         if len(new) == 1:
             free = None
             if self._opportunistic:
@@ -131,8 +131,8 @@ class Batch:
                 f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
                 f" reserved; {_reasons(missing)}"
             )
-        for wish in self._open:
-            wish.nodes = found[wish.handle]
+        for item in self._open:
+            item.nodes = found[item.handle]
 
     # check and record --------------------------------------------------------------------
 
@@ -140,33 +140,33 @@ class Batch:
         """Refuse what does not fit; OpPrereqError, ReservationError, ParameterError."""
         ctx = self._ctx
         self.drafts = [
-            reservation_draft.draft(ctx, wish.op, wish.uuid, wish.nodes, self._reservation)
-            for wish in self._wishes
+            reservation_draft.draft(ctx, item.op, item.uuid, item.nodes, self._reservation)
+            for item in self._items
         ]
         nics.refuse_twice(nic for item in self.drafts for nic in item.instance.nics)
         drafts.check_room(ctx, self.drafts)
 
     def record(self) -> list[str]:
-        """Record all in one change; gives their uuids."""
+        """Record all in one change; returns their UUIDs."""
         ctx = self._ctx
         drafts.record(ctx, self.drafts)
-        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [wish.handle for wish in self._wishes])
-        for wish in self._wishes:
-            where = ", ".join(node.name for node in wish.nodes)
+        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [item.handle for item in self._items])
+        for item in self._items:
+            where = ", ".join(node.name for node in item.nodes)
             if where:
-                ctx.log(f"Reserved {wish.handle} on {where}")
+                ctx.log(f"Reserved {item.handle} on {where}")
             else:
                 ctx.log(
-                    f"Reserved {wish.handle} without a node: its name and addresses are kept, but"
+                    f"Reserved {item.handle} without a node: its name and addresses are kept, but"
                     " neither memory nor disk space; gnt-instance failover --target-node NODE"
-                    f" {wish.handle} gives it a place"
+                    f" {item.handle} reserves them"
                 )
-        return [wish.uuid for wish in self._wishes]
+        return [item.uuid for item in self._items]
 
 
-def _wish(op: OpInstanceCreate) -> _Wish:
+def _item(op: OpInstanceCreate) -> _Item:
     name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
-    return _Wish(op, str(uuids.uuid4()), name)
+    return _Item(op, str(uuids.uuid4()), name)
 
 
 def _named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Another place for a reservation: any nodes, as there is nothing to copy."""
+"""Other nodes for a reservation: any, as there is nothing to copy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
-from ganeti.ops import locks
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, policy, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import drafts
+from ganeti.ops.targets import instance as instance_target
 from ganeti.storage.registry import traits_of
 
 
@@ -51,12 +51,12 @@ def nodes_needed(template: DiskTemplate) -> int:
 
 
 def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Any:
-    """Lock a reservation; gives it as it is once the lock is held.
+    """Lock a reservation; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it became an instance while the job waited.
     """
-    found: Instance = yield from locks.instance(ctx, name, uuid)
+    found: Instance = yield from instance_target.lock(ctx, name, uuid)
     if not found.forthcoming:
         raise errors.wrong_state(
             f"the reservation '{found.handle}' became an instance while this job waited for it;"
@@ -187,7 +187,7 @@ def _on_nodes(
     if disk.logical_id:
         return disk_layout.on_nodes(ctx, disk, nodes)
     layout = disk_layout.layout(ctx, instance.handle, template, nodes)
-    fresh = disk_layout.disk(ctx, layout, index, reservation_draft.wanted_again(disk))
+    fresh = disk_layout.disk(ctx, layout, index, reservation_draft.request_of(disk))
     return base.replace(fresh, uuid=disk.uuid, forthcoming=True)
 
 

@@ -1,6 +1,6 @@
 """The bridges that instances need on nodes.
 
-Only cards of mode ``bridged`` need something that can be looked for: ``routed`` needs no device,
+Only NICs of mode ``bridged`` need something that can be checked: ``routed`` needs no device,
 and which Open vSwitch switches a node has, only that tells when a guest starts.
 """
 
@@ -26,12 +26,12 @@ CHECK = "bridges"
 def needed(
     config: Config, instance: Instance, node: Node, nics: Iterable[Nic] | None = None
 ) -> list[str]:
-    """Bridges that a node must have for the instance, or for other cards of it."""
+    """Bridges that a node must have for the instance, or for other NICs of it."""
     hypervisor = instance.hypervisor
     if hypervisor is None or not HYPERVISORS.get(hypervisor).traits.joins_bridges:
         return []
-    cards = instance.nics if nics is None else nics
-    found = (config.nicparams_for(card.nicparams, card.network, node.group) for card in cards)
+    chosen = instance.nics if nics is None else nics
+    found = (config.nicparams_for(nic.nicparams, nic.network, node.group) for nic in chosen)
     return sorted({str(item["link"]) for item in found if item["mode"] == NicMode.BRIDGED})
 
 

@@ -14,7 +14,7 @@ from ganeti.ops.operation import Context
 from ganeti.ops.planning import placement
 from ganeti.rpc.calls import NodeCalls
 
-#: Seconds that the other nodes get to say what they run.
+#: Seconds that the other nodes get to answer what they run.
 PATIENCE = 10.0
 
 

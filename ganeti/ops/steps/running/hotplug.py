@@ -39,7 +39,7 @@ def change_disk(
 def change_nic(
     ctx: Context, instance: Instance, action: HotplugAction, nic: Nic, index: int
 ) -> None:
-    """Add, remove or change a network card. Raises HotplugError."""
+    """Add, remove or change a NIC. Raises HotplugError."""
     node = power.primary(ctx, instance)
     wire = annotate.nic(ctx.config, nic, node.group)
     _change(ctx, instance, action, HotplugTarget.NIC, wire, index)

@@ -34,12 +34,20 @@ def primary(ctx: Context, instance: Instance) -> Node:
     return node
 
 
+def on_offline_node(ctx: Context, instance: Instance, *, accept: bool) -> bool:
+    """Whether the primary node is offline and, as the user accepts, only the record changes."""
+    node = ctx.config.nodes[instance.primary_node]
+    if not (node.offline and accept):
+        return False
+    ctx.log(f"Primary node {node.name} is offline: only the new state is recorded")
+    return True
+
+
 def running(ctx: Context, instance: Instance) -> InstanceInfo | None:
     """What the primary node says of the instance, None when it does not run there."""
-    assert instance.hypervisor is not None
     node = primary(ctx, instance)
-    params = ctx.config.cluster.hvparams.get(instance.hypervisor, {})
-    hypervisor = str(instance.hypervisor)
+    hypervisor = str(instance.real_hypervisor)
+    params = ctx.config.cluster.hvparams.get(hypervisor, {})
     answer = ctx.rpc.one(node, NodeCalls.all_instances_info, [hypervisor], {hypervisor: params})
     return answer.get(instance.name)
 

@@ -28,7 +28,7 @@ def tell(
     ctx.rpc.one(node, NodeCalls.run_right_set, right, str(instance.hypervisor))
 
 
-def take_away(ctx: Context, node: Node, instance: Instance) -> None:
+def revoke(ctx: Context, node: Node, instance: Instance) -> None:
     """The instance must not run on the node any more; refused while it does. See :func:`tell`."""
     tell(ctx, node, instance, RightState.GONE)
 

@@ -19,7 +19,7 @@ from ganeti.ops.steps.storage import disks
 from ganeti.rpc.calls import NodeCalls
 
 
-def meant(config: Config, changes: Iterable[DiskChange]) -> list[Disk]:
+def candidates(config: Config, changes: Iterable[DiskChange]) -> list[Disk]:
     """Every disk that one of the changes may want to attach, for locks. Pure."""
     found: dict[str, Disk] = {}
     for change in changes:
@@ -41,7 +41,7 @@ def find(config: Config, instance: Instance, index: int, params: DiskParams) -> 
     One that the instance itself has is found too: an earlier change may have detached it.
 
     Raises:
-        OpPrereqError: none is named, it is not known, belongs to somebody, or several are meant.
+        OpPrereqError: none is named or known, it is attached, or several have the name.
     """
     given = sorted(params.to_wire())
     if given not in (["name"], ["uuid"]):
@@ -69,7 +69,7 @@ def check(ctx: Context, instance: Instance, disk: Disk) -> None:
     """Refuse a disk that the instance cannot use where it is; asks the nodes that hold it.
 
     Raises:
-        OpPrereqError: it is a promise, of a template that is not enabled or that the hypervisor
+        OpPrereqError: it is only reserved, of a template that is not enabled or that the hypervisor
             cannot open, on other nodes than those of the instance, or not there at all.
     """
     config = ctx.config
@@ -85,7 +85,7 @@ def check(ctx: Context, instance: Instance, disk: Disk) -> None:
             f" (enabled are {', '.join(enabled)})"
         )
     _check_place(config, instance, disk)
-    openable(config, instance, disk)
+    check_openable(config, instance, disk)
     nodes = disks.nodes_of(config, disk, instance.primary_node)
     checks.all_online(nodes, f"to attach disk {disk.uuid}")
     for node in nodes:
@@ -118,7 +118,7 @@ def _check_place(config: Config, instance: Instance, disk: Disk) -> None:
         )
 
 
-def openable(config: Config, instance: Instance, disk: Disk) -> None:
+def check_openable(config: Config, instance: Instance, disk: Disk) -> None:
     """Refuse a disk that the hypervisor of an instance cannot open. Pure; OpPrereqError."""
     assert instance.hypervisor is not None
     assert disk.dev_type is not None

@@ -87,13 +87,13 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
     if not traits_of(op.disk_template).mirrored:
         if wanted is not None:
             raise errors.invalid(
-                f"disk template {op.disk_template} needs no secondary node; leave --node away"
+                f"disk template {op.disk_template} needs no secondary node; omit --node"
             )
         return [primary]
     known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
     if known and wanted not in (None, *known):
         raise errors.invalid(
-            f"the secondary node of {instance.name} is {known[0].name} already; leave --node away"
+            f"the secondary node of {instance.name} is {known[0].name} already; omit --node"
         )
     if wanted is None and not known:
         raise errors.invalid(
@@ -134,7 +134,7 @@ def check(
         for index, disk in enumerate(config.disks_of(instance))
     ]
     for part in parts:
-        attachment.openable(config, instance, part.new)
+        attachment.check_openable(config, instance, part.new)
     result = Conversion(template, parts)
     space.check(ctx, _to_make(result), instance.primary_node, f"instance {instance.name}")
     return result
@@ -158,7 +158,7 @@ def _check_possible(
         )
     if op.ext_params and not traits_of(template).takes_options:
         raise errors.invalid(
-            f"disk template {template} has no parameters of a provider; leave --ext-params away"
+            f"disk template {template} has no parameters of a provider; omit --ext-params"
         )
     if running:
         raise errors.wrong_state(
@@ -211,14 +211,14 @@ def _bare(old: Disk, primary: str) -> Disk:
 def _to_make(conversion: Conversion) -> list[Disk]:
     """What is really new of the new disks, for the question of space. Pure."""
     built = [child for part in conversion.by(Way.PUT_ON) for child in part.new.children[1:]]
-    return [*built, *_news(conversion.by(Way.COPY))]
+    return [*built, *_new_disks(conversion.by(Way.COPY))]
 
 
-def _olds(parts: Iterable[Part]) -> list[Disk]:
+def _old_disks(parts: Iterable[Part]) -> list[Disk]:
     return [part.old for part in parts]
 
 
-def _news(parts: Iterable[Part]) -> list[Disk]:
+def _new_disks(parts: Iterable[Part]) -> list[Disk]:
     return [part.new for part in parts]
 
 
@@ -231,11 +231,11 @@ def make(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool
     The old disks are not active afterwards. The new ones are complete then.
     """
     fresh = conversion.by(Way.PUT_ON, Way.COPY)
-    for part, disk in zip(fresh, disks.with_ports(ctx, _news(fresh))):
+    for part, disk in zip(fresh, disks.with_ports(ctx, _new_disks(fresh))):
         part.new = disk
     # what only reads comes first: it is what fails most
     if conversion.by(Way.TAKE_OFF):
-        _take_off(ctx, instance, _olds(conversion.by(Way.TAKE_OFF)))
+        _take_off(ctx, instance, _old_disks(conversion.by(Way.TAKE_OFF)))
     if conversion.by(Way.PUT_ON):
         _put_on(ctx, instance, conversion.by(Way.PUT_ON))
     if conversion.by(Way.COPY):
@@ -262,9 +262,9 @@ def _take_off(ctx: Context, instance: Instance, mirrors: list[Disk]) -> None:
 
 def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     """From plain to DRBD, on the same volume of the primary node."""
-    disks.shutdown(ctx, instance, _olds(parts))
+    disks.shutdown(ctx, instance, _old_disks(parts))
     ctx.log("Creating volumes on the secondary node and metadata on both...")
-    for disk in _news(parts):
+    for disk in _new_disks(parts):
         for node in disks.nodes_of(ctx.config, disk, instance.primary_node):
             data, meta = disk.children
             there = node.uuid == instance.primary_node
@@ -274,12 +274,12 @@ def _put_on(ctx: Context, instance: Instance, parts: list[Part]) -> None:
 
 def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
     node = ctx.config.nodes[instance.primary_node]
-    new = _news(parts)
+    new = _new_disks(parts)
     ctx.log(f"Creating disks of template {new[0].dev_type}...")
     disks.create(ctx, instance, new)
     ctx.undo.callback(disks.shutdown, ctx, instance, new)
     disks.assemble(ctx, instance, new)
-    disks.assemble(ctx, instance, _olds(parts))
+    disks.assemble(ctx, instance, _old_disks(parts))
     for part in parts:
         ctx.log(f" - converting {part.old.iv_name} ({part.old.size} MiB)")
         copy = ctx.rpc.one(
@@ -289,19 +289,19 @@ def _copy(ctx: Context, instance: Instance, parts: list[Part]) -> None:
             annotate.disk(ctx.config, part.new, node.group),
         )
         copy_progress.follow(ctx, node, copy, part.old.iv_name)
-    disks.shutdown(ctx, instance, _olds(parts))
+    disks.shutdown(ctx, instance, _old_disks(parts))
 
 
 def _begin_sync(ctx: Context, instance: Instance, conversion: Conversion, *, wait: bool) -> None:
     """See that new mirrors have, or get, their second copy; then deactivate what is complete."""
-    new = _news(conversion.by(Way.PUT_ON, Way.COPY))
+    new = _new_disks(conversion.by(Way.PUT_ON, Way.COPY))
     outcome = sync.wait(ctx, instance, new, only_begin=not wait)
     if outcome is sync.Outcome.DEGRADED:
         raise errors.OpExecError(
             f"the new disks of instance {instance.name} are degraded; the conversion is undone"
         )
     conversion.active = outcome is sync.Outcome.LEFT
-    others = _olds(conversion.by(Way.STAY))
+    others = _old_disks(conversion.by(Way.STAY))
     if conversion.active:
         disks.assemble(ctx, instance, others)
     else:
@@ -320,7 +320,7 @@ def record(draft: Draft, conversion: Conversion) -> None:
 def finish(ctx: Context, instance: Instance, conversion: Conversion) -> None:
     """Destroy what is left of the old disks; failures are only reported."""
     primary = instance.primary_node
-    failures = disks.remove(ctx, _olds(conversion.by(Way.COPY)), primary)
+    failures = disks.remove(ctx, _old_disks(conversion.by(Way.COPY)), primary)
     for part in conversion.by(Way.TAKE_OFF):
         data, meta = part.old.children
         for uuid in part.old.nodes:

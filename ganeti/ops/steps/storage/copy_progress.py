@@ -14,7 +14,7 @@ MIB = 1024 * 1024
 _SHORTEST, _LONGEST = 5.0, 60.0
 #: A part of the time so far after which the next line comes.
 _OF_ELAPSED = 0.1
-#: Questions without an answer, in a row, after which nobody asks again, and seconds between them.
+#: Questions without an answer, in a row, after which the wait ends, and seconds between them.
 _FAILED_CALLS, _RETRY = 6, 5.0
 
 
@@ -29,7 +29,7 @@ class Progress:
     def next(self, done: int, size: int, now: float) -> str | None:
         """A line when it is time for one: percent, rate since the last one, time left.
 
-        ``done`` and ``size`` are bytes; nothing is said while the size is not known (0).
+        ``done`` and ``size`` are bytes; nothing is logged while the size is not known (0).
         """
         before, then = self._told
         elapsed = now - self._begun

@@ -1,4 +1,4 @@
-"""Disks of an instance on its nodes: making them, making them usable, taking them away.
+"""Disks of an instance on its nodes: make, activate, deactivate, remove.
 
 A disk that is kept on several nodes is handled on the others before the primary, and taken down
 in the opposite order: whoever may write comes last and goes first.
@@ -95,7 +95,7 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
 
 
 def with_ports(ctx: Context, disks: Sequence[Disk]) -> list[Disk]:
-    """Disks with the TCP ports that they need; given back if the operation fails later."""
+    """Disks with the TCP ports that they need; released if the operation fails later."""
     if not any(traits(disk).mirrored for disk in disks):
         return list(disks)
 
@@ -235,7 +235,7 @@ def shutdown(
     instance: Instance,
     disks: Sequence[Disk] | None = None,
 ) -> list[str]:
-    """Deactivate disks, on the primary node first; gives a text for each failure.
+    """Deactivate disks, on the primary node first; returns a text for each failure.
 
     Failures are also shown to the user. An offline node is left alone.
     """
@@ -274,14 +274,14 @@ def activated(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> Iterat
         shutdown(ctx, instance, disks)
 
 
-# taking away -------------------------------------------------------------------------------
+# remove ------------------------------------------------------------------------------------
 
 
 def remove(ctx: Context, disks: Sequence[Disk], primary: NodeUuid | None = None) -> list[str]:
-    """Destroy disks on all nodes that hold them; gives a text for each failure.
+    """Destroy disks on all nodes that hold them; returns a text for each failure.
 
     ``primary`` (uuid) is asked for disks that belong to no node of their own. Idempotent: what is
-    gone already is no failure. An offline node is a failure: what it holds stays there.
+    missing already is not a failure. An offline node is a failure: what it holds stays there.
     """
     failures: list[str] = []
     for disk in disks:
@@ -320,7 +320,7 @@ def directories_of_others(config: Config, disks: Sequence[Disk]) -> set[str]:
 
 
 def remove_directories(ctx: Context, node: Node, disks: Sequence[Disk]) -> None:
-    """Remove directories of file disks that nobody else needs; a failure is only reported."""
+    """Remove directories of file disks that no other disk needs; a failure is only reported."""
     others = directories_of_others(ctx.config, disks)
     for directory in directories(disks):
         if directory in others:

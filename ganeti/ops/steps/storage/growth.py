@@ -39,7 +39,7 @@ def check(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) -
 
 
 def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) -> Disk:
-    """Grow an active disk and record it; gives it as it is then.
+    """Grow an active disk and record it; returns it as it is then.
 
     Raises:
         OpExecError: it has grown on some nodes only; what is recorded and seen is the old size.

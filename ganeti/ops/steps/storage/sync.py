@@ -18,7 +18,7 @@ from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BlockDevStatus
 
-#: Seconds between two looks at the primary node: least and most.
+#: Seconds between two questions to the primary node: least and most.
 SHORTEST, LONGEST = 0.5, 30.0
 #: A part of the time that the node expects after which it is asked again.
 _OF_ESTIMATE = 0.25

@@ -1,4 +1,4 @@
-"""Zeros over new space on disks, so that nobody reads what was there before.
+"""Zeros over new space on disks, so that old data cannot be read.
 
 Done when the cluster has ``prealloc_wipe_disks``, and only where new space may hold old data.
 """

@@ -1,4 +1,4 @@
-"""Stop an instance on its primary node and start it on another one."""
+"""Fail over: stop an instance on its primary node and start it on another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.rpc.calls import NodeCalls
 
 
-class Takeover:
+class Failover:
     """One failover, made by an operation that holds the locks of instance and both nodes."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Takeover:
         """``start``: whether an instance that should run is started on the target."""
         self._ctx = ctx
         self._instance = instance
-        self._target = target
+        self.target = target
         self._op = op
         self._timeout = shutdown_timeout
         self._ignore = ignore_consistency
@@ -44,7 +44,7 @@ class Takeover:
 
     def check(self) -> None:
         """Reads only; OpPrereqError says what stands against it."""
-        ctx, instance, target = self._ctx, self._instance, self._target
+        ctx, instance, target = self._ctx, self._instance, self.target
         destination.check_target(ctx, instance, target, ignore_ipolicy=self._ignore_ipolicy)
         if self._starts:
             memory = ctx.config.beparams(instance)["maxmem"]
@@ -60,12 +60,12 @@ class Takeover:
         if placement.reach(config, self._instance) is not placement.Reach.MIRROR:
             return
         for disk in config.disks_of(self._instance):
-            wire = annotate.disk(config, disk, self._target.group)
-            status = ctx.rpc.one(self._target, NodeCalls.blockdev_find, wire)
+            wire = annotate.disk(config, disk, self.target.group)
+            status = ctx.rpc.one(self.target, NodeCalls.blockdev_find, wire)
             if status is not None and status.ldisk_status == LocalDisk.OKAY:
                 continue
             what = "is not active" if status is None else "is not up to date"
-            text = f"{disk.iv_name} {what} on node {self._target.name}"
+            text = f"{disk.iv_name} {what} on node {self.target.name}"
             if not self._ignore:
                 raise errors.wrong_state(
                     f"{text}: the newest data of instance {self._instance.name} would be lost"
@@ -81,19 +81,19 @@ class Takeover:
         """
         ctx, instance = self._ctx, self._instance
         self._stop()
-        moved = destination.record(ctx, "instance-failover", instance, self._target)
+        moved = destination.record(ctx, "instance-failover", instance, self.target)
         # From here on the instance belongs to the target; nothing is taken back.
         ctx.undo.pop_all()
-        ctx.log(f"* instance {instance.name} belongs to node {self._target.name} now")
+        ctx.log(f"* instance {instance.name} belongs to node {self.target.name} now")
         if not self._starts:
             return
-        ctx.log(f"* starting the instance on the target node {self._target.name}")
+        ctx.log(f"* starting the instance on the target node {self.target.name}")
         try:
             # The old primary is the secondary now, and may be what was lost.
             power.start(ctx, moved, self._op, ignore_secondaries=True)
         except errors.GanetiError as err:
             raise errors.OpExecError(
-                f"instance {instance.name} was failed over to node {self._target.name} but could"
+                f"instance {instance.name} was failed over to node {self.target.name} but could"
                 f" not be started there: {errors.text(err)}; try gnt-instance startup"
                 f" {instance.name}"
             ) from err
@@ -115,7 +115,7 @@ class Takeover:
             failures = instance_disks.shutdown(ctx, instance)
             if failures:
                 raise errors.BlockDeviceError("; ".join(failures))
-            run_rights.take_away(ctx, source, instance)
+            run_rights.revoke(ctx, source, instance)
         except errors.GanetiError as err:
             self._unstoppable(err)
 
@@ -123,7 +123,7 @@ class Takeover:
         name, source = self._instance.name, self._source.name
         if not self._ignore:
             raise errors.OpExecError(
-                f"instance {name} is not started on {self._target.name}, because it may still run"
+                f"instance {name} is not started on {self.target.name}, because it may still run"
                 f" on {source} ({errors.text(err)}). When you are sure that {source} is switched"
                 f" off, say so with gnt-node modify --offline yes {source}, or repeat with"
                 " --ignore-consistency"

@@ -24,7 +24,7 @@ from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, placement
 from ganeti.ops.steps import node_checks
-from ganeti.ops.steps.relocation import destination, secondary_change, takeover
+from ganeti.ops.steps.relocation import destination, failover, secondary_change
 from ganeti.ops.steps.storage import disks, space, sync
 
 
@@ -43,7 +43,7 @@ def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node |
     return None if node.uuid in config.secondary_nodes(instance) else node
 
 
-class ToAnyNode:
+class ThirdNodeFailover:
     """One such failover."""
 
     def __init__(
@@ -112,9 +112,9 @@ class ToAnyNode:
             return False
         return True
 
-    def _takeover(self, node: Node, *, start: bool, ignore: bool) -> takeover.Takeover:
+    def _takeover(self, node: Node, *, start: bool, ignore: bool) -> failover.Failover:
         op = self._op
-        return takeover.Takeover(
+        return failover.Failover(
             self._ctx,
             self._ctx.config.instances[self._uuid],
             node,

@@ -1,0 +1,200 @@
+"""Make an instance: record it, make its disks, install its guest OS, start it.
+
+Until everything is in place the instance is in the configuration as *forthcoming*: its name,
+addresses and places of disks are taken, and whatever a crash leaves behind is on record. The
+number of the job tells it from a reservation.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ganeti import errors
+from ganeti.config.changes import Draft
+from ganeti.model import base
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import AdminState, DiskTemplate, LockLevel
+from ganeti.model.node import Node
+from ganeti.model.params import Params
+from ganeti.opcodes.hidden import reveal_all
+from ganeti.opcodes.instance_create import OpInstanceCreate
+from ganeti.ops import annotate
+from ganeti.ops import hooks as hook_env
+from ganeti.ops.operation import Hooks, PlannedOperation
+from ganeti.ops.steps import node_checks
+from ganeti.ops.steps.running import bridges, power
+from ganeti.ops.steps.storage import adoption, space, sync
+from ganeti.ops.steps.storage import disks as instance_disks
+from ganeti.rpc.calls import NodeCalls
+
+
+@dataclass(frozen=True)
+class CreationPlan:
+    """What is made; ports and minors are allocated when it is recorded."""
+
+    instance: Instance
+    disks: list[Disk]
+    template: DiskTemplate
+    #: whether the disks exist already
+    adopts: bool
+
+
+class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
+    """Returns the names of the instance's nodes, the primary first.
+
+    A subclass finds the nodes, decides what is made, and records it.
+    """
+
+    #: whether memory and space are reserved for this instance
+    is_reserved: ClassVar[bool]
+
+    #: nodes of the instance, the primary first
+    nodes: list[Node]
+
+    @abstractmethod
+    def record(self) -> tuple[Instance, list[Disk]]:
+        """Record the instance as forthcoming, with ports and minors; undone on failure."""
+
+    # check -------------------------------------------------------------------------------
+
+    def check_node(self, plan: CreationPlan) -> None:
+        """Ask the primary node about parameters, OS, space and memory; OpPrereqError."""
+        ctx, instance, node = self.ctx, plan.instance, self.nodes[0]
+        hypervisor = instance.real_hypervisor
+        full = ctx.config.hvparams(instance)
+        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
+        if instance.os:
+            values = ctx.config.osparams_for(instance.os, self.osparams(instance))
+            force = self.op.force_variant
+            node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
+        for each in self.nodes:
+            bridges.check(ctx, instance, each)
+        what = f"instance {instance.name}"
+        without = None if self.is_reserved else ()
+        if not plan.adopts:
+            space.check(ctx, plan.disks, node.uuid, what, without=without)
+        if self.starts:
+            amount = ctx.config.beparams(instance)["maxmem"]
+            node_checks.resources(
+                ctx,
+                node,
+                what,
+                memory=(str(hypervisor), amount),
+                without=without,
+                claims={instance.uuid: amount},
+            )
+
+    @property
+    def starts(self) -> bool:
+        return self.op.start and not self.op.no_install
+
+    def osparams(self, instance: Instance) -> Params:
+        """All OS parameters of this creation, secret ones too (these are never stored).
+
+        Raises:
+            OpPrereqError: a secret parameter is also stored.
+        """
+        result: Params = {**instance.osparams, **instance.osparams_private}
+        for key, value in reveal_all(self.op.osparams_secret).items():
+            if key in result:
+                raise errors.invalid(f"OS parameter '{key}' is given more than once")
+            result[key] = value
+        return result
+
+    def hooks(self) -> Hooks:
+        config, plan = self.ctx.config, self.plan
+        env = hook_env.instance_env(config, base.replace(plan.instance, disks=()))
+        env.update(INSTANCE_DISK_COUNT=len(plan.disks), INSTANCE_DISK_TEMPLATE=plan.template)
+        env.update(INSTANCE_STATUS=str(self.op.start), ADD_MODE=str(self.op.mode))
+        for index, disk in enumerate(plan.disks):
+            env.update(hook_env.disk_env(index, base.replace(disk, uuid="")))
+        env["INSTANCE_SECONDARIES"] = [node.name for node in self.nodes[1:]]
+        nodes = [config.cluster.master_node, *(node.uuid for node in self.nodes)]
+        return Hooks("instance-add", "INSTANCE", env, nodes, nodes)
+
+    # run ---------------------------------------------------------------------------------
+
+    def run(self) -> list[str]:
+        ctx, plan = self.ctx, self.plan
+        instance, disks = self.record()
+        self._create_disks(instance, disks)
+        complete = self._wait_for_sync(instance, disks)
+        if instance.os and not self.op.no_install and not plan.adopts:
+            self._install(instance, disks)
+        self._make_real(instance, syncing=not complete)
+        if self.starts:
+            ctx.log("* starting instance...")
+            down = AdminState.DOWN
+            ctx.undo.callback(power.set_state, ctx, instance, down, disks_active=False)
+            power.set_state(ctx, instance, AdminState.UP, disks_active=True)
+            power.start(ctx, ctx.config.instances[instance.uuid], self.op)
+        ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [instance.name])
+        return [node.name for node in self.nodes]
+
+    def _create_disks(self, instance: Instance, disks: Sequence[Disk]) -> None:
+        ctx = self.ctx
+        if not disks:
+            return
+        if self.plan.adopts:
+            ctx.log("* adopting instance disks...")
+            adoption.run(ctx, instance, disks, self.op.disks)
+        else:
+            ctx.log("* creating instance disks...")
+            instance_disks.create(ctx, instance, disks)
+
+        def edit(draft: Draft) -> None:
+            # from here on the nodes tell what the disks take; it is not held back any more
+            for disk in disks:
+                draft.update(disk, forthcoming=None)
+
+        ctx.store.change("instance-disks-made", ctx.author, edit)
+        ctx.release(LockLevel.NODE_RES)
+
+    def _wait_for_sync(self, instance: Instance, disks: Sequence[Disk]) -> bool:
+        """See that mirrored disks have both copies, or that these are being made.
+
+        Returns whether all copies are complete.
+
+        Raises:
+            OpExecError: a disk is degraded.
+        """
+        if not any(instance_disks.traits(disk).mirrored for disk in disks):
+            return True
+        # without a wait too: mirrors that never find each other are not worth an installation
+        outcome = sync.wait(self.ctx, instance, disks, only_begin=not self.op.wait_for_sync)
+        if outcome is sync.Outcome.DEGRADED:
+            raise errors.OpExecError(
+                f"some disks of instance {instance.name} are degraded, so it is removed again"
+            )
+        return outcome is not sync.Outcome.LEFT
+
+    def _install(self, instance: Instance, disks: Sequence[Disk]) -> None:
+        ctx = self.ctx
+        ctx.log("* running the instance OS create scripts...")
+        ctx.undo.callback(instance_disks.shutdown, ctx, instance, disks)
+        instance_disks.assemble(ctx, instance, disks)
+        # with the times of its creation, which the configuration sets
+        current = ctx.config.instances[instance.uuid]
+        wire = annotate.instance(
+            ctx.config, current, osparams=self.osparams(instance), disks=list(disks)
+        )
+        debug = self.op.debug_level or 0
+        ctx.rpc.one(self.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
+
+    def _make_real(self, instance: Instance, *, syncing: bool) -> None:
+        def edit(draft: Draft) -> None:
+            draft.update(instance, forthcoming=None, creating=None, reservation=None)
+
+        ctx = self.ctx
+        ctx.store.change("instance-add", ctx.author, edit)
+        if self.starts:
+            return
+        current = ctx.config.instances[instance.uuid]
+        if syncing:
+            power.set_state(ctx, current, AdminState.DOWN, disks_active=True)
+        else:
+            instance_disks.shutdown(ctx, current)

@@ -1,0 +1,47 @@
+"""The lock of the disk that an operation is about."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from ganeti import errors
+from ganeti.jobs.execution import Need
+from ganeti.model.disk import Disk
+from ganeti.model.names import LockLevel
+from ganeti.ops.operation import Context
+from ganeti.ops.targets import instance
+
+
+def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Need, None, Disk]:
+    """Lock an existing disk (by uuid, name or ``instance/index``); returns it as it is then.
+
+    The rule for disks: an attached one is guarded by the lock of its instance, a detached one by
+    its own, and whoever attaches, detaches, removes, grows or renames one by itself holds both.
+    So its instance cannot change while this holds the locks; if it changed while the job waited,
+    the locks are asked for again.
+
+    Raises:
+        OpPrereqError: there is none, it was removed meanwhile, or it is only reserved (unless
+            ``forthcoming``).
+    """
+    found = ctx.config.disk(name)
+    while True:
+        owner = ctx.config.owner(found.uuid)
+        if owner is not None:
+            yield Need(LockLevel.INSTANCE, [owner.handle])
+        yield Need(LockLevel.DISK, [found.uuid])
+        current, now = ctx.config.disks.get(found.uuid), ctx.config.owner(found.uuid)
+        if current is None:
+            raise errors.not_known(f"disk '{name}' was removed while this job waited for it")
+        if (owner and owner.handle) == (now and now.handle):
+            break
+        ctx.release(LockLevel.DISK)
+        ctx.release(LockLevel.INSTANCE)
+    if now is not None:
+        instance.check_real(ctx.config, now)
+    if current.forthcoming and not forthcoming:
+        end = "" if now else "; gnt-disk remove removes what there is of it"
+        raise errors.wrong_state(
+            f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}"
+        )
+    return current
