@@ -93,7 +93,7 @@ def print_metrics(layout: Layout) -> None:
 
 def report_inconsistencies(cluster: Cluster, values: Values) -> None:
     whole = Layout.first(Board(cluster))
-    lines = tables.inconsistencies(cluster, whole)
+    lines = tables.inconsistencies(whole)
     if lines and values.verbosity > 0:
         warn("Warning: cluster has inconsistent data:")
         warn("\n".join(lines) + "\n")
@@ -133,7 +133,7 @@ def run(values: Values) -> int:
     say("Trying to minimize the CV...")
     done = _print_steps(layout, limits, goal)
     last = done[-1].after if done else layout
-    if verbosity > 2:
+    if verbosity > 2 and done:
         print_coefficients("Final coefficients:  ", last)
     elif done:
         say(f"Cluster score improved from {now:.8f} to {done[-1].move.score:.8f}")

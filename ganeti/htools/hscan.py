@@ -25,7 +25,10 @@ def run(values: Values) -> int:
     names = list(values.arguments)
     width = max([len(name) for name in names] + [len("LOCAL")])
     if "no_headers" not in values:
-        say(f"{'Name':<{width}} {'Nodes':>5} {'Inst':>5} {'BNode':>5} {'BInst':>5}       Score")
+        say(
+            f"{'Name':<{width}} {'Nodes':>5} {'Inst':>5} {'BNode':>5} {'BInst':>5} "
+            f"{'t_mem':>6} {'f_mem':>6} {'t_disk':>6} {'f_disk':>6}      Score"
+        )
     failed = False
     if not names:
         _scan("LOCAL", luxi.read(values.get("luxi", ""), memory), directory, values, width)
@@ -40,6 +43,14 @@ def run(values: Values) -> int:
     return int(failed)
 
 
+def _sums(cluster: Cluster) -> str:
+    """Memory in MiB and disk in GiB, total and free."""
+    nodes = cluster.nodes
+    memory = sum(n.memory for n in nodes), sum(n.free_memory for n in nodes)
+    disk = sum(n.disk for n in nodes) // 1024, sum(n.free_disk for n in nodes) // 1024
+    return " ".join(f"{value:6d}" for value in (*memory, *disk))
+
+
 def _scan(name: str, cluster: Cluster, directory: Path, values: Values, width: int) -> None:
     layout = Layout.first(Board(cluster))
     board = layout.board
@@ -47,7 +58,7 @@ def _scan(name: str, cluster: Cluster, directory: Path, values: Values, width: i
     hit = bad[layout.primary] | ((layout.secondary >= 0) & bad[layout.secondary])
     say(
         f"{name:<{width}} {len(board.nodes):5d} {len(board.instances):5d} {int(bad.sum()):5d} "
-        f"{int(hit.sum()):5d} {score(layout):11.8f}"
+        f"{int(hit.sum()):5d} {_sums(cluster)} {score(layout):.8f}"
     )
     if "print_nodes" in values:
         say(tables.nodes(layout, values.get("print_nodes")))

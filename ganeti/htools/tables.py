@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ganeti.placement.facts import RUNNING, Cluster
+from ganeti.placement.facts import RUNNING
 from ganeti.placement.layout import Layout, Use
 
 
@@ -141,11 +141,10 @@ def instances(layout: Layout) -> str:
     return _grid([*_INSTANCE_TITLES, *_LOAD_TITLES], rows, [False] * 5 + [True] * 7)
 
 
-def inconsistencies(cluster: Cluster, layout: Layout) -> list[str]:
+def inconsistencies(layout: Layout) -> list[str]:
     """Nodes on which much more memory or disk is used than the instances explain."""
     lines = []
     board = layout.board
-    short = short_names([node.name for node in cluster.nodes])
     taken = dict.fromkeys(board.node_index, 0)
     for item in board.instances:
         for name in {item.primary, item.secondary} & taken.keys():
@@ -157,6 +156,6 @@ def inconsistencies(cluster: Cluster, layout: Layout) -> list[str]:
         disk = node.disk - node.free_disk - taken[node.name]
         if memory > 512 or disk > 1024:
             lines.append(
-                f"  - node {short[node.name]} is missing {memory} MB ram and {disk // 1024} GB disk"
+                f"  - node {node.name} is missing {memory} MB ram and {disk // 1024} GB disk"
             )
     return lines

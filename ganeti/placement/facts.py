@@ -34,6 +34,8 @@ MIRRORS = {
 }
 #: Templates whose disks take room on the node.
 LOCAL = frozenset({"plain", "file", "drbd"})
+#: Those among them whose disks turn spindles.
+TURNING = frozenset({"plain", "drbd"})
 
 
 @dataclass(frozen=True, slots=True)

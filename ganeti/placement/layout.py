@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ganeti.base import text
 from ganeti.placement import tags
-from ganeti.placement.facts import LOCAL, Cluster, Group, Instance, Mirror, Node, Policy
+from ganeti.placement.facts import LOCAL, TURNING, Cluster, Group, Instance, Mirror, Node, Policy
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -58,8 +58,8 @@ def use_of(item: Instance) -> tuple[list[float], list[float]]:
     real = not item.forthcoming
     local = item.template in LOCAL
     disk = item.disk if local else 0
-    turning = item.spindle_use if local else 0
-    own = (item.spindles or 0) if local else 0
+    turning = item.spindle_use if item.template in TURNING else 0
+    own = (item.spindles or 0) if item.template in TURNING else 0
     load = item.load
     primary = [
         item.memory if item.runs else 0,
