@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ganeti import constants, errors
 from ganeti.base import daemon, journal, jsonio, sealed_file
 from ganeti.base.sealed_file import Seal
-from ganeti.config import edits, verify
+from ganeti.config import hand_edits, verify
 from ganeti.config.store import read_config
 from ganeti.paths import Paths
 
@@ -47,7 +47,7 @@ def find(where: Paths) -> Edit | None:
     if sealed_file.seal(where.config_file, data) is Seal.GOOD:
         return None
     _check_journal(where, new["serial_no"])
-    return Edit(edits.known_changes(where, new), verify.problems(config))
+    return Edit(hand_edits.known_changes(where, new), verify.problems(config))
 
 
 def _check_journal(where: Paths, serial: int) -> None:

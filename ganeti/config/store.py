@@ -18,7 +18,7 @@ from ganeti.base import files, journal, jsonio, sealed_file
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.copies import Copies, NoCopies
 from ganeti.base.group_commit import GroupCommit
-from ganeti.config import changes, edits, quota
+from ganeti.config import changes, hand_edits, quota
 from ganeti.config.changes import Author, Draft
 from ganeti.config.history import History
 from ganeti.model import base
@@ -73,7 +73,7 @@ def _read_checkpoint(paths: Paths, *, edited: bool) -> Config:
         raise errors.ConfigVersionMismatch(constants.CONFIG_VERSION, raw["version"])
     try:
         if not edited:
-            edits.check(paths, data)
+            hand_edits.check(paths, data)
     except errors.ParseError as err:
         raise errors.ConfigurationError(f"{path} is damaged: {errors.text(err)}") from err
     return Config(base.from_wire(ConfigData, raw, str(path)))

@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import journal, sealed_file
 from ganeti.bootstrap import accept_config
 from ganeti.config.changes import Author
-from ganeti.config.edits import describe
+from ganeti.config.hand_edits import describe
 from ganeti.config.store import Store, read_config
 from ganeti.node.context import NodeContext
 from ganeti.node.replica import Replica
