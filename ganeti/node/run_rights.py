@@ -1,8 +1,8 @@
 """Which instances this node may run: the node's half of "never two copies".
 
-The master numbers each order to run an instance; no number is used twice (term of the
+The master numbers each right to run an instance; no number is used twice (term of the
 master, number within it). The node notes number and right in ``<data>/run-rights/<uuid>`` before
-a guest begins, so an order that comes late, or comes twice, or comes from a master that does not
+a guest begins, so a right that comes late, or comes twice, or comes from a master that does not
 know of a migration, is refused. What may follow what is in :func:`refusal`, which is pure.
 """
 
