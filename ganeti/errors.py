@@ -60,7 +60,7 @@ class HypervisorError(GenericError):
 
 
 class RunRightError(HypervisorError):
-    """A node refuses to run an instance: another node may run it, or the order is out of date."""
+    """A node refuses to run an instance: another node may run it, or the right is out of date."""
 
     known_as = "HypervisorError"
 

@@ -86,20 +86,22 @@ class Instances(InstanceCalls):
 
         Raises:
             HypervisorError: a disk is not there, or the hypervisor's own words.
-            RunRightError: the order is no newer than others, or another node may run it.
+            RunRightError: the right is no newer than others, or another node may run it.
         """
         with self._context.instance(instance.name, "start"):
-            self._start(instance, paused=startup_paused, order=True)
+            self._start(instance, paused=startup_paused, by_new_right=True)
             self._note_reason(instance.name, reason)
 
-    def _start(self, instance: NodeInstance, *, paused: bool = False, order: bool = False) -> None:
-        """``order``: the master wants it to run here now; it is not only a reboot."""
+    def _start(
+        self, instance: NodeInstance, *, paused: bool = False, by_new_right: bool = False
+    ) -> None:
+        """``by_new_right``: the master wants it to run here now; it is not only a reboot."""
         hypervisor = self._context.hypervisor(instance.hypervisor)
         info = hypervisor.info(instance.name)
         if info is not None and info.state == RunState.RUNNING:
             log.info("instance %s runs already", instance.name)
             return
-        if order:
+        if by_new_right:
             self._rights.take(instance)
         else:
             self._rights.need(instance)

@@ -29,17 +29,17 @@ NEVER: RunEpoch = (0, 0)
 def refusal(known: RunRight | None, name: str, epoch: RunEpoch, state: RightState) -> str | None:
     """Why a right may not follow the known one, None when it may. Pure.
 
-    Newer orders of the master prevail: it decides who gets the instance. A plain start is held to
+    A newer right prevails: the master decides who gets the instance. A plain start is held to
     :func:`blocked` too, as starting is no way to end a migration.
     """
     if epoch <= NEVER:
-        return f"the order to run instance {name} has no number; is the master out of date?"
+        return f"the right to run instance {name} has no number; is the master out of date?"
     if known is None:
         return None
     if epoch <= known.epoch:
         return (
-            f"the order about instance {name} is out of date (number {_text(epoch)}, this node"
-            f" has followed {_text(known.epoch)})"
+            f"the run right of instance {name} is out of date (number {_text(epoch)}, this node"
+            f" has seen {_text(known.epoch)})"
         )
     if state is RightState.LEAVING and known.state is not RightState.HERE:
         return f"instance {name} cannot leave this node, {_where(known)}"
@@ -81,10 +81,10 @@ class RunRights(RunRightCalls):
         self._lock = threading.Lock()
 
     def take(self, instance: NodeInstance) -> None:
-        """Note that the instance is about to run here by a fresh order.
+        """Note that the instance is about to run here by a new right.
 
         Raises:
-            RunRightError: the order is out of date, or a migration of it is not settled.
+            RunRightError: the right is out of date, or a migration of it is not settled.
         """
         with self._lock:
             known = self._read(instance.uuid)
@@ -117,7 +117,7 @@ class RunRights(RunRightCalls):
             found = "nothing" if known is None else known.state.value
             raise errors.RunRightError(
                 f"this node has on record that instance {instance.name} is '{found}' here, not"
-                f" '{state.value}': the order comes late, or out of turn"
+                f" '{state.value}': the call comes late, or out of turn"
             )
         return known
 

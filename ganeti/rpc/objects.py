@@ -25,7 +25,7 @@ from ganeti.model.names import (
 
 Json = dict[str, Any]
 
-#: How new an order to run an instance is: the master's term, and a number that grows within it.
+#: How new a right to run an instance is: the master's term, and a number that grows within it.
 RunEpoch = tuple[int, int]
 
 
@@ -129,7 +129,7 @@ class RightState(StrEnum):
     LEAVING = "leaving"
     #: gets it from another node that still may run it
     ARRIVING = "arriving"
-    #: must not run it before a newer order says so
+    #: must not run it before a newer right says so
     GONE = "gone"
 
 

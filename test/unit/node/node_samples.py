@@ -59,7 +59,7 @@ def say(node: NodeCalls, item: NodeInstance, state: RightState) -> None:
 
 
 def again(item: NodeInstance) -> NodeInstance:
-    """The same instance with a newer order to run it."""
+    """The same instance with a newer right to run it."""
     return msgspec.structs.replace(item, run_epoch=(1, next(EPOCHS)))
 
 

@@ -99,7 +99,7 @@ class Failover:
             ) from err
 
     def _stop(self) -> None:
-        """See that the source does not run it and never will by an old order."""
+        """See that the source does not run it and never will by an old right."""
         ctx, instance, source = self._ctx, self._instance, self._source
         if source.offline:
             ctx.warn(

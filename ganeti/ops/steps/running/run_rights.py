@@ -12,10 +12,10 @@ from ganeti.rpc.objects import RightState, RunRight
 def tell(
     ctx: Context, node: Node, instance: Instance, state: RightState, peer: Node | None = None
 ) -> None:
-    """Record a right on a node, by a fresh order.
+    """Record a right on a node, with a new number.
 
     Raises:
-        RunRightError: the instance still runs there, or a newer order came before.
+        RunRightError: the instance still runs there, or a newer right came before.
         RpcError: the node does not answer.
     """
     right = RunRight(
