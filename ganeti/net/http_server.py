@@ -42,7 +42,7 @@ from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.net.http_body import Body
 from ganeti.net.http_detached import Detached, Keeper
 from ganeti.net.http_head import MAX_HEAD, RequestHead
-from ganeti.net.tls import Peer, ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls import HandshakeCut, Peer, ReloadableContext, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
 
@@ -222,7 +222,8 @@ class _Connection(HTTPConnection):
                 self.server.handshakes += 1
             return self._collect(self.socket)
         except OSError as err:
-            level = logging.INFO if isinstance(err, TLSError) else logging.DEBUG
+            refused = isinstance(err, TLSError) and not isinstance(err, HandshakeCut)
+            level = logging.INFO if refused else logging.DEBUG
             log.log(level, "Connection from %s dropped: %s", self.remote_addr, err)
             return self._see_off(self.socket) if isinstance(err, TLSError) else _Step.CLOSE
 

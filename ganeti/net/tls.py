@@ -53,6 +53,10 @@ class TLSError(ConnectionError):
     """TLS could not be agreed on, a certificate was refused, or the stream is damaged."""
 
 
+class HandshakeCut(TLSError):
+    """The other side went away in the middle of the handshake, as what only probes a port does."""
+
+
 class EarlyAnswerError(ConnectionError):
     """The server answered before it had the whole request; the answer can be read."""
 
@@ -134,7 +138,7 @@ class TLSSocket:
         try:
             self._call(block, self._conn.do_handshake)
         except _EndOfStreamError:
-            raise TLSError("the other side hung up during the TLS handshake") from None
+            raise HandshakeCut("the other side hung up during the TLS handshake") from None
 
     def peer(self) -> Peer | None:
         """The other side's certificate after the handshake; None when it has none."""
