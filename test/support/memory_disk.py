@@ -28,11 +28,16 @@ def use() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNS) or libc.mount(b"none", b"/", None, _MS_REC | _MS_SLAVE, None):
         return
-    # A fixed short name: paths of UNIX sockets must fit into 108 bytes.
-    place = os.path.join(tempfile.gettempdir(), "pytest-memory")
-    os.makedirs(place, mode=0o755, exist_ok=True)
+    # Short names: paths of UNIX sockets must fit into 108 bytes.
+    mount = os.path.join(tempfile.gettempdir(), "pymem")
+    os.makedirs(mount, mode=0o755, exist_ok=True)
     options = f"size={_SIZE},mode=1777".encode()
-    if libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, options) == 0:
+    if libc.mount(b"tmpfs", os.fsencode(mount), b"tmpfs", 0, options) == 0:
+        # A path that no other run has: addresses of local clusters and the search for their
+        # processes follow from it, and both are shared by all runs.
+        place = os.path.join(mount, str(os.getpid()))
+        os.mkdir(place)
+        os.chmod(place, 0o1777)
         os.environ["PYTEST_DEBUG_TEMPROOT"] = place
 
 
