@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import pwd
 import threading
@@ -32,6 +33,9 @@ from ganeti.opcodes.base import OpCode
 from ganeti.ops.targets import tags as tag_target
 from ganeti.query import engine, redaction
 from ganeti.query.classic import EXPORT_FIELDS, bare, classic, compiled
+from ganeti.rpc.calls import NodeCalls
+
+_LOG = logging.getLogger(__name__)
 
 Args = dict[str, Any]
 
@@ -238,14 +242,31 @@ class Service:
         return True
 
     def _set_watcher_pause(self, args: Args, _peer: Credentials) -> Any:
+        """Pause the watchers of all nodes; one that does not answer keeps its own running."""
         until, path = args["until"], self._core.paths.watcher_pause
         if until is None:
             files.remove(path)
-            return None
-        value = float(until)
-        if value < self._core.clock.now():
-            raise errors.GenericError("the watcher cannot be paused until a time in the past")
-        files.write_atomic(path, f"{value!r}\n", mode=0o644)
+        else:
+            if float(until) < self._core.clock.now():
+                raise errors.GenericError("the watcher cannot be paused until a time in the past")
+            files.write_atomic(path, f"{float(until)!r}\n", mode=0o644)
+        return _Live(lambda: self._pause_others(until))
+
+    def _pause_others(self, until: float | None) -> float | None:
+        config = self._core.store.current
+        nodes = [
+            node
+            for node in config.nodes.values()
+            if not node.offline and node.uuid != config.cluster.master_node
+        ]
+        value = None if until is None else float(until)
+        for answer in self._core.rpc.many(nodes, NodeCalls.set_watcher_pause, value).values():
+            if answer.error is not None:
+                _LOG.warning(
+                    "The watcher of node %s was not told of the pause: %s",
+                    answer.node.name,
+                    errors.text(answer.error),
+                )
         return until
 
     # job filters -------------------------------------------------------------------------

@@ -127,6 +127,18 @@ def test_hooks_of_the_administrator_run_on_each_node(cluster: Cluster) -> None:
     assert "task hooks failed: watcher/10-mine: broken" in failed.err
 
 
+def test_a_pause_holds_on_all_nodes(cluster: Cluster) -> None:
+    cluster.ok("cluster watcher pause 1h")
+    kill(cluster, constants.RAPI)
+    for node in ("node1", "node3"):
+        assert watch(cluster, node=node).code == 0
+    assert cluster.pid(constants.RAPI) is None
+    cluster.ok("cluster watcher continue")
+    assert watch(cluster, node="node3").code == 11
+    assert watch(cluster).code == 0
+    assert cluster.pid(constants.RAPI) is not None
+
+
 def test_wrong_words(cluster: Cluster) -> None:
     assert watch(cluster, "--node-group", "nix").err == (
         "ganeti-watcher: node group 'nix' is not known\n"
