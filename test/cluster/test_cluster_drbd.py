@@ -90,6 +90,6 @@ def test_helper_and_parameters_are_checked(mirrored: tuple[Cluster, StorageNodes
     assert "has the user-mode helper /bin/true, not /bin/false" in wrong.err + wrong.out
     odd = cluster.gnt("cluster modify -D drbd:net-custom=--shared-secret=x")
     assert odd.code == 1
-    assert "'--shared-secret' may not be set here" in odd.err + odd.out
+    assert "'--shared-secret' cannot be set; choose from" in odd.err + odd.out
     cluster.ok("cluster modify -D drbd:resync-rate=1024,protocol=A")
     assert "resync-rate: 1024" in cluster.ok("cluster info").out

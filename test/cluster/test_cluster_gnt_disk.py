@@ -216,7 +216,7 @@ def test_what_cannot_be_done(storage_cluster: Both) -> None:
         ("disk add -t file -s 4m -n node1 -e adopt=x", "can only be adopted"),
         ("disk add -t file -s 4m -n node1 --name far", "is called 'far' already"),
         ("disk add -t file -s 4m -n node1 -e colour=red", "unknown key colour"),
-        ("disk add -t file -n node1", "how large it is"),
+        ("disk add -t file -n node1", "Template and size of the disk are missing"),
         ("disk modify far", "Nothing to change"),
         ("disk info nosuch", "disk 'nosuch' is not known"),
         ("node remove node3", "still holds 1 detached disk (far)"),
@@ -315,7 +315,7 @@ def test_a_running_guest_gets_and_gives_a_disk(storage_cluster: Both) -> None:
     [volume] = nodes.volumes("node2")
     assert nodes.tags("node2", *volume.split("/")) == [f"originstname+{ONE}"]
     assert sorted(path.name for path in links.iterdir()) == [f"{ONE}:0", f"{ONE}:1"]
-    refused(cluster, "disk detach --no-hotplug hot", "cannot be taken from the running instance")
+    refused(cluster, "disk detach --no-hotplug hot", "cannot be removed from the running instance")
     cluster.ok("disk detach hot")
     assert [path.name for path in links.iterdir()] == [f"{ONE}:0"]
     assert checksum(storage_cluster, "hot") == written
