@@ -66,7 +66,7 @@ def check_match(call: Call, reader: Route | None, header: str) -> None:
     """
     if reader is None or not _matches(call, reader, header):
         raise failures.Refused(
-            412, "The object is not as it was when you read it: read it, then decide again"
+            412, "The object is not as it was when you read it: read it again, then decide"
         )
 
 

@@ -122,7 +122,7 @@ def test_a_place_is_reserved_first_named_later_and_filled_in_the_end(api):
     create = f"POST /2/instances/{uuid}/create"
     lacking = api.wait(api.ask(create, {"os_type": "noop"}).value)
     assert lacking["status"] == "error"
-    assert "still missing: " in str(lacking["opresult"])
+    assert "yet; missing: a name (gnt-instance rename " in str(lacking["opresult"])
     api.done(f"PUT /2/instances/{uuid}/rename", {"new_name": "later.example.com"})
     job = api.done(
         "POST /2/instances/later.example.com/create",
