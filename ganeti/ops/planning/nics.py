@@ -30,6 +30,8 @@ from ganeti.opcodes.devices import NicParams
 from ganeti.ops.operation import Context
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+#: Characters of the name of a NIC.
+_LONGEST_NAME = 128
 #: Values that remove something.
 _UNSET = (None, VALUE_NONE, "")
 
@@ -96,7 +98,7 @@ def changed(
         nic,
         nicparams=params,
         network=None if network is None else network.uuid,
-        name=nic.name if item.name is None else (None if item.name in _UNSET else item.name),
+        name=nic.name if item.name is None else _name(index, item.name),
         ip=nic.ip if item.ip is None else (None if item.ip in _UNSET else item.ip),
     )
     _check(ctx.config, index, result, group)
@@ -104,6 +106,18 @@ def changed(
         address = _address(ctx, index, result, network, group, check_conflicts)
         result = base.replace(result, ip=address)
     return base.replace(result, mac=_mac(ctx, index, nic, item, network))
+
+
+def _name(index: int, name: str) -> str | None:
+    """The name to record, None for none; OpPrereqError when it cannot be shown on one line."""
+    if name in _UNSET:
+        return None
+    if not name.isprintable() or len(name) > _LONGEST_NAME:
+        raise errors.invalid(
+            f"NIC {index}: {name[: _LONGEST_NAME + 10]!r} cannot be its name: up to"
+            f" {_LONGEST_NAME} printable characters are allowed"
+        )
+    return name
 
 
 def network_of(config: Config, item: NicParams) -> str | None:

@@ -124,3 +124,10 @@ def test_a_mac_address_is_nothing_but_the_address(cluster: OneProcess, mac: str)
     with pytest.raises(errors.OpPrereqError, match="is not a MAC address"):
         cluster.run(OpInstanceSetParams(instance_name=WEB, nics=[change]))
     assert cluster.instance(WEB).nics == before
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "x" * 129])
+def test_the_name_of_a_nic_fits_on_a_line(cluster: OneProcess, name: str) -> None:
+    with pytest.raises(errors.OpPrereqError, match="cannot be its name"):
+        add(cluster, name=name)
+    assert not cluster.config.instances
