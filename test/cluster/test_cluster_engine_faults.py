@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -104,17 +105,16 @@ def immutable(path: str) -> Iterator[None]:
         subprocess.run(["chattr", "-i", path], check=True)
 
 
-@pytest.fixture
-def small_disk(cluster: Cluster) -> Iterator[Path]:
-    """The queue of the master on a file system of its own that is nearly full."""
+@contextmanager
+def queue_on(cluster: Cluster, *mount: str) -> Iterator[Path]:
+    """The queue of the master on a file system of its own."""
     cluster.kill_master()
     queue = cluster.paths().queue
     saved = cluster.directory / "saved-queue"
     subprocess.run(["cp", "-a", str(queue), str(saved)], check=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(queue)]
-    if subprocess.run(mount, check=False, capture_output=True).returncode:
+    if subprocess.run(["mount", *mount, str(queue)], check=False, capture_output=True).returncode:
         assert cluster.start_master().code == 0
-        pytest.skip("this machine mounts no tmpfs")
+        pytest.skip("this machine does not mount what the test needs")
     subprocess.run(["cp", "-a", f"{saved}/.", str(queue)], check=True)
     assert cluster.start_master().code == 0
     try:
@@ -127,6 +127,23 @@ def small_disk(cluster: Cluster) -> Iterator[Path]:
         subprocess.run(["umount", str(queue)], check=True)
         subprocess.run(["cp", "-a", f"{saved}/.", str(queue)], check=True)
         assert cluster.start_master().code == 0
+
+
+@pytest.fixture
+def small_disk(cluster: Cluster) -> Iterator[Path]:
+    """The queue of the master on a disk that is nearly full."""
+    with queue_on(cluster, "-t", "tmpfs", "-o", "size=1m", "tmpfs") as queue:
+        yield queue
+
+
+@pytest.fixture
+def real_disk(cluster: Cluster) -> Iterator[Path]:
+    """The queue of the master where immutable files do not grow; on a tmpfs, open ones do."""
+    with (
+        tempfile.TemporaryDirectory(dir="/var/tmp") as place,
+        queue_on(cluster, "--bind", place) as queue,
+    ):
+        yield queue
 
 
 def write_some(stream: IO[bytes]) -> int:
@@ -163,9 +180,9 @@ def test_a_full_disk(cluster: Cluster, small_disk: Path) -> None:
 
 @pytest.mark.root
 @NEEDS_ROOT
-def test_a_queue_that_cannot_be_written(cluster: Cluster) -> None:
+def test_a_queue_that_cannot_be_written(cluster: Cluster, real_disk: Path) -> None:
     before = newest(cluster)
-    journal = str(cluster.paths().queue / "journal")
+    journal = str(real_disk / "journal")
     with immutable(journal):
         ran = cluster.gnt("debug delay", "0.001")
     assert ran.code == 1
