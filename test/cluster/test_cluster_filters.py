@@ -185,7 +185,7 @@ def test_wrong_uuids(cluster: Cluster) -> None:
     for line in ("filter delete nix", "filter replace nix", "filter replace " + NOBODY.upper()):
         ran = cluster.gnt(line)
         assert ran.code == 1
-        assert "no uuid" in ran.err
+        assert "is not a uuid of a filter rule" in ran.err
     assert cluster.gnt("filter delete", NOBODY).code == 1
     unknown = cluster.gnt("filter list", NOBODY)
     assert unknown.code == 1
