@@ -225,7 +225,7 @@ class TestRunning:
         cluster.ok("instance modify --disk add:size=4m", NAME)
         refused = cluster.gnt("instance modify --no-hotplug --disk 1:remove", NAME)
         assert refused.code == 1
-        assert "cannot be removed from the running instance" in refused.err
+        assert "cannot be removed or detached while" in refused.err
         assert sizes(cluster) == "24,4"
         script(cluster, {"unplug_disk": {"*": {"fail": "the guest holds it"}}})
         refused = cluster.gnt("instance modify --disk 1:remove", NAME)

@@ -154,8 +154,8 @@ class InstanceSetParams(PlannedInstanceOperation[OpInstanceSetParams, _Plan, lis
             return True
         if disks.devices(DdmFull.REMOVE, DdmFull.DETACH):
             raise errors.wrong_state(
-                f"a disk cannot be removed from the running instance {self.instance.name} ({why});"
-                " stop it first"
+                f"a disk cannot be removed or detached while instance {self.instance.name} runs"
+                f" ({why}); stop the instance first"
             )
         self.ctx.warn(f"the running guest is not changed before its next start: {why}")
         return False
