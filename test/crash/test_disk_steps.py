@@ -175,7 +175,7 @@ class Steps:
     def repair(self, point: Point) -> None:
         """Do what verification says; then it has nothing more to say."""
         told = self.cluster.gnt("cluster verify")
-        for command in re.findall(r"content: (rm /\S+)", told.out):
+        for command in re.findall(r"not needed: (rm /\S+)", told.out):
             Path(self.cluster.paths().local(shlex.split(command)[1])).unlink()
         for command in re.findall(r"gnt-(disk remove \S+)", told.out):
             self.cluster.ok(command.replace("remove", "remove -f"))

@@ -46,11 +46,6 @@ class Rack:
     driver: Hypervisor = field(init=False)
     instances: list[NodeInstance] = field(default_factory=list)
 
-    @property
-    def quick(self) -> float:
-        """Seconds that a start may take; mount and lxc-start are whole programs."""
-        return 0.8 if self.name in TREES else 0.3
-
     def __post_init__(self) -> None:
         self.driver = self.fresh()
 

@@ -101,8 +101,8 @@ def test_stop_is_bounded_and_force_ends_it(rack: Any) -> None:
     assert rack.left() == []
 
 
-def test_start_is_quick(rack: Any) -> None:
-    """What is found out once is known after the first start, so that is not counted."""
+def test_a_start_waits_for_no_poll_and_no_time_out(rack: Any) -> None:
+    """Those take seconds. What is found out once is known after the first start."""
     rack.start(rack.instance("first"), booted=False)
     taken = []
     for number in range(3):
@@ -111,7 +111,7 @@ def test_start_is_quick(rack: Any) -> None:
         begin = time.monotonic()
         rack.driver.start(instance, disks)
         taken.append(time.monotonic() - begin)
-    assert min(taken) < rack.quick
+    assert min(taken) < 5  # bench_kvm.py measures it
 
 
 def test_start_again_after_stop_without_cleanup(rack: Any) -> None:

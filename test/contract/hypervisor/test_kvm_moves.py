@@ -268,7 +268,7 @@ def test_source_dies_while_it_sends(pair: Pair) -> None:
     assert found.status is MigrationState.FAILED
     assert "has ended" in (found.error or "")
     pair.target.driver.finish_target(made, info, success=False)
-    with pytest.raises(errors.HypervisorError, match="start it anew"):
+    with pytest.raises(errors.HypervisorError, match="restart it"):
         pair.source.driver.finish_source(made, success=False, live=True)
     assert pair.source.driver.list_names() == pair.target.driver.list_names() == []
     pair.source.driver.start(made, disks)
