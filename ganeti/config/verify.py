@@ -207,7 +207,12 @@ def _pools(config: Config) -> Iterator[str]:
                 users[nic.network][nic.ip] += 1
     for network in config.networks.values():
         bits = (network.reservations, network.ext_reservations)
-        if any(len(text) != address_pool.size(network) for text in bits if text is not None):
+        try:
+            size = address_pool.size(network)
+        except ValueError:
+            yield f"network {network.name} has an invalid address: '{network.network[:60]}'"
+            continue
+        if any(len(text) != size for text in bits if text is not None):
             yield f"the map of addresses of network {network.name} has not one place for each"
             continue
         taken = set(address_pool.addresses(network, address_pool.own(network)))

@@ -183,7 +183,7 @@ class JobQueue:
         the id of the first job, whatever became of it. ``notes``, for each job, begin its log.
 
         Raises:
-            JobQueueDrainError: the queue is drained.
+            JobQueueDrainError: the queue is drained, and the key is not known.
             OpPrereqError: an opcode has no operation, a dependency makes no sense, a job has more
                 than MAX_OPCODES opcodes.
             FileError, QuorumError: the jobs cannot be kept safely; none was taken.
@@ -192,7 +192,7 @@ class JobQueue:
             raise errors.OpPrereqError(
                 f"the key of a job must have 1 to {MAX_KEY} characters", errors.ErrorCode.INVAL
             )
-        if self.drained and not ignore_drain:
+        if self.drained and not ignore_drain and self._known_key(key) is None:
             raise errors.JobQueueDrainError(
                 "the job queue is drained and takes no jobs; see gnt-cluster queue undrain"
             )
@@ -206,7 +206,7 @@ class JobQueue:
             for op in ops:
                 self._executor.check_submission(op)
         with self._mutex:
-            known = None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
+            known = self._known_key(key)
             if known is None:
                 made = self._make(jobs, submitter)
                 for job, texts in zip(made, notes):
@@ -233,6 +233,10 @@ class JobQueue:
             else:
                 self._steps.after(job, Effect.FINALIZED)
         return [job.id for job in made]
+
+    def _known_key(self, key: str | None) -> int | None:
+        """Id of the job that was submitted with a key."""
+        return None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
 
     def _taken_before(self, job_id: int) -> list[int]:
         """The answer to a key that is known, once the first submission is where it has to be."""

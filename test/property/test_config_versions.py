@@ -8,7 +8,7 @@ from typing import Any
 
 import old_configs
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ganeti import constants, errors
@@ -159,6 +159,7 @@ JUNK = st.sampled_from([None, 1, -5.5, "x", [], {}, [None], {"a": 1}, True, [[1]
 
 @settings(deadline=None, max_examples=300)
 @given(seed=st.integers(0, 50), version=VERSIONS, path=PATHS, junk=JUNK)
+@example(seed=0, version=2070000, path=[16, 0, 1], junk="x")  # the address of a network
 def test_junk_anywhere_is_refused_by_name_or_taken(
     seed: int, version: int, path: list[int], junk: Any
 ) -> None:

@@ -125,6 +125,14 @@ def test_a_job_without_opcodes_has_ended_at_once(office):
     assert office.queue.auto_archive(0, 5) == (1, 0)
 
 
+def test_who_asks_a_drained_queue_again_hears_the_job_that_it_has(office):
+    job = office.queue.submit([[op()]], None, key="mine")
+    office.queue.set_drained(True)
+    assert office.queue.submit([[op()]], None, key="mine") == job
+    with pytest.raises(errors.JobQueueDrainError):
+        office.queue.submit([[op()]], None, key="another")
+
+
 def test_a_drained_queue_takes_no_jobs_but_finishes_those_it_has(office):
     job = office.submit(op(gate="g", child={"result": "child"}))
     office.queue.set_drained(True)
