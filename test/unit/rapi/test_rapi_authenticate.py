@@ -173,10 +173,10 @@ def test_unknown_users_take_as_long_as_wrong_passwords(directory, basic):
         best = 10.0
         for number in range(4):
             ask = Authenticator(directory)
-            begin = time.perf_counter()
+            begin = time.process_time()  # what else the machine does makes no difference
             with pytest.raises(errors.AuthenticationError):
                 ask(basic(name, f"wrong{number}"), HERE)
-            best = min(best, time.perf_counter() - begin)
+            best = min(best, time.process_time() - begin)
         return best
 
     seconds("warm")
