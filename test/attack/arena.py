@@ -133,8 +133,11 @@ class Arena:
         return self.cluster.cells("job list -o status", str(number))[0][0]
 
     def restart(self) -> None:
+        """Start the master daemon; returns when it has read its queue, too."""
         started = self.cluster.start_master()
         assert started.code == 0, started.err
+        with self.luxi() as client:
+            client.query_jobs(None, ["id"])  # kept until the queue is read
 
 
 @contextmanager
