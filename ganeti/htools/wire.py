@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
-from ganeti.placement.facts import BUILTIN_POLICY, Policy, Spec
+from ganeti.placement.facts import BUILTIN_POLICY, SPEC_KEYS, Policy, Spec
 
 Json = dict[str, Any]
 
@@ -38,21 +38,11 @@ def names(raw: Any, where: str) -> tuple[str, ...]:
     return tuple(raw)
 
 
-_SPEC = {
-    "memory": "memory-size",
-    "cpus": "cpu-count",
-    "disk": "disk-size",
-    "disk_count": "disk-count",
-    "nics": "nic-count",
-    "spindles": "spindle-use",
-}
-
-
 def spec(raw: Any, where: str) -> Spec:
     """A size of an instance policy."""
     if not isinstance(raw, dict):
         raise WireError(f"{where}: {raw!r} is not a size")
-    return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in _SPEC.items()})
+    return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in SPEC_KEYS.items()})
 
 
 def policy(raw: Any, where: str) -> Policy:

@@ -154,6 +154,10 @@ class JobQueue:
         record = self._files.archived(job_id)
         return None if record is None else record.status
 
+    def has_ended(self, job_id: int) -> bool:
+        """Whether a job will not run any more, or there is none of this id."""
+        return self._ended_as(job_id) != ""
+
     # submission --------------------------------------------------------------------------
 
     @property

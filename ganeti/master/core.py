@@ -30,6 +30,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
 from ganeti.net.tls import Identity
 from ganeti.ops import locks
+from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.ops.steps.nodes import master_ip
@@ -77,6 +78,7 @@ class Core:
             workers=self.store.current.cluster.max_running_jobs,
             clock=clock,
         )
+        self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
         self.farewell = Farewell(self.store, self.rpc)
         self._run_numbers = itertools.count(1)
@@ -198,6 +200,7 @@ class Core:
             clock=self.clock,
             paths=self.paths,
             services=self,
+            boards=self.boards,
         )
 
     # services for operations -------------------------------------------------------------

@@ -21,6 +21,7 @@ from ganeti.locking.manager import LockManager
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.base import OpCode
+from ganeti.ops.board.keeper import Boards
 from ganeti.ops.services import Services
 from ganeti.paths import Paths
 
@@ -58,6 +59,8 @@ class Context:
     clock: Clock
     paths: Paths
     services: Services
+    #: what the placement model is told of the cluster, and the places chosen a moment ago
+    boards: Boards = field(default_factory=Boards)
     #: why the user wants it, for the history
     reason: str = ""
     #: undo steps of what was done so far; run in reverse if the operation fails

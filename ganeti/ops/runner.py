@@ -84,10 +84,11 @@ class OpExecution:
         return result
 
     def close(self) -> None:
-        """Release locks and reservations, whatever happened."""
+        """Release locks, reservations and chosen places, whatever happened."""
         job_id = self._ctx.job.job_id
         self._ctx.locks.release(job_id)
         self._ctx.reservations.release(job_id)
+        self._ctx.boards.release(job_id)
         try:
             self._needs.close()  # type: ignore[attr-defined]
         except Exception:  # noqa: BLE001 - the job must end whatever its generator does

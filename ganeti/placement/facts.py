@@ -33,7 +33,7 @@ MIRRORS = {
     "gluster": Mirror.EVERY_NODE,
 }
 #: Templates whose disks take room on the node.
-LOCAL = frozenset({"plain", "file", "drbd"})
+LOCAL = frozenset({"plain", "file", "drbd", "mixed"})
 #: Those among them whose disks turn spindles.
 TURNING = frozenset({"plain", "drbd"})
 
@@ -48,6 +48,17 @@ class Spec:
     disk_count: int
     nics: int
     spindles: int
+
+
+#: The members of a size, and what they are called in instance policies.
+SPEC_KEYS = {
+    "memory": "memory-size",
+    "cpus": "cpu-count",
+    "disk": "disk-size",
+    "disk_count": "disk-count",
+    "nics": "nic-count",
+    "spindles": "spindle-use",
+}
 
 
 @dataclass(frozen=True, slots=True)

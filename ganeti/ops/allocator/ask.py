@@ -7,24 +7,16 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio
-from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
-from ganeti.ops.allocator import answers, request
-from ganeti.ops.allocator.request import Json, NewInstance, NodeFacts
+from ganeti.ops.allocator import answers, gather, request
+from ganeti.ops.allocator.request import Json, NewInstance
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
-from ganeti.storage import held
-from ganeti.storage.registry import TEMPLATES, traits_of
 
 #: Stands for the allocator that the cluster has by default.
 DEFAULT = "."
-#: Storage type of physical volumes, which are counted.
-_SPINDLES = "lvm-pv"
-#: Seconds that nodes get to tell what is free.
-PATIENCE = 60.0
 
 
 def chosen(ctx: Context, given: str | None, instead: str) -> str:
@@ -134,69 +126,5 @@ def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None)
 def full(ctx: Context, question: Json, template: str = "", config: Config | None = None) -> str:
     """The JSON text for an allocator: the cluster as it is now, and the question."""
     config = config or ctx.config
-    facts = _facts(ctx, config, template)
-    return jsonio.dumps({**request.cluster(config, facts), "request": question})
-
-
-def _facts(ctx: Context, config: Config, template: str) -> dict[str, NodeFacts]:
-    """What the nodes say, by uuid; those that do not answer are left out."""
-    cluster = config.cluster
-    nodes = [node for node in config.nodes.values() if not node.offline and node.vm_capable]
-    hypervisors = list(cluster.enabled_hypervisors)
-    units = {node.uuid: _units(config, node, template) for node in nodes}
-    asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
-    rpc = ctx.rpc.within(PATIENCE)
-    arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
-        node.uuid: (node, (units[node.uuid], asked)) for node in nodes
-    }
-    infos = rpc.each(NodeCalls.node_info, arguments)
-    running = rpc.many(nodes, NodeCalls.all_instances_info, hypervisors, dict(cluster.hvparams))
-    found: dict[str, NodeFacts] = {}
-    for node in nodes:
-        info, runs = infos[node.uuid], running[node.uuid]
-        if info.error is not None or runs.error is not None:
-            problem = info.error or runs.error
-            ctx.warn(f"left out of the choice: {errors.text(problem) if problem else ''}")
-            continue
-        _boot, rooms, resources = info.get()
-        free: dict[str, tuple[int, int]] = {}
-        for (kind, name, _params), room in zip(units[node.uuid], rooms or []):
-            kept = held.space(config, node.uuid, (kind, name)).amount
-            left = max(0, int(room.get("storage_free") or 0) - kept)
-            free[_SPINDLES if kind == _SPINDLES else ""] = (
-                int(room.get("storage_size") or 0),
-                left,
-            )
-        found[node.uuid] = NodeFacts(
-            resources[0] if resources else {},
-            free.get("", (0, 0)),
-            free.get(_SPINDLES, (0, 0)),
-            runs.get(),
-        )
-    return found
-
-
-def _units(config: Config, node: Node, template: str) -> list[tuple[str, str, list[Any]]]:
-    """What to ask a node about: the storage that matters, and its spindles if it is exclusive."""
-    unit = storage_unit(config.cluster, template)
-    if unit is None:
-        return []
-    kind, name = unit
-    exclusive = kind == "lvm-vg" and bool(config.ndparams(node).get("exclusive_storage"))
-    found: list[tuple[str, str, list[Any]]] = [(kind, name, [True] if exclusive else [])]
-    if exclusive:
-        found.append((_SPINDLES, name, [True]))
-    return found
-
-
-def storage_unit(cluster: Cluster, template: str) -> tuple[str, str] | None:
-    """Type and name of what a template fills; of the first enabled one without a template."""
-    kinds = [template] if template else list(cluster.enabled_disk_templates)
-    for kind in kinds:
-        if kind in TEMPLATES:
-            traits = traits_of(kind)
-            checked = traits.space_checked_as
-            name = getattr(cluster, traits.directory or "volume_group_name")
-            if checked and name:
-                return checked, name
-    return None
+    answers = gather.ask_nodes(ctx, template, config)
+    return jsonio.dumps({**request.cluster(config, answers), "request": question})

@@ -8,7 +8,7 @@ told as if they were running: what they will need is not free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti.model.config import Config
@@ -16,26 +16,13 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.model.node import Node
-from ganeti.rpc.objects import InstanceInfo
+from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
+from ganeti.storage import held
 from ganeti.storage.registry import TEMPLATES, traits_of
 
 Json = dict[str, Any]
 
 VERSION = 2
-
-
-@dataclass(frozen=True)
-class NodeFacts:
-    """What one node says now."""
-
-    #: resources as the hypervisor sees them, by their names on the wire
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    #: (size, free) of the storage unit in question, less what is reserved
-    room: tuple[int, int] = (0, 0)
-    #: (all, free) physical disks where storage is exclusive, less what is reserved
-    spindles: tuple[int, int] = (0, 0)
-    #: what runs there, by name
-    running: Mapping[str, InstanceInfo] = field(default_factory=dict)
 
 
 def disk_space(template: str, sizes: Iterable[int]) -> int:
@@ -51,8 +38,8 @@ def space_of(disks: Iterable[Disk]) -> int:
     return sum(disk_space(str(disk.dev_type), [disk.size]) for disk in disks)
 
 
-def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
-    """Everything but the question; ``facts`` by node uuid, of those nodes that answered."""
+def cluster(config: Config, answers: Answers) -> Json:
+    """Everything but the question; of nodes that did not answer only what does not change."""
     own = config.cluster
     return {
         "version": VERSION,
@@ -70,9 +57,7 @@ def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
             }
             for group in config.groups.values()
         },
-        "nodes": {
-            node.name: _node(config, node, facts.get(node.uuid)) for node in config.nodes.values()
-        },
+        "nodes": {node.name: _node(config, node, answers) for node in config.nodes.values()},
         "instances": {
             item.handle: instance(config, item)
             for item in config.instances.values()
@@ -81,7 +66,7 @@ def cluster(config: Config, facts: Mapping[str, NodeFacts]) -> Json:
     }
 
 
-def _node(config: Config, node: Node, facts: NodeFacts | None) -> Json:
+def _node(config: Config, node: Node, answers: Answers) -> Json:
     result: Json = {
         "tags": list(node.tags),
         "primary_ip": node.primary_ip,
@@ -94,14 +79,16 @@ def _node(config: Config, node: Node, facts: NodeFacts | None) -> Json:
         "vm_capable": node.vm_capable,
         "ndparams": config.ndparams(node),
     }
+    facts = answers.nodes.get(node.uuid)
     if facts is None or node.offline or not node.vm_capable:
         return result
-    return {**_resources(config, node, facts), **result}
+    return {**_resources(config, node, facts, answers.unit), **result}
 
 
-def _resources(config: Config, node: Node, facts: NodeFacts) -> Json:
-    found = facts.resources
-    free = int(found.get("memory_free", 0))
+def _resources(config: Config, node: Node, facts: NodeFacts, unit: tuple[str, str]) -> Json:
+    free = facts.number("memory_free")
+    space = held.space(config, node.uuid, unit).amount
+    spindles = held.space(config, node.uuid, (SPINDLES, unit[1])).amount
     primary_memory = up_memory = 0
     for item in config.primaries.get(node.uuid, []):
         memory = config.beparams(item)["maxmem"]
@@ -111,15 +98,15 @@ def _resources(config: Config, node: Node, facts: NodeFacts) -> Json:
             info = facts.running.get(item.name)
             free -= max(0, memory - (info.memory if info else 0))
     return {
-        "total_memory": int(found.get("memory_total", 0)),
-        "reserved_memory": int(found.get("memory_dom0", 0)),
+        "total_memory": facts.number("memory_total"),
+        "reserved_memory": facts.number("memory_dom0"),
         "free_memory": max(0, free),
         "total_disk": facts.room[0],
-        "free_disk": facts.room[1],
+        "free_disk": max(0, facts.room[1] - space),
         "total_spindles": facts.spindles[0],
-        "free_spindles": facts.spindles[1],
-        "total_cpus": int(found.get("cpu_total", 0)),
-        "reserved_cpus": int(found.get("cpu_dom0", 0)),
+        "free_spindles": max(0, facts.spindles[1] - spindles),
+        "total_cpus": facts.number("cpu_total"),
+        "reserved_cpus": facts.number("cpu_dom0"),
         "i_pri_memory": primary_memory,
         "i_pri_up_memory": up_memory,
     }

@@ -1,0 +1,274 @@
+"""From the configuration and the answers of nodes to the facts of the placement model. Pure.
+
+Reservations are told as such. An instance that is being made counts as one that runs: its node
+does not know of it yet, so what it will use is taken off what the node says is free. The same
+holds for disks that were made after the node was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ganeti.model.config import Config
+from ganeti.model.disk import Disk
+from ganeti.model.instance import Instance
+from ganeti.model.names import MIXED_TEMPLATE, AdminState, DiskTemplate
+from ganeti.model.node import Node
+from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
+from ganeti.placement import facts
+from ganeti.storage import room
+from ganeti.storage.registry import TEMPLATES
+
+#: Storage types whose units are directories of instances in one file system.
+_DIRECTORIES = ("file", "sharedfile")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """An instance that was converted, and from what."""
+
+    instance: Instance
+    disks: tuple[Disk, ...]
+    fact: facts.Instance
+
+
+class Converter:
+    """Remembers what it converted, as most instances are the same the next time.
+
+    Not thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._base: tuple[Any, ...] = ()
+        self._known: dict[tuple[str, tuple[str, str]], _Known] = {}
+        self._all: dict[tuple[str, str], tuple[Any, Any, tuple[facts.Instance, ...]]] = {}
+        self._policies: tuple[Any, Any, facts.Policy, dict[str, facts.Policy]] | None = None
+
+    def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
+        """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""
+        made = facts.Cluster(
+            groups=tuple(
+                facts.Group(
+                    group.name,
+                    group.uuid,
+                    str(group.alloc_policy),
+                    tuple(group.tags),
+                    tuple(group.networks),
+                )
+                for group in config.groups.values()
+            ),
+            nodes=nodes(config, answers),
+            instances=self.instances(config, answers.unit),
+            tags=tuple(config.cluster.tags),
+        )
+        policy, policies = self._policy(config)
+        return replace(made, policy=policy, policies=policies)
+
+    def instances(self, config: Config, unit: tuple[str, str]) -> tuple[facts.Instance, ...]:
+        """All instances; the same tuple as before when nothing changed."""
+        base = (config.nodes, config.cluster.beparams)
+        if not _same(base, self._base):
+            self._base, self._known, self._all = base, {}, {}
+        before = self._all.get(unit)
+        if before is not None and _same(before[:2], (config.instances, config.disks)):
+            return before[2]
+        found: list[facts.Instance] = []
+        for uuid, item in config.instances.items():
+            known = self._known.get((uuid, unit))
+            disks = tuple(config.disks[one] for one in item.disks if one in config.disks)
+            if known is None or known.instance is not item or not _same(known.disks, disks):
+                known = _Known(item, disks, instance(config, item, unit))
+                self._known[uuid, unit] = known
+            found.append(known.fact)
+        if len(self._known) > 2 * len(config.instances) * (len(self._all) + 1):
+            self._known = {
+                key: one for key, one in self._known.items() if key[0] in config.instances
+            }
+        result = tuple(found)
+        self._all[unit] = (config.instances, config.disks, result)
+        return result
+
+    def _policy(self, config: Config) -> tuple[facts.Policy, dict[str, facts.Policy]]:
+        base = (config.cluster.ipolicy, config.groups)
+        known = self._policies
+        if known is None or not _same(known[:2], base):
+            made = {
+                group.name: policy(config.ipolicy(group.uuid)) for group in config.groups.values()
+            }
+            known = (*base, policy(config.cluster.ipolicy), made)
+            self._policies = known
+        return known[2], known[3]
+
+
+def _same(first: Iterable[Any], second: Iterable[Any]) -> bool:
+    """Whether both hold the very same objects, which never change."""
+    one, two = tuple(first), tuple(second)
+    return len(one) == len(two) and all(a is b for a, b in zip(one, two))
+
+
+# nodes -------------------------------------------------------------------------------------------
+
+
+def nodes(config: Config, answers: Answers) -> tuple[facts.Node, ...]:
+    """The nodes as the model sees them now."""
+    since = _made_since(config, answers)
+    return tuple(
+        _node(config, node, answers, since.get(node.uuid, (0, 0))) for node in config.nodes.values()
+    )
+
+
+def _node(config: Config, node: Node, answers: Answers, taken: tuple[int, int]) -> facts.Node:
+    told = answers.nodes.get(node.uuid)
+    tags = tuple(node.tags)
+    master = node.uuid == config.cluster.master_node
+    usable = node.vm_capable and not node.offline and not node.drained
+    # A hypervisor that has no memory at all tells nothing that could be used.
+    if not usable or told is None or told.number("memory_total") <= 0:
+        return facts.Node(
+            node.name, node.group, 0, 0, 0, 0, 0, 0, offline=True, master=master, tags=tags
+        )
+    params = config.ndparams(node)
+    exclusive = bool(params.get("exclusive_storage"))
+    speed = params.get("cpu_speed")
+    count = told.spindles[0] if exclusive else int(params.get("spindle_count") or 1)
+    return facts.Node(
+        name=node.name,
+        group=node.group,
+        memory=told.number("memory_total"),
+        node_memory=told.number("memory_dom0"),
+        free_memory=free_memory(config, node, told),
+        disk=told.room[0],
+        free_disk=max(0, told.room[1] - taken[0]),
+        cpus=told.number("cpu_total"),
+        master=master,
+        spindles=max(1, count),
+        tags=tags,
+        exclusive_storage=exclusive,
+        free_spindles=max(0, told.spindles[1] - taken[1]),
+        node_cpus=told.number("cpu_dom0"),
+        cpu_speed=float(speed) if isinstance(speed, int | float) and speed > 0 else 1.0,
+    )
+
+
+def free_memory(config: Config, node: Node, told: NodeFacts) -> int:
+    """What the hypervisor has free, without what its running instances may still take."""
+    free = told.number("memory_free")
+    for item in config.primaries.get(node.uuid, []):
+        if runs(item):
+            info = told.running.get(item.name)
+            free -= max(0, int(config.beparams(item)["maxmem"]) - (info.memory if info else 0))
+    return max(0, free)
+
+
+def runs(item: Instance) -> bool:
+    """Whether an instance uses its memory now or as soon as its job is done."""
+    if item.forthcoming:
+        return item.interrupted
+    return item.admin_state is AdminState.UP
+
+
+def _made_since(config: Config, answers: Answers) -> dict[str, tuple[int, int]]:
+    """(MiB, spindles) by node uuid of disks that its answer may not count, but instances do."""
+    then = answers.config
+    if config.disks is then.disks and not config.forthcoming:
+        return {}
+    making = {uuid for item in config.forthcoming if item.interrupted for uuid in item.disks}
+    found: dict[str, tuple[int, int]] = {}
+    for uuid, disk in config.disks.items():
+        if disk.forthcoming and uuid not in making and config.owner(uuid) is not None:
+            continue  # a reservation, which the model counts itself
+        before = then.disks.get(uuid)
+        if before is disk and not disk.forthcoming:
+            continue
+        for node in disk.nodes:
+            space, turning = _share(disk, answers.unit)
+            if before is not None and not before.forthcoming and node in before.nodes:
+                old_space, old_turning = _share(before, answers.unit)
+                space, turning = max(0, space - old_space), max(0, turning - old_turning)
+            sums = found.get(node, (0, 0))
+            found[node] = (sums[0] + space, sums[1] + turning)
+    return found
+
+
+def _share(disk: Disk, unit: tuple[str, str]) -> tuple[int, int]:
+    """MiB and spindles that a disk takes of a storage unit on each of its nodes."""
+    kind, name = unit
+    space = sum(
+        size
+        for (other, where), size in room.needs([disk]).items()
+        if other == kind and (where == name or kind in _DIRECTORIES)
+    )
+    return space, room.spindles([disk]).get((SPINDLES, name), 0)
+
+
+# instances ---------------------------------------------------------------------------------------
+
+
+def instance(config: Config, item: Instance, unit: tuple[str, str]) -> facts.Instance:
+    """One instance; its disk is what it takes of the storage unit on each of its nodes."""
+    be = config.beparams(item)
+    disks = [config.disks[uuid] for uuid in item.disks if uuid in config.disks]
+    places = [
+        config.nodes[uuid].name for uuid in config.instance_nodes(item) if uuid in config.nodes
+    ]
+    spindles = [disk.spindles for disk in disks]
+    return facts.Instance(
+        name=item.handle,
+        memory=int(be["maxmem"]),
+        disk=sum(_share(disk, unit)[0] for disk in disks if _counts(disk, disks)),
+        vcpus=int(be["vcpus"]),
+        status="running" if item.forthcoming or runs(item) else "ADMIN_down",
+        auto_balance=bool(be.get("auto_balance", True)),
+        primary=places[0] if places and item.primary_node in config.nodes else "",
+        secondary=places[1] if len(places) > 1 else "",
+        template=template(config, item),
+        tags=tuple(item.tags),
+        spindle_use=int(be.get("spindle_use", 1)),
+        spindles=None if None in spindles or not spindles else sum(filter(None, spindles)),
+        forthcoming=bool(item.forthcoming) and not item.interrupted,
+        disks=tuple(disk.size for disk in disks),
+        nics=len(item.nics),
+    )
+
+
+def _counts(disk: Disk, disks: Iterable[Disk]) -> bool:
+    """Of mirrored disks beside shared ones only the mirrored ones take room on nodes."""
+    shared = disk.dev_type is not None and TEMPLATES.get(disk.dev_type).traits.shared
+    return not shared or all(
+        other.dev_type is not None and TEMPLATES.get(other.dev_type).traits.shared
+        for other in disks
+    )
+
+
+def template(config: Config, item: Instance) -> str:
+    """Its disk template; for mixed disks that of those which decide where it can go."""
+    found = config.disk_template(item)
+    if found != MIXED_TEMPLATE:
+        return found
+    kinds = [disk.dev_type for disk in config.disks_of(item) if disk.dev_type is not None]
+    held = [kind for kind in kinds if not TEMPLATES.get(kind).traits.shared]
+    if not held:
+        return str(kinds[0])
+    if all(TEMPLATES.get(kind).traits.mirrored for kind in held):
+        return str(DiskTemplate.DRBD)
+    return MIXED_TEMPLATE
+
+
+# policies ----------------------------------------------------------------------------------------
+
+
+def policy(raw: Mapping[str, Any]) -> facts.Policy:
+    """An instance policy, complete."""
+    return facts.Policy(
+        standard=_spec(raw["std"]),
+        bounds=tuple((_spec(pair["min"]), _spec(pair["max"])) for pair in raw["minmax"]),
+        templates=tuple(map(str, raw["disk-templates"])),
+        vcpu_ratio=float(raw["vcpu-ratio"]),
+        spindle_ratio=float(raw["spindle-ratio"]),
+    )
+
+
+def _spec(raw: Mapping[str, Any]) -> facts.Spec:
+    return facts.Spec(**{ours: int(raw[theirs]) for ours, theirs in facts.SPEC_KEYS.items()})

@@ -1,0 +1,77 @@
+"""What the master keeps between two placements."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ganeti.model.config import Config
+from ganeti.ops.board.claims import Claim, Claims
+from ganeti.ops.board.convert import Converter
+from ganeti.ops.board.told import Answers
+from ganeti.placement import facts
+from ganeti.placement.facts import LOCAL
+
+
+def _never(_job_id: int) -> bool:
+    return False
+
+
+class Boards:
+    """One in the master. Thread-safe.
+
+    Whoever chooses a place holds :meth:`deciding` from the look at the cluster until its claims
+    are added, so two requests at the same moment do not get the same place. Only computing happens
+    meanwhile: nodes are asked before.
+    """
+
+    def __init__(self, ended: Callable[[int], bool] = _never) -> None:
+        """``ended`` says whether a job is over."""
+        self._mutex = threading.RLock()
+        self._claims = Claims(ended)
+        self._converter = Converter()
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Nobody else looks or claims meanwhile; hold it for milliseconds."""
+        with self._mutex:
+            yield
+
+    def cluster(self, config: Config, answers: Answers, job_id: int) -> facts.Cluster:
+        """The cluster as it is, with what other jobs than this one were given already."""
+        with self._mutex:
+            made = self._converter.cluster(config, answers)
+            for claim in self._claims.open(config, job_id):
+                for item in claim.takes:
+                    made = with_running(made, item)
+            return made
+
+    def claim(self, job_id: int, claims: Iterable[Claim]) -> None:
+        """What a job was given counts for others from now on."""
+        with self._mutex:
+            self._claims.add(job_id, claims)
+
+    def hand_over(self, job_id: int, heirs: Mapping[str, int]) -> None:
+        """Claims pass to the jobs that a job submitted: by handle of the instance."""
+        with self._mutex:
+            self._claims.hand_over(job_id, heirs)
+
+    def release(self, job_id: int) -> None:
+        """An operation of the job is over. Idempotent."""
+        with self._mutex:
+            self._claims.release(job_id)
+
+
+def with_running(cluster: facts.Cluster, item: facts.Instance) -> facts.Cluster:
+    """The cluster with one more instance that runs on its nodes."""
+    places = (item.primary, item.secondary)
+    nodes = []
+    for node in cluster.nodes:
+        if node.name == item.primary and item.runs:
+            node = replace(node, free_memory=node.free_memory - item.memory)
+        if node.name in places and item.template in LOCAL:
+            node = replace(node, free_disk=node.free_disk - item.disk)
+        nodes.append(node)
+    return replace(cluster, nodes=tuple(nodes), instances=(*cluster.instances, item))
