@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from ganeti.base.clock import SYSTEM
 from ganeti.bootstrap import defaults
 from ganeti.bootstrap.settings import InitSettings
+from ganeti.config.reservations import Reservations
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -14,6 +18,9 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import DiskTemplate, HypervisorName
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
+from ganeti.ops.operation import Context
+from ganeti.ops.verification.report import Report
+from ganeti.paths import Paths
 
 
 def node(number: int, group: str = "", **more: Any) -> Node:
@@ -73,3 +80,48 @@ def with_instance(of: Config, name: str, *places: str, **more: Any) -> Config:
     return of.apply(
         [("disks", disk.uuid, disk), ("instances", instance.uuid, instance)], [], None, mtime=2.0
     )
+
+
+def put(of: Config, table: str, *items: Any) -> Config:
+    """The configuration with other or further objects of one table."""
+    return of.apply([(table, item.uuid, item) for item in items], [], None, mtime=2.0)
+
+
+def change(of: Config, name: str = "web1", **changes: Any) -> Config:
+    """The configuration with another state of an instance that :func:`with_instance` made."""
+    return put(of, "instances", base.replace(of.instances[f"inst-{name}"], **changes))
+
+
+def with_cluster(of: Config, **changes: Any) -> Config:
+    return of.apply([], [], base.replace(of.cluster, **changes), mtime=2.0)
+
+
+def context(of: Config, job_id: int = 7) -> Context:
+    """What a decision reads: this configuration, nothing reserved; ``log`` of the job is a list."""
+    log: list[str] = []
+    none: Any = None
+    job: Any = SimpleNamespace(job_id=job_id, log=log.append, lines=log, submitter=None)
+    store: Any = SimpleNamespace(current=of)
+    return Context(
+        job=job,
+        store=store,
+        rpc=none,
+        locks=none,
+        reservations=Reservations(),
+        clock=SYSTEM,
+        paths=Paths(Path("/nowhere")),
+        services=none,
+    )
+
+
+class Findings:
+    """The report of a verification, as lines with level, code and subject."""
+
+    def __init__(self) -> None:
+        self._ctx = context(config())
+        self.report = Report(self._ctx, error_codes=True, ignored=())
+
+    @property
+    def lines(self) -> list[str]:
+        lines: list[str] = self._ctx.job.lines  # type: ignore[attr-defined]
+        return [line.removeprefix("  - ") for line in lines]

@@ -6,6 +6,7 @@ import pytest
 from op_samples import config, node, with_group, with_instance
 
 from ganeti import errors
+from ganeti.model import base
 from ganeti.model.group import NodeGroup
 from ganeti.opcodes import wire
 from ganeti.opcodes.group import OpGroupSetParams
@@ -43,6 +44,51 @@ def test_only_what_differs_is_a_change() -> None:
     )
     assert group_settings.given(op)
     assert group_settings.values(config(), group, op) == {"diskparams": {"plain": {"stripes": 4}}}
+
+
+def change(**params: object) -> OpGroupSetParams:
+    return wire.decode(OpGroupSetParams, {"group_name": "g", **params})
+
+
+@pytest.mark.parametrize(
+    ("params", "field", "value"),
+    [
+        ({"alloc_policy": "last_resort"}, "alloc_policy", "last_resort"),
+        ({"ndparams": {"spindle_count": 3}}, "ndparams", {"spindle_count": 3}),
+        ({"diskparams": {"drbd": {"metavg": "meta"}}}, "diskparams", {"drbd": {"metavg": "meta"}}),
+        ({"ipolicy": {"vcpu-ratio": 2}}, "ipolicy", {"vcpu-ratio": 2.0}),
+        (
+            {"hv_state": {"fake": {"mem_total": 4096}}},
+            "hv_state_static",
+            {"fake": {"mem_total": 4096}},
+        ),
+        (
+            {"disk_state": {"plain": {"xenvg": {"disk_total": 1 << 20}}}},
+            "disk_state_static",
+            {"plain": {"xenvg": {"disk_total": 1 << 20}}},
+        ),
+    ],
+)
+def test_each_parameter_becomes_a_field_of_the_group(
+    params: dict[str, object], field: str, value: object
+) -> None:
+    op = change(**params)
+    assert group_settings.given(op)
+    group = NodeGroup(uuid="g", name="g")
+    assert group_settings.values(config(), group, op) == {field: value}
+    same = base.replace(group, **{field: value})
+    assert group_settings.values(config(), same, op) == {}
+
+
+def test_a_change_that_names_nothing() -> None:
+    assert not group_settings.given(change())
+    assert group_settings.values(config(), NodeGroup(uuid="g", name="g"), change()) == {}
+
+
+def test_the_longest_name() -> None:
+    group_settings.check_name(config(), "x" * 255)
+    with pytest.raises(errors.OpPrereqError, match=r"'x{255}' cannot be the name"):
+        group_settings.check_name(config(), "x" * 256)
 
 
 def test_split_instances() -> None:

@@ -1,0 +1,174 @@
+"""What verification makes of what nodes tell of DRBD, which a test cannot have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from op_samples import Findings, change, config, node, put, with_cluster, with_instance
+
+from ganeti.model import base
+from ganeti.model.config import Config
+from ganeti.model.names import DiskTemplate, LocalDisk
+from ganeti.ops.verification import mirrors
+from ganeti.rpc.objects import BlockDevStatus
+
+
+@pytest.fixture
+def found() -> Findings:
+    return Findings()
+
+
+def mirrored(minor: int = 4, **changes: Any) -> Config:
+    """``web1`` with a disk that node2 and node3 mirror; of the cluster DRBD's helper is known."""
+    of = with_instance(config(node(2), node(3)), "web1", "node-2", "node-3", disks_active=True)
+    place = ("node-2", "node-3", 11000, minor, minor, "secret")
+    of = put(of, "disks", base.replace(of.disks["disk-web1"], logical_id=place))
+    of = with_cluster(of, drbd_usermode_helper="/bin/true")
+    return change(of, **changes)
+
+
+def drbd_list(
+    found: Findings, of: Config, minors: Any, *, now: Config | None = None, **more: Any
+) -> list[str]:
+    answers = {"drbd-list": minors, "drbd-helper": [True, "/bin/true"], **more}
+    mirrors.node(found.report, of, now or of, of.nodes["node-2"], answers)
+    return found.lines
+
+
+def test_drbd_is_asked_for_where_it_is_used() -> None:
+    asked = {"drbd-helper", "drbd-list", "drbd-version"}
+    assert mirrors.checks(config()) == {}
+    assert mirrors.checks(with_cluster(config(), enabled_disk_templates=("drbd",))).keys() == asked
+    assert mirrors.checks(mirrored()).keys() == asked
+
+
+def test_a_minor_that_should_be_active(found: Findings) -> None:
+    assert drbd_list(found, mirrored(), [4]) == []
+    for of in (mirrored(disks_active=False), mirrored(forthcoming=True), mirrored(disks=())):
+        assert drbd_list(found, of, []) == []
+    assert drbd_list(found, mirrored(), [], now=mirrored(disks_active=False)) == []
+    assert drbd_list(found, mirrored(), []) == [
+        "ERROR:ENODEDRBD:node:node2.example.com:drbd minor 4 of disk disk-web1 of web1 is not"
+        " active"
+    ]
+
+
+def test_a_minor_that_nothing_has(found: Findings) -> None:
+    assert drbd_list(found, mirrored(), [4, 5, 6], now=mirrored(minor=5)) == [
+        "ERROR:ENODEDRBD:node:node2.example.com:unallocated drbd minor 6 is in use; if nothing"
+        " needs it: drbdsetup secondary 6 && drbdsetup down resource6"
+    ]
+
+
+def test_a_node_that_cannot_tell_its_minors(found: Findings) -> None:
+    of = mirrored()
+    assert drbd_list(found, of, "no module") == [
+        "ERROR:ENODEDRBD:node:node2.example.com:DRBD devices: no module"
+    ]
+    mirrors.node(found.report, of, of, of.nodes["node-2"], {})
+    mirrors.node(found.report, of, of, node(9, vm_capable=False), {"drbd-list": "no module"})
+    assert len(found.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ([True, "/bin/true"], None),
+        ("not asked", None),
+        ([False, "no module"], "drbd usermode helper: no module"),
+        ((True, "/bin/false"), "wrong drbd usermode helper: /bin/false instead of /bin/true"),
+    ],
+)
+def test_the_helper_of_drbd(found: Findings, answer: Any, text: str | None) -> None:
+    line = f"ERROR:ENODEDRBDHELPER:node:node2.example.com:{text}"
+    assert drbd_list(found, mirrored(), [4], **{"drbd-helper": answer}) == ([line] if text else [])
+
+
+def test_without_a_helper_none_is_wrong(found: Findings) -> None:
+    of = with_cluster(mirrored(), drbd_usermode_helper=None)
+    assert drbd_list(found, of, [4], **{"drbd-helper": [False, "x"]}) == []
+
+
+def test_nodes_with_another_version_of_drbd(found: Findings) -> None:
+    nodes = [node(1), node(2), node(3), node(4, vm_capable=False), node(5), node(6)]
+    texts = ["9.2.1", "8.4.11", "9.2.1", "7.0", "no module"]
+    answers = {item.uuid: {"drbd-version": text} for item, text in zip(nodes, texts)}
+    mirrors.versions(found.report, nodes, answers)
+    assert found.lines == [
+        "ERROR:ENODEDRBDVERSION:node:node2.example.com:DRBD 8.4.11, most nodes have 9.2.1"
+    ]
+    mirrors.versions(found.report, [nodes[0], *nodes[2:]], answers)
+    mirrors.versions(found.report, nodes, {})
+    assert len(found.lines) == 1
+
+
+def test_disks_that_are_looked_at() -> None:
+    of = mirrored()
+    [disk], instance = of.disks.values(), of.instances["inst-web1"]
+    assert mirrors.is_looked_at(instance, disk)
+    assert not mirrors.is_looked_at(None, disk)
+    assert not mirrors.is_looked_at(base.replace(instance, disks_active=False), disk)
+    assert not mirrors.is_looked_at(instance, base.replace(disk, dev_type=DiskTemplate.FILE))
+
+
+def copy(found: Findings, answer: tuple[bool, Any], number: int = 2) -> list[str]:
+    of = mirrored()
+    [disk], instance = of.disks.values(), of.instances["inst-web1"]
+    mirrors.state(found.report, of.nodes[f"node-{number}"], instance, disk, answer)
+    return found.lines
+
+
+def degraded(local: int, **more: Any) -> tuple[bool, BlockDevStatus]:
+    return True, BlockDevStatus(dev_path="/dev/drbd4", is_degraded=True, ldisk_status=local, **more)
+
+
+_DISK = "EINSTANCEFAULTYDISK:instance:web1:disk/0 on node"
+
+
+@pytest.mark.parametrize(
+    ("answer", "number", "line"),
+    [
+        ((False, "timeout"), 2, f"ERROR:{_DISK} node2.example.com: no state: timeout"),
+        (
+            degraded(LocalDisk.FAULTY),
+            2,
+            f"ERROR:{_DISK} node2.example.com is degraded; local disk state is 'faulty': the copy"
+            " on this node failed or is out of date; gnt-instance replace-disks -p web1 recreates"
+            " it",
+        ),
+        (
+            degraded(LocalDisk.FAULTY),
+            3,
+            f"ERROR:{_DISK} node3.example.com is degraded; local disk state is 'faulty': the copy"
+            " on this node failed or is out of date; gnt-instance replace-disks -s web1 recreates"
+            " it",
+        ),
+        (
+            degraded(LocalDisk.OKAY),
+            2,
+            f"ERROR:{_DISK} node2.example.com is degraded; local disk state is 'ok': this copy is"
+            " complete, the one on the other node is away or is not",
+        ),
+        (
+            degraded(LocalDisk.SYNCHRONISING, sync_percent=12.34),
+            2,
+            f"WARNING:{_DISK} node2.example.com is degraded; local disk state is 'syncing', 12.3%"
+            " are synchronised",
+        ),
+        (
+            degraded(LocalDisk.UNKNOWN),
+            2,
+            f"ERROR:{_DISK} node2.example.com is degraded; local disk state is 'unknown'",
+        ),
+    ],
+)
+def test_a_copy_that_is_bad(
+    found: Findings, answer: tuple[bool, Any], number: int, line: str
+) -> None:
+    assert copy(found, answer, number) == [line]
+    assert found.report.ok == line.startswith("WARNING")
+
+
+def test_a_copy_that_is_good(found: Findings) -> None:
+    assert copy(found, (True, BlockDevStatus(dev_path="/dev/drbd4"))) == []
