@@ -12,10 +12,11 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import BGL, LockLevel, NodeUuid
 from ganeti.model.network import Network
+from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 
 U = TypeVar("U", bound=str)
-S = TypeVar("S", Instance, Network, NodeGroup)
+S = TypeVar("S", Instance, Network, Node, NodeGroup)
 
 
 def create(manager: LockManager, config: Config) -> None:

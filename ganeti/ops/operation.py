@@ -7,7 +7,7 @@ run ends after the pre hooks. Everything an operation may touch arrives as :clas
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, final
@@ -31,8 +31,11 @@ if TYPE_CHECKING:  # with it comes TLS, which programs that work offline need no
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 R = TypeVar("R")
 P = TypeVar("P")
+T = TypeVar("T")
 
 Needs = Iterator[Need]
+#: Needs, and then what was found while their locks were granted.
+Finding = Generator[Need, None, T]
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,28 @@ class Operation(ABC, Generic[O, R]):
     @abstractmethod
     def run(self) -> R:
         """Do it. On an error everything in ``ctx.undo`` is undone."""
+
+
+class FindingOperation(Operation[O, R], Generic[O, T, R]):
+    """An operation that finds what it acts on while it gets its locks.
+
+    ``find()`` returns that, as a frozen dataclass or one object; the later phases have it in
+    :attr:`found`.
+    """
+
+    found: T
+
+    @abstractmethod
+    def find(self) -> Finding[T]:
+        """Yield needs as :meth:`locks` does, and return what was found.
+
+        Raises:
+            OpPrereqError: there is no such object, or not any more.
+        """
+
+    @final
+    def locks(self) -> Needs:
+        self.found = yield from self.find()
 
 
 class PlannedOperation(Operation[O, R], Generic[O, P, R]):

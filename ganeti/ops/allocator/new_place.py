@@ -10,13 +10,13 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.operation import Context, Needs
+from ganeti.ops.operation import Context, Finding
 from ganeti.ops.planning import disk_layout, nics
 from ganeti.storage.registry import traits_of
 
 
 class NewPlace:
-    """The nodes of one creation; :attr:`nodes` is there after :meth:`locks`, the primary first."""
+    """How the nodes of one creation are found."""
 
     def __init__(self, ctx: Context, op: OpInstanceCreate, name: str) -> None:
         """OpPrereqError when it is not said where to, or said twice."""
@@ -24,7 +24,6 @@ class NewPlace:
         self._op = op
         self._name = name
         self._allocator = ""
-        self.nodes: list[Node] = []
         if op.pnode is None and op.pnode_uuid is None:
             self._allocator = allocator.chosen(
                 ctx, op.iallocator, "say where to create the instance with --node NAME"
@@ -32,21 +31,24 @@ class NewPlace:
         elif op.iallocator is not None:
             raise errors.invalid("give either nodes or an allocator, not both")
 
-    def locks(self) -> Needs:
-        """Node locks; with an allocator all at first, and those not chosen are released."""
+    def find(self) -> Finding[list[Node]]:
+        """Lock the nodes and return them, the primary first.
+
+        With an allocator all are locked at first, and those not chosen are released.
+        """
         ctx = self._ctx
         if not self._allocator:
             yield Need(LockLevel.NODE, sorted({n.uuid for n in self._named()}), shared=True)
-            self.nodes = self._named()
-            return
+            return self._named()
         yield Need(
             LockLevel.NODE,
             self._candidates(),
             shared=True,
             opportunistic=self._op.opportunistic_locking,
         )
-        self.nodes = self._chosen()
-        ctx.release(LockLevel.NODE, keep=[node.uuid for node in self.nodes])
+        nodes = self._chosen()
+        ctx.release(LockLevel.NODE, keep=[node.uuid for node in nodes])
+        return nodes
 
     def _named(self) -> list[Node]:
         op, config = self._op, self._ctx.config

@@ -15,7 +15,7 @@ from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterRepairDiskSizes
 from ganeti.ops import annotate, locks
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.rpc.calls import NodeCalls
 
 #: (instance, index of the disk, what, new value), as clients get it.
@@ -23,24 +23,26 @@ Change = tuple[str, int, str, int]
 _MIB = 1024 * 1024
 
 
-class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
+class ClusterRepairDiskSizes(
+    FindingOperation[OpClusterRepairDiskSizes, list[InstanceUuid], list[Change]]
+):
     """Asks the primary nodes; disks that cannot be measured stay as they are."""
 
-    uuids: list[InstanceUuid]
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[list[InstanceUuid]]:
+        """Lock the real ones of the instances; some may not exist any more then."""
         config = self.ctx.config
         wanted = [config.instance(name) for name in self.op.instances]
         if not self.op.instances:
             wanted = list(config.instances.values())
         real = [item for item in wanted if not item.forthcoming]
         yield Need(LockLevel.INSTANCE, [item.name for item in real])
-        self.uuids = [item.uuid for item in real]
+        uuids = [item.uuid for item in real]
         current = self.ctx.config
-        found = [current.instances[uuid] for uuid in self.uuids if uuid in current.instances]
+        found = [current.instances[uuid] for uuid in uuids if uuid in current.instances]
         nodes = {uuid for item in found for uuid in locks.storage_nodes(current, item)}
         yield Need(LockLevel.NODE, sorted(nodes), shared=True)
         yield Need(LockLevel.NODE_RES, sorted(nodes), shared=True)
+        return uuids
 
     def run(self) -> list[Change]:
         config = self.ctx.config
@@ -48,7 +50,7 @@ class ClusterRepairDiskSizes(Operation[OpClusterRepairDiskSizes, list[Change]]):
         failed: list[str] = []
         changes: list[Change] = []
         by_node: dict[NodeUuid, list[tuple[Instance, int, Disk]]] = {}
-        for uuid in self.uuids:
+        for uuid in self.found:
             instance = config.instances.get(uuid)
             if instance is None:
                 continue

@@ -20,7 +20,7 @@ from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterSetParams
-from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import cluster_settings, communication_network, policy
 from ganeti.ops.steps.nodes import candidates, master_ip
 from ganeti.rpc.calls import NodeCalls
@@ -39,26 +39,30 @@ class _Plan:
     after: Config
 
 
-class ClusterSetParams(PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any] | None]):
+class ClusterSetParams(
+    FindingOperation[OpClusterSetParams, frozenset[NodeUuid], dict[str, Any] | None],
+    PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any] | None],
+):
     """Returns null, or the jobs that set up the communication network."""
 
-    #: nodes whose role may change
-    locked: frozenset[NodeUuid]
+    def find(self) -> Finding[frozenset[NodeUuid]]:
+        """The nodes whose role may change.
 
-    def locks(self) -> Needs:
-        """Instances when a driver is disabled; nodes when they are asked or change their role."""
+        Locks instances when a driver is disabled; nodes when they are asked or change their role.
+        """
         op, config = self.op, self.ctx.config
         if _removes_something(config, op):
             yield Need(LockLevel.INSTANCE, None, shared=True)
-        self.locked = frozenset()
+        nodes: frozenset[NodeUuid] = frozenset()
         size = op.candidate_pool_size
         if size is not None:
             moved = [*pool.to_promote(config, size=size), *pool.to_demote(config, size=size)]
-            self.locked = frozenset(node.uuid for node in moved)
-        if self.locked:
-            yield Need(LockLevel.NODE, self.locked)
+            nodes = frozenset(node.uuid for node in moved)
+        if nodes:
+            yield Need(LockLevel.NODE, nodes)
         elif any(getattr(op, name) is not None for name in _ASKS_NODES):
             yield Need(LockLevel.NODE, None, shared=True)
+        return nodes
 
     # check -------------------------------------------------------------------------------
 
@@ -85,7 +89,7 @@ class ClusterSetParams(PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any
         if self.op.candidate_pool_size is None:
             return []
         found = pool.to_demote(config, size=self.op.candidate_pool_size)
-        if not {node.uuid for node in found} <= self.locked:
+        if not {node.uuid for node in found} <= self.found:
             raise errors.wrong_state(
                 "another job changed the master candidates meanwhile; try again"
             )
@@ -173,7 +177,7 @@ class ClusterSetParams(PlannedOperation[OpClusterSetParams, _Plan, dict[str, Any
         ctx.store.change("cluster-modify", ctx.author, self._edit)
         self._move_address(before, moves=moves)
         if self.op.candidate_pool_size is not None:
-            candidates.fill_up(ctx, among=self.locked)
+            candidates.fill_up(ctx, among=self.found)
         if "ipolicy" in changed or "beparams" in changed:
             for text in policy.new_violations(before, ctx.config):
                 ctx.warn(text)

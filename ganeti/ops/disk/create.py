@@ -7,67 +7,71 @@ leaves behind is on record and ``gnt-disk remove`` removes it.
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import DiskTemplate, LockLevel
+from ganeti.model.names import DiskTemplate, DiskUuid, LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.disk import OpDiskCreate
 from ganeti.ops.allocator import ask
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import checks, disk_bearer, disk_layout, disk_names
 from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.storage.registry import TEMPLATES
 
 
-class DiskCreate(PlannedOperation[OpDiskCreate, Disk, str]):
-    """Returns the UUID of the disk. It is detached and active nowhere afterwards."""
-
-    uuid: str
+@dataclass(frozen=True)
+class _Found:
+    uuid: DiskUuid
     template: DiskTemplate
     #: the primary one first
     nodes: list[Node]
 
-    def locks(self) -> Needs:
+
+class DiskCreate(
+    FindingOperation[OpDiskCreate, _Found, str], PlannedOperation[OpDiskCreate, Disk, str]
+):
+    """Returns the UUID of the disk. It is detached and active nowhere afterwards."""
+
+    def find(self) -> Finding[_Found]:
         ctx = self.ctx
-        self.uuid = str(uuid.uuid4())
-        self.template = self._template()
-        yield Need(LockLevel.DISK, (), new=[self.uuid])
+        new = DiskUuid(str(uuid.uuid4()))
+        template = disk_layout.template_of_disk(ctx, str(self.op.disk_template), "a disk")
+        yield Need(LockLevel.DISK, (), new=[new])
         named = self.op.node_uuids or self.op.nodes
         if named and self.op.iallocator is not None:
             raise errors.invalid("give either nodes or an allocator, not both")
-        if named or TEMPLATES.get(self.template).traits.shared:
-            self.nodes = self._named()
-            yield Need(LockLevel.NODE, sorted({n.uuid for n in self.nodes}), shared=True)
-            self.nodes = self._named()
+        if named or TEMPLATES.get(template).traits.shared:
+            nodes = self._named(template)
+            yield Need(LockLevel.NODE, sorted({n.uuid for n in nodes}), shared=True)
+            nodes = self._named(template)
         else:
             name = ask.chosen(
                 ctx, self.op.iallocator, "say where to make the disk with --node NAME"
             )
             yield Need(LockLevel.NODE, None, shared=True)
-            self.nodes = ask.place(ctx, name, self._described())
-        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
+            nodes = ask.place(ctx, name, self._described(template))
+        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in nodes}))
+        return _Found(new, template, nodes)
 
-    def _template(self) -> DiskTemplate:
-        return disk_layout.template_of_disk(self.ctx, str(self.op.disk_template), "a disk")
-
-    def _named(self) -> list[Node]:
+    def _named(self, template: DiskTemplate) -> list[Node]:
         config = self.ctx.config
         given = [config.node(name) for name in self.op.node_uuids or self.op.nodes]
-        return given or [disk_bearer.anywhere(config, self.template)]
+        return given or [disk_bearer.anywhere(config, template)]
 
-    def _described(self) -> NewInstance:
+    def _described(self, template: DiskTemplate) -> NewInstance:
         """The disk for an allocator: the smallest instance of the policy, with this disk."""
         item = self.op.disk
         least = self.ctx.config.cluster.ipolicy["minmax"][0]["min"]
         return NewInstance(
             name=item.name or disk_bearer.DIRECTORY,
-            template=str(self.template),
+            template=str(template),
             memory=int(least["memory-size"]),
             vcpus=int(least["cpu-count"]),
             spindle_use=int(least["spindle-use"]),
@@ -75,21 +79,21 @@ class DiskCreate(PlannedOperation[OpDiskCreate, Disk, str]):
                 {
                     "size": item.size or 0,
                     "mode": str(item.mode or "rw"),
-                    "dev_type": str(self.template),
+                    "dev_type": str(template),
                 }
             ],
             nics=[],
             hypervisor=str(self.ctx.config.cluster.enabled_hypervisors[0]),
             tags=self.op.tags,
-            nodes=TEMPLATES.get(self.template).traits.nodes_needed,
+            nodes=TEMPLATES.get(template).traits.nodes_needed,
         )
 
     def decide(self) -> Disk:
         """The disk, still without minors."""
-        ctx, op = self.ctx, self.op
+        ctx, op, found = self.ctx, self.op, self.found
         tag_rules.check(op.tags)
         name = disk_names.check(ctx.config, op.disk.name)
-        for node in self.nodes:
+        for node in found.nodes:
             checks.usable_node(node, "for a new disk")
         if op.disk.adopt is not None:
             raise errors.invalid(
@@ -98,15 +102,15 @@ class DiskCreate(PlannedOperation[OpDiskCreate, Disk, str]):
         layout = disk_layout.layout(
             ctx,
             disk_bearer.DIRECTORY,
-            self.template,
-            [node.uuid for node in self.nodes],
+            found.template,
+            [node.uuid for node in found.nodes],
             file_driver=op.file_driver,
             file_storage_dir=op.file_storage_dir,
         )
         disk = disk_layout.disk(ctx, layout, 0, op.disk)
         tags = tuple(sorted(set(op.tags)))
-        disk = base.replace(disk, uuid=self.uuid, name=name, tags=tags)
-        space.check(ctx, [disk], self.nodes[0].uuid, "a new disk")
+        disk = base.replace(disk, uuid=found.uuid, name=name, tags=tags)
+        space.check(ctx, [disk], found.nodes[0].uuid, "a new disk")
         return disk
 
     def run(self) -> str:
@@ -125,7 +129,7 @@ class DiskCreate(PlannedOperation[OpDiskCreate, Disk, str]):
 
         ctx.store.change("disk-ready", ctx.author, edit)
         ctx.undo.pop_all()
-        ctx.locks.keep(ctx.job.job_id, LockLevel.DISK, [self.uuid])
+        ctx.locks.keep(ctx.job.job_id, LockLevel.DISK, [disk.uuid])
         return disk.uuid
 
     def _reserve(self) -> Disk:

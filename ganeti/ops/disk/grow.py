@@ -12,7 +12,7 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.disk import OpDiskGrow
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops.instance.grow_disk import InstanceGrowDisk
-from ganeti.ops.operation import Context, Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Context, Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import disk_bearer
 from ganeti.ops.steps.storage import disks, growth, sync
 from ganeti.ops.targets import disk as disk_target
@@ -22,6 +22,7 @@ from ganeti.ops.targets import disk as disk_target
 class _Plan:
     """How a detached disk grows."""
 
+    disk: Disk
     #: what stands for its instance in node calls
     home: Instance
     #: what error texts call the disk
@@ -30,43 +31,44 @@ class _Plan:
     amount: int
 
 
-class DiskGrow(PlannedOperation[OpDiskGrow, _Plan | None, None]):
+class DiskGrow(
+    FindingOperation[OpDiskGrow, InstanceGrowDisk | Disk, None],
+    PlannedOperation[OpDiskGrow, _Plan | None, None],
+):
     """An attached disk grows as by ``gnt-instance grow-disk``; its operation does all then."""
 
-    attached: InstanceGrowDisk | None = None
-    #: the disk, if it is detached
-    disk: Disk
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[InstanceGrowDisk | Disk]:
+        """The operation of an attached disk; a detached disk."""
         ctx, op = self.ctx, self.op
         uuid = ctx.config.disk(op.disk_name).uuid
         owner = ctx.config.owner(uuid)
         if owner is not None:
-            self.attached = _for_instance(ctx, op, owner, uuid)
-            yield from self.attached.locks()
-            return
-        self.disk = yield from disk_target.lock(ctx, uuid)
-        nodes = sorted(node.uuid for node in disk_bearer.seats(ctx.config, self.disk))
+            attached = _for_instance(ctx, op, owner, uuid)
+            yield from attached.locks()
+            return attached
+        disk = yield from disk_target.lock(ctx, uuid)
+        nodes = sorted(node.uuid for node in disk_bearer.seats(ctx.config, disk))
         yield Need(LockLevel.NODE, nodes, shared=True)
         yield Need(LockLevel.NODE_RES, nodes)
+        return disk
 
     def decide(self) -> _Plan | None:
-        ctx, op = self.ctx, self.op
-        if self.attached is not None:
-            self._check_still_there(self.attached)
-            self.attached.check()
+        ctx, op, found = self.ctx, self.op, self.found
+        if isinstance(found, InstanceGrowDisk):
+            self._check_still_there(found)
+            found.check()
             return None
-        owner = ctx.config.owner(self.disk.uuid)
+        owner = ctx.config.owner(found.uuid)
         if owner is not None:
             raise errors.wrong_state(
                 f"disk '{op.disk_name}' was attached to instance {owner.name} while this job"
                 " waited; try again"
             )
-        title = f"disk {disk_bearer.title(self.disk)}"
-        home = disk_bearer.of(ctx.config, self.disk)
-        amount = growth.amount(self.disk, title, op.amount, absolute=op.absolute)
-        growth.check(ctx, home, self.disk, title, amount)
-        return _Plan(home, title, amount)
+        title = f"disk {disk_bearer.title(found)}"
+        home = disk_bearer.of(ctx.config, found)
+        amount = growth.amount(found, title, op.amount, absolute=op.absolute)
+        growth.check(ctx, home, found, title, amount)
+        return _Plan(found, home, title, amount)
 
     def _check_still_there(self, attached: InstanceGrowDisk) -> None:
         config = self.ctx.config
@@ -79,16 +81,16 @@ class DiskGrow(PlannedOperation[OpDiskGrow, _Plan | None, None]):
             )
 
     def hooks(self) -> Hooks | None:
-        return None if self.attached is None else self.attached.hooks()
+        return self.found.hooks() if isinstance(self.found, InstanceGrowDisk) else None
 
     def run(self) -> None:
-        if self.attached is not None:
-            self.attached.run()
+        if isinstance(self.found, InstanceGrowDisk):
+            self.found.run()
         elif self.plan is not None:
             self._grow(self.plan)
 
     def _grow(self, plan: _Plan) -> None:
-        ctx, disk = self.ctx, self.disk
+        ctx, disk = self.ctx, plan.disk
         if not plan.amount:
             ctx.log(f"{plan.title} has {disk.size} MiB already")
             return

@@ -8,30 +8,30 @@ from typing import TypeVar
 from ganeti.opcodes.disk import OpDiskAttach, OpDiskDetach
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops.instance.set_params import InstanceSetParams
-from ganeti.ops.operation import Hooks, Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.steps.changes.settings_changes import Row
 
 O = TypeVar("O", OpDiskAttach, OpDiskDetach)  # noqa: E741
 
 
-class ChangeOfInstance(Operation[O, list[Row]]):
+class ChangeOfInstance(FindingOperation[O, InstanceSetParams, list[Row]]):
     """Runs the change of the instance, with its locks, checks and hooks; returns what changed."""
-
-    inner: InstanceSetParams
 
     @abstractmethod
     def change(self) -> OpInstanceSetParams:
         """The change of the instance; called once, before any lock is held. OpPrereqError."""
 
-    def locks(self) -> Needs:
-        self.inner = InstanceSetParams(self.change(), self.ctx)
-        yield from self.inner.locks()
+    def find(self) -> Finding[InstanceSetParams]:
+        """The operation that changes the instance."""
+        inner = InstanceSetParams(self.change(), self.ctx)
+        yield from inner.locks()
+        return inner
 
     def check(self) -> None:
-        self.inner.check()
+        self.found.check()
 
     def hooks(self) -> Hooks:
-        return self.inner.hooks()
+        return self.found.hooks()
 
     def run(self) -> list[Row]:
-        return self.inner.run()
+        return self.found.run()

@@ -5,23 +5,20 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.disk import OpDiskRemove
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs
 from ganeti.ops.planning import disk_bearer
 from ganeti.ops.steps.storage import disks
-from ganeti.ops.targets import disk as disk_target
+from ganeti.ops.targets.disk import DiskOperation
 
 
-class DiskRemove(Operation[OpDiskRemove, None]):
+class DiskRemove(DiskOperation[OpDiskRemove, None]):
     """Also removes what an interrupted creation left. What is missing already is not a failure."""
-
-    disk: Disk
 
     def locks(self) -> Needs:
         ctx = self.ctx
-        self.disk = yield from disk_target.lock(ctx, self.op.disk_name, forthcoming=True)
+        yield from self.lock_disk(forthcoming=True)
         uuids = sorted(node.uuid for node in disk_bearer.seats(ctx.config, self.disk))
         yield Need(LockLevel.NODE, uuids, shared=True)
         yield Need(LockLevel.NODE_RES, uuids)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from ganeti.config.changes import Draft
-from ganeti.model.disk import Disk
 from ganeti.opcodes.disk import OpDiskRename
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import disk_names
-from ganeti.ops.targets import disk as disk_target
+from ganeti.ops.targets.disk import DiskOperation
 
 
-class DiskRename(PlannedOperation[OpDiskRename, str | None, str]):
+class DiskRename(DiskOperation[OpDiskRename, str], PlannedOperation[OpDiskRename, str | None, str]):
     """Returns the new name. Nothing changes on the nodes: they know disks by their UUIDs."""
-
-    disk: Disk
-
-    def locks(self) -> Needs:
-        self.disk = yield from disk_target.lock(self.ctx, self.op.disk_name)
 
     def decide(self) -> str | None:
         """The name to record."""

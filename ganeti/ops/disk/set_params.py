@@ -6,22 +6,19 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.model.disk import Disk
 from ganeti.model.names import DiskMode
 from ganeti.opcodes.disk import OpDiskSetParams
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import PlannedOperation
 from ganeti.ops.planning import checks
 from ganeti.ops.steps.running import power
-from ganeti.ops.targets import disk as disk_target
+from ganeti.ops.targets.disk import DiskOperation
 
 
-class DiskSetParams(PlannedOperation[OpDiskSetParams, dict[str, Any], list[tuple[str, Any]]]):
+class DiskSetParams(
+    DiskOperation[OpDiskSetParams, list[tuple[str, Any]]],
+    PlannedOperation[OpDiskSetParams, dict[str, Any], list[tuple[str, Any]]],
+):
     """Returns (what, new value) for each change."""
-
-    disk: Disk
-
-    def locks(self) -> Needs:
-        self.disk = yield from disk_target.lock(self.ctx, self.op.disk_name)
 
     def decide(self) -> dict[str, Any]:
         """New values of the fields of the disk."""

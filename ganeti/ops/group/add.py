@@ -13,7 +13,7 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid, LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.group import OpGroupAdd
-from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import communication_network, group_settings
 
 
@@ -24,21 +24,23 @@ class _Plan:
     jobs: list[list[OpCode]]
 
 
-class GroupAdd(PlannedOperation[OpGroupAdd, _Plan, dict[str, Any] | None]):
+class GroupAdd(
+    FindingOperation[OpGroupAdd, GroupUuid, dict[str, Any] | None],
+    PlannedOperation[OpGroupAdd, _Plan, dict[str, Any] | None],
+):
     """Returns null, or the job that connects the group to the communication network."""
 
-    uuid: GroupUuid
-
-    def locks(self) -> Needs:
-        """Only the new group; its name is reserved for this job."""
-        self.uuid = GroupUuid(str(uuid.uuid4()))
-        yield Need(LockLevel.NODEGROUP, (), new=[self.uuid])
+    def find(self) -> Finding[GroupUuid]:
+        """Lock the new group; its name is reserved for this job."""
+        new = GroupUuid(str(uuid.uuid4()))
+        yield Need(LockLevel.NODEGROUP, (), new=[new])
+        return new
 
     def decide(self) -> _Plan:
         op, config = self.op, self.ctx.config
         group_settings.check_name(config, op.group_name)
         self.ctx.reserve("node group name", op.group_name)
-        bare = NodeGroup(uuid=self.uuid, name=op.group_name)
+        bare = NodeGroup(uuid=self.found, name=op.group_name)
         group = base.replace(bare, **group_settings.values(config, bare, op))
         network = config.cluster.instance_communication_network
         jobs: list[list[OpCode]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.base.text import join_names
@@ -13,7 +14,7 @@ from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
 from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.opcodes.group import OpGroupAssignNodes
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation
 
 
 def split(config: Config, groups: Mapping[NodeUuid, GroupUuid]) -> list[Instance]:
@@ -35,40 +36,44 @@ def cut_off(config: Config, nodes: Iterable[NodeUuid], group: NodeGroup) -> list
     ]
 
 
-class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
+@dataclass(frozen=True)
+class _Found:
     target: NodeGroup
-    #: of the nodes that move
-    uuids: list[NodeUuid]
+    #: uuids of the nodes that are to be in it
+    nodes: list[NodeUuid]
 
-    def locks(self) -> Needs:
-        """The group, the groups that the nodes leave, and the nodes."""
+
+class GroupAssignNodes(FindingOperation[OpGroupAssignNodes, _Found, None]):
+    def find(self) -> Finding[_Found]:
+        """Lock the group, the groups that the nodes leave, and the nodes."""
         op, config = self.op, self.ctx.config
-        self.target = config.group(op.group_name)
+        target = config.group(op.group_name)
         names = op.node_uuids if op.node_uuids is not None else op.nodes
-        self.uuids = list(dict.fromkeys(config.node(name).uuid for name in names))
-        left = {config.nodes[uuid].group for uuid in self.uuids}
-        groups = {self.target.uuid, *left}
+        uuids = list(dict.fromkeys(config.node(name).uuid for name in names))
+        left = {config.nodes[uuid].group for uuid in uuids}
+        groups = {target.uuid, *left}
         yield Need(LockLevel.NODEGROUP, groups)
-        yield Need(LockLevel.NODE, self.uuids)
+        yield Need(LockLevel.NODE, uuids)
         current = self.ctx.config
-        renamed = current.groups.get(self.target.uuid)
-        gone = [uuid for uuid in self.uuids if uuid not in current.nodes]
+        renamed = current.groups.get(target.uuid)
+        gone = [uuid for uuid in uuids if uuid not in current.nodes]
         if (
             renamed is None
-            or renamed.name != self.target.name
+            or renamed.name != target.name
             or gone
-            or any(current.nodes[uuid].group not in groups for uuid in self.uuids)
+            or any(current.nodes[uuid].group not in groups for uuid in uuids)
         ):
             raise errors.wrong_state(
                 "nodes or groups were changed while this job waited for them; try again"
             )
+        return _Found(renamed, uuids)
 
     def check(self) -> None:
         op, config = self.op, self.ctx.config
-        if not self.uuids:
+        if not self.found.nodes:
             raise errors.invalid("no nodes were named; say which to move")
         before = {node.uuid: node.group for node in config.nodes.values()}
-        after = {**before, **dict.fromkeys(self.uuids, self.target.uuid)}
+        after = {**before, **dict.fromkeys(self.found.nodes, self.found.target.uuid)}
         known = {instance.uuid for instance in split(config, before)}
         parted = split(config, after)
         fresh = [item.name for item in parted if item.uuid not in known]
@@ -86,13 +91,15 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
 
     def _check_networks(self) -> None:
         config = self.ctx.config
-        moving = [uuid for uuid in self.uuids if config.nodes[uuid].group != self.target.uuid]
-        lost = cut_off(config, moving, config.groups[self.target.uuid])
+        moving = [
+            uuid for uuid in self.found.nodes if config.nodes[uuid].group != self.found.target.uuid
+        ]
+        lost = cut_off(config, moving, config.groups[self.found.target.uuid])
         if not lost:
             return
         text = (
             f"instances {join_names(sorted(item.name for item in lost))} use networks that are not"
-            f" connected to node group '{self.target.name}'"
+            f" connected to node group '{self.found.target.name}'"
         )
         if not self.op.force:
             raise errors.wrong_state(
@@ -104,10 +111,10 @@ class GroupAssignNodes(Operation[OpGroupAssignNodes, None]):
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            for uuid in self.uuids:
+            for uuid in self.found.nodes:
                 node = draft.config.nodes[uuid]
-                if node.group != self.target.uuid:
-                    draft.update(node, group=self.target.uuid)
+                if node.group != self.found.target.uuid:
+                    draft.update(node, group=self.found.target.uuid)
 
         ctx.store.change("group-assign-nodes", ctx.author, edit)
         for failure in ctx.services.distribute_ssconf():

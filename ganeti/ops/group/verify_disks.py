@@ -9,13 +9,12 @@ from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
-from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.group import OpGroupVerifyDisks
 from ganeti.ops import annotate
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.steps.storage.disks import nodes_of
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
@@ -27,21 +26,21 @@ T = TypeVar("T")
 Findings = tuple[dict[str, str], list[str], dict[str, list[list[str]]]]
 
 
-class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
+class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]):
     """Looks at instances whose disks should be active and whose primary node is in the group."""
 
-    group: NodeGroup
-
-    def locks(self) -> Needs:
-        self.group = self.ctx.config.group(self.op.group_name)
+    def find(self) -> Finding[GroupUuid]:
+        """The group; it is not locked, but its instances are."""
         config = self.ctx.config
-        names = [item.name for item in _watched(config, self.group.uuid)]
+        group = config.group(self.op.group_name).uuid
+        names = [item.name for item in _watched(config, group)]
         yield Need(LockLevel.INSTANCE, names, shared=True)
+        return group
 
     def run(self) -> Findings:
         config = self.ctx.config
         held = self.ctx.held(LockLevel.INSTANCE)
-        instances = [item for item in _watched(config, self.group.uuid) if item.name in held]
+        instances = [item for item in _watched(config, self.found) if item.name in held]
         parts: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         mirrors: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         for instance in instances:
@@ -106,7 +105,7 @@ class GroupVerifyDisks(Operation[OpGroupVerifyDisks, Findings]):
         return None
 
 
-def _watched(config: Config, group: str) -> Iterator[Instance]:
+def _watched(config: Config, group: GroupUuid) -> Iterator[Instance]:
     """Instances of a group whose disks should be active."""
     for instance in config.instances.values():
         if instance.forthcoming or not instance.disks_active:

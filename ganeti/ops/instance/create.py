@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
@@ -21,12 +22,13 @@ from ganeti.model.names import (
     InstanceUuid,
     LockLevel,
 )
+from ganeti.model.node import Node
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import InstCreateMode
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator.new_place import NewPlace
-from ganeti.ops.operation import Context, Needs, Operation
+from ganeti.ops.operation import Context, Finding, FindingOperation, Operation
 from ganeti.ops.planning import checks, communication_nic, disk_layout, nics, policy
 from ganeti.ops.planning import tags as tag_rules
 from ganeti.ops.steps import host_names
@@ -37,14 +39,19 @@ from ganeti.ops.variants.commit import InstanceCommit
 from ganeti.ops.variants.reserve import InstanceReserve
 
 
-class InstanceCreate(Creation):
+@dataclass(frozen=True)
+class _Found:
+    name: str
+    #: the primary one first
+    nodes: list[Node]
+    #: the NICs that are asked for, with the communication NIC
+    nics: Sequence[NicParams]
+
+
+class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Creation):
     """On named nodes, or on nodes that an allocator chooses."""
 
     is_reserved = False
-
-    name: str
-    #: the NICs that are asked for, with the communication NIC
-    wanted_nics: Sequence[NicParams]
 
     @classmethod
     def variant(cls, op: OpInstanceCreate, ctx: Context) -> type[Operation[OpInstanceCreate, Any]]:
@@ -60,49 +67,46 @@ class InstanceCreate(Creation):
                 " reserved"
             )
 
-    def locks(self) -> Needs:
+    def find(self) -> Finding[_Found]:
         given = checks.host_name(self.op.instance_name, "an instance")
-        self.name = host_names.new_name(
-            given, name_check=self.op.name_check, ip_check=self.op.ip_check
-        )
-        if self.ctx.config.has_instance_name(self.name):
-            raise errors.already_exists(f"instance '{self.name}' exists already")
-        place = NewPlace(self.ctx, self.op, self.name)
-        yield Need(LockLevel.INSTANCE, (), new=[self.name])
-        yield from place.locks()
-        self.nodes = place.nodes
+        name = host_names.new_name(given, name_check=self.op.name_check, ip_check=self.op.ip_check)
+        if self.ctx.config.has_instance_name(name):
+            raise errors.already_exists(f"instance '{name}' exists already")
+        place = NewPlace(self.ctx, self.op, name)
+        yield Need(LockLevel.INSTANCE, (), new=[name])
+        nodes = yield from place.find()
         # the space that is checked is still free when the disks are made
-        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in self.nodes}))
-        self.wanted_nics = communication_nic.all_nics(self.ctx.config, self.op)
-        yield from networks.lock_used(self.ctx, (nic.network for nic in self.wanted_nics))
+        yield Need(LockLevel.NODE_RES, sorted({node.uuid for node in nodes}))
+        wanted = communication_nic.all_nics(self.ctx.config, self.op)
+        yield from networks.lock_used(self.ctx, (nic.network for nic in wanted))
+        return _Found(name, nodes, wanted)
 
     # check -------------------------------------------------------------------------------
 
     def decide(self) -> CreationPlan:
-        op, ctx, primary = self.op, self.ctx, self.nodes[0]
+        op, ctx, found = self.op, self.ctx, self.found
+        primary = found.nodes[0]
         self._check_request()
-        for node in self.nodes:
+        for node in found.nodes:
             checks.usable_node(node, "for a new instance")
         bare = self._instance()
         template = disk_layout.template(ctx, op)
         layout = disk_layout.layout(
             ctx,
-            self.name,
+            found.name,
             template,
-            [node.uuid for node in self.nodes],
+            [node.uuid for node in found.nodes],
             file_driver=op.file_driver,
             file_storage_dir=op.file_storage_dir,
         )
         adopts = adoption.is_asked_for(op.disks)
         wanted = adoption.sized(ctx, primary, template, op.disks) if adopts else op.disks
         disks = disk_layout.disks(ctx, layout, wanted)
-        all_nics = nics.all_new(
-            ctx, self.wanted_nics, primary.group, check_conflicts=op.conflicts_check
-        )
+        all_nics = nics.all_new(ctx, found.nics, primary.group, check_conflicts=op.conflicts_check)
         uuids = tuple(disk.uuid for disk in disks)
         instance = base.replace(bare, nics=tuple(all_nics), disks=uuids)
         self._check_policy(instance, disks, template)
-        plan = CreationPlan(instance, disks, template, adopts)
+        plan = CreationPlan(instance, disks, found.nodes, template, adopts)
         self.check_node(plan)
         return plan
 
@@ -129,8 +133,8 @@ class InstanceCreate(Creation):
         os_name = op.os_type or ""
         return Instance(
             uuid=InstanceUuid(str(uuid.uuid4())),
-            name=self.name,
-            primary_node=self.nodes[0].uuid,
+            name=self.found.name,
+            primary_node=self.found.nodes[0].uuid,
             os=os_name,
             hypervisor=hypervisor,
             hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
@@ -145,7 +149,7 @@ class InstanceCreate(Creation):
         self, instance: Instance, disks: Sequence[Disk], template: DiskTemplate
     ) -> None:
         shape = policy.shape(self.ctx.config, instance, disks, template)
-        group = self.nodes[0].group
+        group = self.found.nodes[0].group
         checks.shape_allowed(self.ctx, group, shape, ignore=self.op.ignore_ipolicy)
 
     # run ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.steps.relocation import cleanup, failover, third_node
 from ganeti.ops.steps.relocation.destination import Destination
 from ganeti.ops.targets.instance import PlannedInstanceOperation
@@ -27,38 +27,44 @@ class _Plan:
     secondaries: list[NodeUuid]
 
 
-class InstanceFailover(PlannedInstanceOperation[OpInstanceFailover, _Plan, None]):
+#: How the node is found: one without a copy of the disks is named, else the destination.
+_Way = third_node.Preparation | Destination
+
+
+class InstanceFailover(
+    FindingOperation[OpInstanceFailover, _Way | None, None],
+    PlannedInstanceOperation[OpInstanceFailover, _Plan, None],
+):
     """Also for an instance that is down: then only the record changes."""
 
     for_reservation = ReservationFailover
 
-    #: the failover to a node without a copy of the disks, else how its node is found
-    way: third_node.ThirdNodeFailover | Destination
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[_Way | None]:
+        """How the node is found, None for a clean-up."""
         yield from self.lock_instance()
         if self.op.cleanup:
             yield from cleanup.locks(self.ctx, self.instance)
-            return
+            return None
         third = third_node.wanted(self.ctx.config, self.instance, self.op)
+        way: _Way
         if third is not None:
-            self.way = third_node.ThirdNodeFailover(self.ctx, self.instance, third, self.op)
+            way = third_node.Preparation(self.ctx, self.instance, third, self.op)
         else:
-            self.way = Destination(self.ctx, self.instance, self.op)
-        yield from self.way.locks()
+            way = Destination(self.ctx, self.instance, self.op)
+        yield from way.locks()
+        return way
 
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         secondaries = ctx.config.secondary_nodes(self.instance)
-        if op.cleanup:
+        if self.found is None:
             return _Plan(None, secondaries)
-        if isinstance(self.way, third_node.ThirdNodeFailover):
-            self.way.check()
-            return _Plan(self.way, secondaries)
+        if isinstance(self.found, third_node.Preparation):
+            return _Plan(self.found.check(), secondaries)
         found = failover.Failover(
             ctx,
             self.instance,
-            self.way.node(),
+            self.found.node(),
             op,
             shutdown_timeout=op.shutdown_timeout,
             ignore_consistency=op.ignore_consistency,

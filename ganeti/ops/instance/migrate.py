@@ -13,7 +13,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.steps.relocation import cleanup, destination, migration
 from ganeti.ops.steps.relocation.destination import Destination
 from ganeti.ops.steps.relocation.failover import Failover
@@ -37,21 +37,24 @@ class _Plan:
     balloon_to: int | None = None
 
 
-class InstanceMigrate(PlannedInstanceOperation[OpInstanceMigrate, _Plan, None]):
+class InstanceMigrate(
+    FindingOperation[OpInstanceMigrate, Destination | None, None],
+    PlannedInstanceOperation[OpInstanceMigrate, _Plan, None],
+):
     """Can be canceled; the instance then goes on where it was."""
 
     cancelable = True
     for_reservation = ReservationMigrate
 
-    destination: Destination
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[Destination | None]:
+        """How the node is found, None for a clean-up."""
         yield from self.lock_instance()
         if self.op.cleanup:
             yield from cleanup.locks(self.ctx, self.instance)
-            return
-        self.destination = Destination(self.ctx, self.instance, self.op)
-        yield from self.destination.locks()
+            return None
+        way = Destination(self.ctx, self.instance, self.op)
+        yield from way.locks()
+        return way
 
     @property
     def source(self) -> Node:
@@ -66,10 +69,10 @@ class InstanceMigrate(PlannedInstanceOperation[OpInstanceMigrate, _Plan, None]):
         params = ctx.config.hvparams(self.instance)
         mode = None if op.mode is None else str(op.mode)
         live = migration.is_live(mode, op.live, str(params.get("migration_mode", "live")))
-        if op.cleanup:
+        if self.found is None:
             return _Plan(live)
         power.primary(ctx, self.instance)
-        target = self.destination.node()
+        target = self.found.node()
         info = power.running(ctx, self.instance)
         why = "it does not run" if info is None else self._why_not(live)
         if info is not None and why is None:

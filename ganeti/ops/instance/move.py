@@ -17,7 +17,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.instance_move import OpInstanceMove
 from ganeti.ops import annotate
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import placement
 from ganeti.ops.steps.relocation import destination
 from ganeti.ops.steps.running import power, run_rights
@@ -38,24 +38,25 @@ class _Plan:
     new: list[Disk]
 
 
-class InstanceMove(PlannedInstanceOperation[OpInstanceMove, _Plan, None]):
+class InstanceMove(
+    FindingOperation[OpInstanceMove, NodeUuid, None],
+    PlannedInstanceOperation[OpInstanceMove, _Plan, None],
+):
     """For instances whose disks are on one node only."""
 
     for_reservation = ReservationMove
 
-    target_uuid: NodeUuid
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[NodeUuid]:
+        """The node that it moves to."""
         yield from self.lock_instance()
-        self.target_uuid = self.ctx.config.node(
-            self.op.target_node_uuid or self.op.target_node
-        ).uuid
-        yield from self.lock_nodes([self.instance.primary_node, self.target_uuid], storage=True)
+        target = self.ctx.config.node(self.op.target_node_uuid or self.op.target_node).uuid
+        yield from self.lock_nodes([self.instance.primary_node, target], storage=True)
+        return target
 
     def decide(self) -> _Plan:
         ctx, op, config = self.ctx, self.op, self.ctx.config
         source = config.nodes[self.instance.primary_node]
-        target = config.nodes[self.target_uuid]
+        target = config.nodes[self.found]
         name = self.instance.name
         if source.uuid == target.uuid:
             raise errors.invalid(f"instance {name} is on node {target.name} already")

@@ -16,7 +16,7 @@ from ganeti.ops import locks
 from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.steps.running import power, run_rights
 from ganeti.ops.steps.storage import disks
-from ganeti.ops.targets.instance import PlannedInstanceOperation, lock
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.ops.variants.remove import ReservationRemove
 
 
@@ -37,7 +37,7 @@ class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):
     for_reservation = ReservationRemove
 
     def locks(self) -> Needs:
-        self.instance = yield from lock(self.ctx, self.op.instance_name, self.op.instance_uuid)
+        yield from self.lock_instance(forthcoming=True)
         nodes = locks.storage_nodes(self.ctx.config, self.instance)
         if nodes:
             yield from self.lock_nodes(nodes, storage=True)

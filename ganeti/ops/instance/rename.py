@@ -7,19 +7,18 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.config.changes import Draft
-from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.instance import OpInstanceRename
 from ganeti.ops import annotate, locks
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks
 from ganeti.ops.steps import host_names
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks as instance_disks
-from ganeti.ops.targets.instance import PlannedInstanceOperation, check_real
+from ganeti.ops.targets.instance import PlannedInstanceOperation
 from ganeti.ops.variants.rename import ReservationRename
 from ganeti.rpc.calls import NodeCalls
 
@@ -31,32 +30,32 @@ class _Plan:
     same: bool
 
 
-class InstanceRename(PlannedInstanceOperation[OpInstanceRename, _Plan, str]):
+class InstanceRename(
+    FindingOperation[OpInstanceRename, str, str],
+    PlannedInstanceOperation[OpInstanceRename, _Plan, str],
+):
     """The instance must be stopped. Its disks move to the new name, its OS is told."""
 
     for_reservation = ReservationRename
 
-    new_name: str
-
-    def locks(self) -> Needs:
-        self.new_name = checks.host_name(self.op.new_name, "an instance")
-        found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
-        if self.new_name != found.name:
-            self.new_name = host_names.new_name(
-                self.new_name, name_check=self.op.name_check, ip_check=self.op.ip_check
-            )
+    def find(self) -> Finding[str]:
+        """The new name."""
+        op, config = self.op, self.ctx.config
+        name = checks.host_name(op.new_name, "an instance")
+        before = config.instance(op.instance_uuid or op.instance_name)
+        if name != before.name:
+            name = host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
         # one request for both names: locks of one level are taken together
-        new = [] if self.new_name == found.name else [self.new_name]
-        yield Need(LockLevel.INSTANCE, [found.handle], new=new)
-        yield from self.lock_nodes(locks.storage_nodes(self.ctx.config, found))
-        current = self.ctx.config.instances.get(found.uuid)
-        if current is None:
-            raise errors.not_known(f"instance '{self.op.instance_name}' does not exist any more")
-        self.instance = current
+        yield from self.lock_instance(new=[] if name == before.name else [name])
+        yield from self.lock_nodes(locks.storage_nodes(self.ctx.config, self.instance))
+        return name
+
+    @property
+    def new_name(self) -> str:
+        return self.found
 
     def decide(self) -> _Plan:
         ctx, found = self.ctx, self.instance
-        check_real(ctx.config, found)
         same = self.new_name == found.name
         if not same and ctx.config.has_instance_name(self.new_name):
             raise errors.already_exists(f"instance '{self.new_name}' exists already")

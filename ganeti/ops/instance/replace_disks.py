@@ -17,7 +17,7 @@ from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
 from ganeti.ops.allocator import answers, ask, request
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, disk_layout, policy
 from ganeti.ops.steps import node_checks
 from ganeti.ops.steps.relocation import secondary_change
@@ -42,30 +42,32 @@ class _Plan:
     moved: list[Disk]
 
 
-class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Plan, None]):
+class InstanceReplaceDisks(
+    FindingOperation[OpInstanceReplaceDisks, Node | None, None],
+    PlannedInstanceOperation[OpInstanceReplaceDisks, _Plan, None],
+):
     """The old copy is destroyed only when the new one is in sync, unless released early."""
 
     for_reservation = ReservationReplaceDisks
 
-    #: the new secondary node, None when new volumes are made on the same nodes
-    remote: Node | None
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[Node | None]:
+        """The new secondary node, None when new volumes are made on the same nodes."""
         ctx, op = self.ctx, self.op
         yield from self.lock_instance()
         nodes = set(locks.storage_nodes(ctx.config, self.instance))
-        self.remote = self._named_node()
-        if op.mode is ReplaceDisksMode.NEW_SECONDARY and self.remote is None:
+        remote = self._named_node()
+        if op.mode is ReplaceDisksMode.NEW_SECONDARY and remote is None:
             # an allocator may choose any of them
             yield Need(LockLevel.NODE, sorted(ctx.config.nodes), shared=True)
-            self.remote = self._ask_allocator(self.instance)
-            nodes.add(self.remote.uuid)
+            remote = self._ask_allocator(self.instance)
+            nodes.add(remote.uuid)
             ctx.release(LockLevel.NODE, keep=nodes)
             yield Need(LockLevel.NODE_RES, sorted(nodes))
-            return
-        if self.remote is not None:
-            nodes.add(self.remote.uuid)
+            return remote
+        if remote is not None:
+            nodes.add(remote.uuid)
         yield from self.lock_nodes(nodes, storage=True)
+        return remote
 
     def _named_node(self) -> Node | None:
         """The node that is named as the new secondary one; OpPrereqError in other modes."""
@@ -107,8 +109,8 @@ class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Pla
         [uuid] = config.secondary_nodes(self.instance)
         secondary = config.nodes[uuid]
         chosen = self._chosen(all_disks)
-        if self.remote is not None:
-            return self._to_new_secondary(self.remote, primary, secondary, chosen)
+        if self.found is not None:
+            return self._to_new_secondary(self.found, primary, secondary, chosen)
         return self._on_same_nodes(primary, secondary, chosen)
 
     def _chosen(self, all_disks: list[Disk]) -> list[Disk]:
@@ -124,7 +126,7 @@ class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Pla
                     f"{disk.iv_name} of {self.instance.name} has template {disk.dev_type}; only"
                     " mirrored disks can be replaced"
                 )
-        if self.remote is not None and len(chosen) < len(all_disks):
+        if self.found is not None and len(chosen) < len(all_disks):
             raise errors.invalid("a new secondary node gets all mirrored disks; omit --disks")
         return chosen
 
@@ -178,12 +180,12 @@ class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Pla
         env = {
             **hook_env.instance_env(config, instance),
             "MODE": self.op.mode,
-            "NEW_SECONDARY": None if self.remote is None else self.remote.name,
+            "NEW_SECONDARY": None if self.found is None else self.found.name,
             "OLD_SECONDARY": self.plan.secondary.name,
         }
         nodes = [config.cluster.master_node, instance.primary_node]
-        if self.remote is not None:
-            nodes.append(self.remote.uuid)
+        if self.found is not None:
+            nodes.append(self.found.uuid)
         return Hooks("mirrors-replace", "INSTANCE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ class InstanceReplaceDisks(PlannedInstanceOperation[OpInstanceReplaceDisks, _Pla
             disks.assemble(ctx, instance, ignore_secondaries=True)
         try:
             self._refuse_bad_source()
-            if self.remote is not None:
+            if self.found is not None:
                 secondary_change.run(
                     ctx, instance, plan.disks, plan.moved, early_release=self.op.early_release
                 )

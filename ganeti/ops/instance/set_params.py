@@ -18,7 +18,7 @@ from ganeti.opcodes.enums import DdmFull
 from ganeti.opcodes.instance import OpInstanceSetParams
 from ganeti.ops import annotate, locks
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, communication_nic, policy
 from ganeti.ops.steps.changes import disk_changes, nic_changes, settings_changes
 from ganeti.ops.steps.changes.settings_changes import Row
@@ -50,7 +50,10 @@ class _Plan:
     plug: bool
 
 
-class InstanceSetParams(PlannedInstanceOperation[OpInstanceSetParams, _Plan, list[Row]]):
+class InstanceSetParams(
+    FindingOperation[OpInstanceSetParams, Sequence[NicChange], list[Row]],
+    PlannedInstanceOperation[OpInstanceSetParams, _Plan, list[Row]],
+):
     """Returns (what, new value) for each change.
 
     Everything is recorded in one change of the configuration, after new disks are made and
@@ -59,10 +62,8 @@ class InstanceSetParams(PlannedInstanceOperation[OpInstanceSetParams, _Plan, lis
 
     for_reservation = ReservationModify
 
-    #: changes of NICs, with that of the communication NIC
-    nic_changes: Sequence[NicChange]
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[Sequence[NicChange]]:
+        """Changes of NICs, with that of the communication NIC."""
         op, ctx = self.op, self.ctx
         named = [op.pnode_uuid or op.pnode, op.remote_node_uuid or op.remote_node]
         yield from self.lock_instance()
@@ -77,8 +78,13 @@ class InstanceSetParams(PlannedInstanceOperation[OpInstanceSetParams, _Plan, lis
                 nodes.update(uuid for uuid in disk.nodes if uuid in ctx.config.nodes)
         nodes.update(ctx.config.node(name).uuid for name in named if name)
         yield from self.lock_nodes(nodes, storage=changes_disks)
-        self.nic_changes = communication_nic.changes(ctx.config, found, op)
-        yield from networks.lock_used(ctx, (item.params.network for item in self.nic_changes))
+        wanted = communication_nic.changes(ctx.config, found, op)
+        yield from networks.lock_used(ctx, (item.params.network for item in wanted))
+        return wanted
+
+    @property
+    def nic_changes(self) -> Sequence[NicChange]:
+        return self.found
 
     @property
     def hotplug(self) -> bool:

@@ -6,29 +6,31 @@ import uuid
 
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NetworkUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkAdd
 from ganeti.ops import hooks as hook_env
-from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import network_settings
 from ganeti.ops.planning import tags as tag_rules
 
 
-class NetworkAdd(PlannedOperation[OpNetworkAdd, Network, None]):
-    uuid: str
-
-    def locks(self) -> Needs:
-        """Only the new network; its name is reserved for this job."""
-        self.uuid = str(uuid.uuid4())
-        yield Need(LockLevel.NETWORK, (), new=[self.uuid])
+class NetworkAdd(
+    FindingOperation[OpNetworkAdd, NetworkUuid, None],
+    PlannedOperation[OpNetworkAdd, Network, None],
+):
+    def find(self) -> Finding[NetworkUuid]:
+        """Lock the new network; its name is reserved for this job."""
+        new = NetworkUuid(str(uuid.uuid4()))
+        yield Need(LockLevel.NETWORK, (), new=[new])
+        return new
 
     def decide(self) -> Network:
         op, config = self.op, self.ctx.config
         network_settings.check_name(config, op.network_name)
         tag_rules.check(op.tags)
         self.ctx.reserve("network name", op.network_name)
-        network = network_settings.new(config, op, self.uuid)
+        network = network_settings.new(config, op, self.found)
         if op.conflicts_check:
             for address in network_settings.of_cluster(config, network):
                 self.ctx.log(f"Reserved {address}, which the cluster or a node has")
@@ -46,6 +48,6 @@ class NetworkAdd(PlannedOperation[OpNetworkAdd, Network, None]):
             draft.put(self.plan)
 
         ctx.store.change("network-add", ctx.author, edit)
-        ctx.locks.keep(ctx.job.job_id, LockLevel.NETWORK, [self.uuid])
+        ctx.locks.keep(ctx.job.job_id, LockLevel.NETWORK, [self.found])
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)

@@ -11,12 +11,12 @@ from ganeti.config import parameters
 from ganeti.config.changes import Draft
 from ganeti.model import address_pool
 from ganeti.model.config import Config
-from ganeti.model.group import NodeGroup
 from ganeti.model.names import GroupUuid
 from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkConnect
-from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.targets import network
+from ganeti.ops.targets.network import ConnectionOperation
 
 
 def conflicts(config: Config, network: Network, group: GroupUuid) -> list[str]:
@@ -38,16 +38,9 @@ class _Plan:
     done: bool
 
 
-class NetworkConnect(PlannedOperation[OpNetworkConnect, _Plan, None]):
-    network: Network
-    group: NodeGroup
-
-    def locks(self) -> Needs:
-        op = self.op
-        self.network, self.group = yield from network.lock_with_group(
-            self.ctx, op.network_name, op.group_name
-        )
-
+class NetworkConnect(
+    ConnectionOperation[OpNetworkConnect, None], PlannedOperation[OpNetworkConnect, _Plan, None]
+):
     def decide(self) -> _Plan:
         op, ctx = self.op, self.ctx
         params = {

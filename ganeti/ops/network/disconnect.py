@@ -7,23 +7,16 @@ from collections.abc import Mapping
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.config.changes import Draft
-from ganeti.model.group import NodeGroup
-from ganeti.model.network import Network
 from ganeti.opcodes.network import OpNetworkDisconnect
-from ganeti.ops.operation import Hooks, Needs, PlannedOperation
+from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.targets import network
+from ganeti.ops.targets.network import ConnectionOperation
 
 
-class NetworkDisconnect(PlannedOperation[OpNetworkDisconnect, Mapping[str, str] | None, None]):
-    network: Network
-    group: NodeGroup
-
-    def locks(self) -> Needs:
-        op = self.op
-        self.network, self.group = yield from network.lock_with_group(
-            self.ctx, op.network_name, op.group_name
-        )
-
+class NetworkDisconnect(
+    ConnectionOperation[OpNetworkDisconnect, None],
+    PlannedOperation[OpNetworkDisconnect, Mapping[str, str] | None, None],
+):
     def decide(self) -> Mapping[str, str] | None:
         """How the network is connected; None when it is not."""
         params = self.group.networks.get(self.network.uuid)

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
-from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import EvacMode, ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
@@ -18,6 +16,7 @@ from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator import request
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.steps.nodes import departures
+from ganeti.ops.targets.node import NodeOperation
 
 
 @dataclass(frozen=True)
@@ -30,14 +29,14 @@ class _Plan:
     reservations: list[Instance]
 
 
-class NodeEvacuate(PlannedOperation[OpNodeEvacuate, _Plan, dict[str, Any]]):
+class NodeEvacuate(
+    NodeOperation[OpNodeEvacuate, dict[str, Any]],
+    PlannedOperation[OpNodeEvacuate, _Plan, dict[str, Any]],
+):
     """The instances are not locked: each job checks again what it finds."""
 
-    node: Node
-
     def locks(self) -> Needs:
-        self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
-        yield Need(LockLevel.NODE, list(self.ctx.config.nodes), shared=True)
+        yield from self.lock_node(also=self.ctx.config.nodes, shared=True)
 
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op

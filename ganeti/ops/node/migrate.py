@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
@@ -15,6 +13,7 @@ from ganeti.opcodes.node import OpNodeMigrate
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import placement
 from ganeti.ops.steps.nodes import departures
+from ganeti.ops.targets.node import NodeOperation
 
 
 @dataclass(frozen=True)
@@ -25,14 +24,14 @@ class _Plan:
     target: Node | None
 
 
-class NodeMigrate(PlannedOperation[OpNodeMigrate, _Plan, dict[str, Any]]):
+class NodeMigrate(
+    NodeOperation[OpNodeMigrate, dict[str, Any]],
+    PlannedOperation[OpNodeMigrate, _Plan, dict[str, Any]],
+):
     """One job for each instance; those that do not run are failed over."""
 
-    node: Node
-
     def locks(self) -> Needs:
-        self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
-        yield Need(LockLevel.NODE, [self.node.uuid], shared=True)
+        yield from self.lock_node(shared=True)
 
     def decide(self) -> _Plan:
         config, op = self.ctx.config, self.op

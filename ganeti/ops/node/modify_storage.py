@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel
-from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpNodeModifyStorage
-from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import node_storage
+from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class NodeModifyStorage(Operation[OpNodeModifyStorage, None]):
+class NodeModifyStorage(NodeOperation[OpNodeModifyStorage, None]):
     """Only whether new volumes may be put on a physical volume can be changed."""
-
-    node: Node
-
-    def locks(self) -> Needs:
-        self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
-        yield Need(LockLevel.NODE, [self.node.uuid])
 
     def check(self) -> None:
         op = self.op
-        self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
+        node_storage.check_online(self.node)
         if op.storage_type is not StorageType.LVM_PV:
             raise errors.invalid(
                 f"nothing can be changed in storage of type {op.storage_type};"

@@ -7,36 +7,37 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodePowercycle
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.rpc.calls import NodeCalls
 
 
-class NodePowercycle(Operation[OpNodePowercycle, str]):
+class NodePowercycle(PlannedOperation[OpNodePowercycle, Node, str]):
     """Returns the answer of the node. Takes no lock: it is for nodes on which everything hangs."""
 
-    node: Node
-
     def locks(self) -> Needs:
-        self.node = self.ctx.config.node(self.op.node_uuid or self.op.node_name)
         yield Need(LockLevel.NODE, (), shared=True)
 
-    def check(self) -> None:
-        if self.node.uuid == self.ctx.config.cluster.master_node and not self.op.force:
+    def decide(self) -> Node:
+        """The node that is restarted."""
+        config = self.ctx.config
+        node = config.node(self.op.node_uuid or self.op.node_name)
+        if node.uuid == config.cluster.master_node and not self.op.force:
             raise errors.invalid(
-                f"{self.node.name} is the master node: all jobs end with it (--force restarts it"
-                " all the same)"
+                f"{node.name} is the master node: all jobs end with it (--force restarts it all"
+                " the same)"
             )
+        return node
 
     def run(self) -> str:
         config = self.ctx.config
         hypervisor = config.cluster.enabled_hypervisors[0]
         # By its address: a node that is marked offline can be restarted too.
         answer = self.ctx.rpc.at(
-            self.node.primary_ip,
-            self.node.name,
+            self.plan.primary_ip,
+            self.plan.name,
             NodeCalls.node_powercycle,
             hypervisor,
             config.cluster.hvparams.get(hypervisor, {}),
         )
-        self.ctx.log(f"Node {self.node.name}: {answer}")
+        self.ctx.log(f"Node {self.plan.name}: {answer}")
         return answer

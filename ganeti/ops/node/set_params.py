@@ -10,7 +10,6 @@ from ganeti.base.text import join_names, plural
 from ganeti.config import candidates as pool
 from ganeti.config import parameters
 from ganeti.config.changes import Draft
-from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
@@ -18,6 +17,7 @@ from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import node_roles
 from ganeti.ops.steps.nodes import candidates, secondary_ip
+from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
 
 Result = list[tuple[str, Any]]
@@ -32,27 +32,22 @@ class _Plan:
     digests: dict[NodeUuid, str]
 
 
-class NodeSetParams(PlannedOperation[OpNodeSetParams, _Plan, Result]):
+class NodeSetParams(
+    NodeOperation[OpNodeSetParams, Result], PlannedOperation[OpNodeSetParams, _Plan, Result]
+):
     """Returns ``(name, new value)`` of what changed; flags as the texts True and False."""
-
-    #: as it was when its lock was granted
-    node: Node
-    #: nodes whose role may change
-    locked: frozenset[NodeUuid]
 
     def locks(self) -> Needs:
         """The node, and with ``auto_promote`` those that may have to take its place."""
         op, config = self.op, self.ctx.config
         node = config.node(op.node_uuid or op.node_name)
-        wanted = [node.uuid]
-        if op.auto_promote:
-            wanted += [other.uuid for other in pool.to_promote(config, without={node.uuid})]
-        yield Need(LockLevel.NODE, wanted)
-        self.locked = frozenset(wanted)
-        current = self.ctx.config.nodes.get(node.uuid)
-        if current is None:
-            raise errors.not_known(f"node {node.name} was removed while this job waited")
-        self.node = current
+        others = pool.to_promote(config, without={node.uuid}) if op.auto_promote else []
+        yield from self.lock_node(also=[other.uuid for other in others])
+
+    @property
+    def locked(self) -> frozenset[NodeUuid]:
+        """The nodes whose role may change."""
+        return frozenset(NodeUuid(uuid) for uuid in self.ctx.held(LockLevel.NODE))
 
     # check -------------------------------------------------------------------------------
 

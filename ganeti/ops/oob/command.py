@@ -14,7 +14,7 @@ from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.rpc.calls import NodeCalls
 
 #: Status of a value in an answer, as in queries.
@@ -26,27 +26,26 @@ _SWITCHING = (enums.OobCommand.POWER_OFF, enums.OobCommand.POWER_CYCLE)
 Cell = tuple[int, Any]
 
 
-class OobCommand(Operation[OpOobCommand, list[list[Cell]]]):
+class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]]):
     """A row for each node: ``[[0, name], [status, value]]``.
 
     A node whose helper fails is logged and has status 2; one without helper has status 3. Values:
     the power state as bool object, a list of (part, health), or null.
     """
 
-    #: of the nodes, in the order of their names
-    uuids: list[NodeUuid]
-
     @property
     def nodes(self) -> list[Node]:
-        return [self.ctx.config.nodes[uuid] for uuid in self.uuids]
+        return [self.ctx.config.nodes[uuid] for uuid in self.found]
 
-    def locks(self) -> Needs:
+    def find(self) -> Finding[list[NodeUuid]]:
+        """The nodes, in the order of their names."""
         config, op = self.ctx.config, self.op
         named = op.node_uuids or op.node_names
         found = [config.node(name) for name in named] if named else list(config.nodes.values())
-        self.uuids = [node.uuid for node in sorted(found, key=lambda node: node.name)]
+        uuids = [node.uuid for node in sorted(found, key=lambda node: node.name)]
         shared = op.command not in (*_SWITCHING, enums.OobCommand.POWER_ON)
-        yield Need(LockLevel.NODE, self.uuids, shared=shared)
+        yield Need(LockLevel.NODE, uuids, shared=shared)
+        return uuids
 
     def check(self) -> None:
         op = self.op

@@ -34,12 +34,10 @@ def asked_nodes(ctx: Context, names: Sequence[str]) -> list[Node]:
     return sorted(unique.values(), key=lambda node: natural_key(node.name))
 
 
-def one_node(ctx: Context, name: str, uuid: str | None) -> Node:
-    """A node that will be asked to change something; OpPrereqError when it is offline."""
-    node = ctx.config.node(uuid or name)
+def check_online(node: Node) -> None:
+    """Refuse a node whose storage cannot be changed because it is offline; OpPrereqError."""
     if node.offline:
         raise errors.wrong_state(f"node {node.name} is offline: its storage cannot be changed")
-    return node
 
 
 def default_type(config: Config) -> StorageType:

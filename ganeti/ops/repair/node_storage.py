@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from ganeti import errors
-from ganeti.jobs.execution import Need
 from ganeti.model.instance import Instance
-from ganeti.model.names import LocalDisk, LockLevel
+from ganeti.model.names import LocalDisk
 from ganeti.model.node import Node
 from ganeti.opcodes.enums import StorageType
 from ganeti.opcodes.node_storage import OpRepairNodeStorage
 from ganeti.ops import annotate
-from ganeti.ops.operation import Needs, Operation
 from ganeti.ops.planning import node_storage
+from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
 
 #: The node's own name for the operation.
 _FIX = "fix-consistency"
 
 
-class RepairNodeStorage(Operation[OpRepairNodeStorage, None]):
+class RepairNodeStorage(NodeOperation[OpRepairNodeStorage, None]):
     """Refused while a mirrored disk is faulty on its other node: the last good copy would go."""
-
-    node: Node
-
-    def locks(self) -> Needs:
-        self.node = node_storage.one_node(self.ctx, self.op.node_name, self.op.node_uuid)
-        yield Need(LockLevel.NODE, [self.node.uuid])
 
     def check(self) -> None:
         op = self.op
-        self.node = node_storage.one_node(self.ctx, op.node_name, op.node_uuid)
+        node_storage.check_online(self.node)
         if op.storage_type is not StorageType.LVM_VG:
             raise errors.invalid(
                 f"storage of type {op.storage_type} cannot be repaired; lvm-vg can"

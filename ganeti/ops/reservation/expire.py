@@ -9,28 +9,27 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.model.instance import Instance
 from ganeti.opcodes.reservation import OpReservationExpire
-from ganeti.ops.operation import Needs, Operation
+from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.targets import instance as instance_target
 from ganeti.ops.variants import remove
 
 
-class ReservationExpire(Operation[OpReservationExpire, bool]):
+class ReservationExpire(FindingOperation[OpReservationExpire, Instance | None, bool]):
     """Returns whether it was removed."""
 
-    instance: Instance | None
-
-    def locks(self) -> Needs:
-        self.instance = None
+    def find(self) -> Finding[Instance | None]:
+        """The reservation, None when it is not there any more."""
         wanted = self.op.instance_uuid or self.op.instance_name
         if self.ctx.config.find_instance(wanted) is None:
-            return
+            return None
         try:
-            self.instance = yield from instance_target.lock(self.ctx, wanted)
+            return (yield from instance_target.lock(self.ctx, wanted))
         except errors.OpPrereqError as err:
             self.ctx.log(errors.text(err))
+            return None
 
     def run(self) -> bool:
-        ctx, instance = self.ctx, self.instance
+        ctx, instance = self.ctx, self.found
         if instance is None:
             ctx.log("There is no such reservation any more")
             return False

@@ -9,21 +9,18 @@ from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.instance import Instance, Reservation
 from ganeti.opcodes.reservation import OpReservationSetParams
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.steps.reservations import place
 
 
 class ReservationSetParams(
-    PlannedOperation[OpReservationSetParams, dict[str, Any], list[tuple[str, Any]]]
+    FindingOperation[OpReservationSetParams, Instance, list[tuple[str, Any]]],
+    PlannedOperation[OpReservationSetParams, dict[str, Any], list[tuple[str, Any]]],
 ):
     """Returns (what, new value) for each change."""
 
-    instance: Instance
-
-    def locks(self) -> Needs:
-        self.instance = yield from place.forthcoming(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
+    def find(self) -> Finding[Instance]:
+        return place.forthcoming(self.ctx, self.op.instance_name, self.op.instance_uuid)
 
     def decide(self) -> dict[str, Any]:
         """New values of the fields of the reservation."""
@@ -33,7 +30,7 @@ class ReservationSetParams(
         if op.expires is not None and op.expires <= self.ctx.clock.now():
             raise errors.invalid(
                 "the reservation would have expired already; gnt-instance remove"
-                f" {self.instance.handle} gives it up"
+                f" {self.found.handle} gives it up"
             )
         rows: dict[str, Any] = {}
         if op.owner is not None:
@@ -50,7 +47,7 @@ class ReservationSetParams(
         ctx = self.ctx
 
         def edit(draft: Draft) -> None:
-            old = draft.config.instances[self.instance.uuid]
+            old = draft.config.instances[self.found.uuid]
             reservation = old.reservation or Reservation()
             draft.update(old, reservation=base.replace(reservation, **self.plan))
 

@@ -38,6 +38,8 @@ class CreationPlan:
 
     instance: Instance
     disks: list[Disk]
+    #: nodes of the instance, the primary first
+    nodes: list[Node]
     template: DiskTemplate
     #: whether the disks exist already
     adopts: bool
@@ -52,9 +54,6 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
     #: whether memory and space are reserved for this instance
     is_reserved: ClassVar[bool]
 
-    #: nodes of the instance, the primary first
-    nodes: list[Node]
-
     @abstractmethod
     def record(self) -> tuple[Instance, list[Disk]]:
         """Record the instance as forthcoming, with ports and minors; undone on failure."""
@@ -63,7 +62,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
 
     def check_node(self, plan: CreationPlan) -> None:
         """Ask the primary node about parameters, OS, space and memory; OpPrereqError."""
-        ctx, instance, node = self.ctx, plan.instance, self.nodes[0]
+        ctx, instance, node = self.ctx, plan.instance, plan.nodes[0]
         hypervisor = instance.real_hypervisor
         full = ctx.config.hvparams(instance)
         ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
@@ -71,7 +70,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             values = ctx.config.osparams_for(instance.os, self.osparams(instance))
             force = self.op.force_variant
             node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
-        for each in self.nodes:
+        for each in plan.nodes:
             bridges.check(ctx, instance, each)
         what = f"instance {instance.name}"
         without = None if self.is_reserved else ()
@@ -112,8 +111,8 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         env.update(INSTANCE_STATUS=str(self.op.start), ADD_MODE=str(self.op.mode))
         for index, disk in enumerate(plan.disks):
             env.update(hook_env.disk_env(index, base.replace(disk, uuid="")))
-        env["INSTANCE_SECONDARIES"] = [node.name for node in self.nodes[1:]]
-        nodes = [config.cluster.master_node, *(node.uuid for node in self.nodes)]
+        env["INSTANCE_SECONDARIES"] = [node.name for node in plan.nodes[1:]]
+        nodes = [config.cluster.master_node, *(node.uuid for node in plan.nodes)]
         return Hooks("instance-add", "INSTANCE", env, nodes, nodes)
 
     # run ---------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             power.set_state(ctx, instance, AdminState.UP, disks_active=True)
             power.start(ctx, ctx.config.instances[instance.uuid], self.op)
         ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [instance.name])
-        return [node.name for node in self.nodes]
+        return [node.name for node in plan.nodes]
 
     def _create_disks(self, instance: Instance, disks: Sequence[Disk]) -> None:
         ctx = self.ctx
@@ -183,7 +182,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
             ctx.config, current, osparams=self.osparams(instance), disks=list(disks)
         )
         debug = self.op.debug_level or 0
-        ctx.rpc.one(self.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
+        ctx.rpc.one(self.plan.nodes[0], NodeCalls.instance_os_add, wire, False, debug)
 
     def _make_real(self, instance: Instance, *, syncing: bool) -> None:
         def edit(draft: Draft) -> None:

@@ -1,18 +1,18 @@
-"""The lock of the disk that an operation is about."""
+"""The disk that an operation is about: its lock, and the base of such operations."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from typing import Protocol, cast
 
 from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.disk import Disk
 from ganeti.model.names import LockLevel
-from ganeti.ops.operation import Context
+from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 from ganeti.ops.targets import instance
 
 
-def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Need, None, Disk]:
+def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Finding[Disk]:
     """Lock an existing disk (by uuid, name or ``instance/index``); returns it as it is then.
 
     The rule for disks: an attached one is guarded by the lock of its instance, a detached one by
@@ -45,3 +45,22 @@ def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Generator[Nee
             f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}"
         )
     return current
+
+
+class _NamesDisk(Protocol):
+    disk_name: str
+
+
+class DiskOperation(Operation[O, R]):
+    """An operation on one disk, which it locks."""
+
+    #: as it was when its lock was granted; nobody else changes it after that
+    disk: Disk
+
+    def locks(self) -> Needs:
+        yield from self.lock_disk()
+
+    def lock_disk(self, *, forthcoming: bool = False) -> Needs:
+        """Lock the disk and note it; OpPrereqError as :func:`lock`."""
+        name = cast(_NamesDisk, self.op).disk_name
+        self.disk = yield from lock(self.ctx, name, forthcoming=forthcoming)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import LockLevel
 from ganeti.ops import locks
-from ganeti.ops.operation import Context, Needs, O, Operation, R
+from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 
 
-def lock(ctx: Context, name: str) -> Generator[Need, None, NodeGroup]:
+def lock(ctx: Context, name: str) -> Finding[NodeGroup]:
     """Lock a group exclusively; returns it as it is once the lock is held.
 
     Raises:

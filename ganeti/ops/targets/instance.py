@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Generic, Protocol, cast
 
 from ganeti import errors
@@ -13,7 +13,17 @@ from ganeti.model.names import LockLevel
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.operation import Context, Hooks, Needs, O, Operation, P, PlannedOperation, R
+from ganeti.ops.operation import (
+    Context,
+    Finding,
+    Hooks,
+    Needs,
+    O,
+    Operation,
+    P,
+    PlannedOperation,
+    R,
+)
 from ganeti.ops.planning import missing_attributes
 
 
@@ -28,21 +38,26 @@ def _target(op: OpCode) -> _NamesInstance:
 
 
 def lock(
-    ctx: Context, name: str, uuid: str | None = None, *, shared: bool = False
-) -> Generator[Need, None, Instance]:
-    """Lock an existing instance; returns it as it is once the lock is held.
+    ctx: Context,
+    name: str,
+    uuid: str | None = None,
+    *,
+    shared: bool = False,
+    new: Iterable[str] = (),
+) -> Finding[Instance]:
+    """Lock an existing instance, and new names; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it was removed or renamed while the job waited.
     """
     found = ctx.config.instance(uuid or name)
-    yield Need(LockLevel.INSTANCE, [found.handle], shared=shared)
+    yield Need(LockLevel.INSTANCE, [found.handle], shared=shared, new=new)
     return locks.read_again("instance", found, ctx.config.instances, lambda item: item.handle)
 
 
 def lock_real(
     ctx: Context, name: str, uuid: str | None = None, *, shared: bool = False
-) -> Generator[Need, None, Instance]:
+) -> Finding[Instance]:
     """Lock an instance that exists as more than a reservation; see :func:`lock`."""
     found = yield from lock(ctx, name, uuid, shared=shared)
     check_real(ctx.config, found)
@@ -57,7 +72,7 @@ def check_real(config: Config, found: Instance) -> None:
 
 def lock_with_disks(
     ctx: Context, name: str, uuid: str | None = None, *, storage: bool = True
-) -> Generator[Need, None, Instance]:
+) -> Finding[Instance]:
     """Lock a real instance with all nodes that hold its disks; returns the instance.
 
     The nodes are locked shared. With ``storage`` what they store is locked too, exclusively:
@@ -99,12 +114,20 @@ class InstanceOperation(Operation[O, R]):
         yield from self.lock_instance()
         yield from self.lock_nodes(locks.storage_nodes(self.ctx.config, self.instance))
 
-    def lock_instance(self, *, shared: bool = False) -> Needs:
-        """Lock the instance and note it; OpPrereqError for one that does not exist yet."""
+    def lock_instance(
+        self, *, shared: bool = False, new: Iterable[str] = (), forthcoming: bool = False
+    ) -> Needs:
+        """Lock the instance, and new names, and note it.
+
+        Raises:
+            OpPrereqError: there is none, or it does not exist yet (unless ``forthcoming``).
+        """
         target = _target(self.op)
-        self.instance = yield from lock_real(
-            self.ctx, target.instance_name, target.instance_uuid, shared=shared
+        self.instance = yield from lock(
+            self.ctx, target.instance_name, target.instance_uuid, shared=shared, new=new
         )
+        if not forthcoming:
+            check_real(self.ctx.config, self.instance)
 
     def lock_nodes(self, uuids: Iterable[str], *, storage: bool = False) -> Needs:
         """Lock nodes shared; with ``storage`` also, exclusively, what they store."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from ganeti.jobs.execution import Need
@@ -11,11 +12,20 @@ from ganeti.model.names import LockLevel
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
 from ganeti.ops import locks
-from ganeti.ops.operation import Context, Hooks, Needs, O, Operation, R
+from ganeti.ops.operation import (
+    Context,
+    Finding,
+    FindingOperation,
+    Hooks,
+    Needs,
+    O,
+    Operation,
+    R,
+)
 from ganeti.ops.targets import group as group_target
 
 
-def lock(ctx: Context, name: str) -> Generator[Need, None, Network]:
+def lock(ctx: Context, name: str) -> Finding[Network]:
     """Lock a network exclusively; returns it as it is once the lock is held.
 
     Raises:
@@ -24,16 +34,6 @@ def lock(ctx: Context, name: str) -> Generator[Need, None, Network]:
     found = ctx.config.network(name)
     yield Need(LockLevel.NETWORK, [found.uuid])
     return locks.read_again("network", found, ctx.config.networks)
-
-
-def lock_with_group(
-    ctx: Context, name: str, group: str
-) -> Generator[Need, None, tuple[Network, NodeGroup]]:
-    """Lock a network and a node group exclusively; OpPrereqError as :func:`lock`."""
-    ctx.config.network(name)
-    yield from group_target.lock(ctx, group)
-    network = yield from lock(ctx, name)
-    return network, ctx.config.group(group)
 
 
 def lock_used(ctx: Context, names: Iterable[str | None]) -> Needs:
@@ -68,3 +68,34 @@ class NetworkOperation(Operation[O, R]):
 
     def locks(self) -> Needs:
         self.network = yield from lock(self.ctx, cast(_NamesNetwork, self.op).network_name)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A network, and a node group that it is or will be usable in."""
+
+    network: Network
+    group: NodeGroup
+
+
+class _NamesConnection(_NamesNetwork, Protocol):
+    group_name: str
+
+
+class ConnectionOperation(FindingOperation[O, Connection, R]):
+    """An operation on a network and a node group, which it locks."""
+
+    def find(self) -> Finding[Connection]:
+        ctx, op = self.ctx, cast(_NamesConnection, self.op)
+        ctx.config.network(op.network_name)
+        yield from group_target.lock(ctx, op.group_name)
+        network = yield from lock(ctx, op.network_name)
+        return Connection(network, ctx.config.group(op.group_name))
+
+    @property
+    def network(self) -> Network:
+        return self.found.network
+
+    @property
+    def group(self) -> NodeGroup:
+        return self.found.group

@@ -8,6 +8,7 @@ fails, the reservation is there again as it was. If the master dies on the way,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
@@ -17,9 +18,11 @@ from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance, Reservation
 from ganeti.model.names import AdminState, DiskUuid, LockLevel
+from ganeti.model.node import Node
 from ganeti.opcodes.enums import InstCreateMode
+from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.operation import Needs
+from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.ops.planning import (
     checks,
     commit_request,
@@ -35,38 +38,43 @@ from ganeti.ops.steps.storage import disks as instance_disks
 from ganeti.ops.targets import instance as instance_target
 
 
-class InstanceCommit(Creation):
-    """Makes an instance out of a reservation, on its nodes."""
-
-    is_reserved = True
-
+@dataclass(frozen=True)
+class _Found:
     #: the reservation as it is recorded
     reserved: Instance
     #: the reservation with what the commit adds
     whole: Drafted
+    #: its nodes, the primary one first
+    nodes: list[Node]
+
+
+class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Creation):
+    """Makes an instance out of a reservation, on its nodes."""
+
+    is_reserved = True
 
     # locks ---------------------------------------------------------------------------------
 
-    def locks(self) -> Needs:
+    def find(self) -> Finding[_Found]:
         op, ctx = self.op, self.ctx
         found = ctx.config.instance(op.instance_name)
         if not found.forthcoming:
             raise errors.already_exists(
                 f"instance '{found.name}' exists already; there is nothing to commit"
             )
-        self.reserved = yield from place.forthcoming(ctx, found.handle, found.uuid)
-        if self.reserved.removable_only:
-            instance_target.check_real(ctx.config, self.reserved)
-        commit_request.check_place(ctx.config, self.reserved, op)
-        self.whole = self._with_disks(commit_request.completed(ctx.config, self.reserved, op))
-        self._check_complete()
-        if self.reserved.primary_node:
+        reserved = yield from place.forthcoming(ctx, found.handle, found.uuid)
+        if reserved.removable_only:
+            instance_target.check_real(ctx.config, reserved)
+        commit_request.check_place(ctx.config, reserved, op)
+        whole = self._with_disks(commit_request.completed(ctx.config, reserved, op))
+        self._check_complete(whole)
+        if reserved.primary_node:
             config = ctx.config
-            nodes = [config.nodes[uuid] for uuid in config.instance_nodes(self.reserved)]
+            nodes = [config.nodes[uuid] for uuid in config.instance_nodes(reserved)]
             yield from place.lock_nodes(ctx, nodes)
-            self.nodes = nodes
         else:
-            yield from self._find_place()
+            nodes = yield from self._find_place(whole)
+        return _Found(reserved, whole, nodes)
 
     def _with_disks(self, instance: Instance) -> Drafted:
         """The disks that are reserved, or those that the commit adds."""
@@ -83,14 +91,14 @@ class InstanceCommit(Creation):
         uuids = tuple(DiskUuid(disk.uuid) for disk in disks)
         return Drafted(base.replace(instance, disks=uuids, reservation=reservation), disks)
 
-    def _check_complete(self) -> None:
+    def _check_complete(self, whole: Drafted) -> None:
         """Refuse when something is not known yet; the text names all of it. OpPrereqError."""
         op, config = self.op, self.ctx.config
-        instance = self.whole.instance
+        instance = whole.instance
         gives_node = bool(op.pnode or op.pnode_uuid or op.iallocator)
         missing = [
             item
-            for item in missing_attributes.attributes(config, instance, self.whole.disks)
+            for item in missing_attributes.attributes(config, instance, whole.disks)
             if not (item.name == missing_attributes.NODE and gives_node)
         ]
         if not instance.os and not op.no_install:
@@ -101,29 +109,31 @@ class InstanceCommit(Creation):
                 f" {', '.join(map(str, missing))}"
             )
 
-    def _find_place(self) -> Needs:
+    def _find_place(self, whole: Drafted) -> Finding[list[Node]]:
         """Nodes for one that has none: those that are named, or that an allocator chooses."""
         op, ctx = self.op, self.ctx
         if op.pnode or op.pnode_uuid:
             names = [op.pnode_uuid or op.pnode, op.snode_uuid or op.snode]
-            self.nodes = [ctx.config.node(name) for name in names if name]
-            yield from place.lock_nodes(ctx, self.nodes)
-            return
+            nodes = [ctx.config.node(name) for name in names if name]
+            yield from place.lock_nodes(ctx, nodes)
+            return nodes
         yield Need(LockLevel.NODE, list(ctx.config.nodes), shared=True)
         name = allocator.chosen(ctx, op.iallocator, "name a node")
-        self.nodes = place.chosen(ctx, name, self.whole, [])
-        uuids = [node.uuid for node in self.nodes]
+        nodes = place.chosen(ctx, name, whole, [])
+        uuids = [node.uuid for node in nodes]
         ctx.release(LockLevel.NODE, keep=uuids)
         yield Need(LockLevel.NODE_RES, sorted(uuids))
+        return nodes
 
     # check ---------------------------------------------------------------------------------
 
     def decide(self) -> CreationPlan:
-        ctx, op, name = self.ctx, self.op, self.reserved.name
+        ctx, op, reserved = self.ctx, self.op, self.found.reserved
+        name = reserved.name
         if op.mode is not InstCreateMode.CREATE:
             raise errors.invalid(f"creation mode {op.mode} is not for reservations; only create is")
         host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
-        for node in self.nodes:
+        for node in self.found.nodes:
             checks.usable_node(node, f"for instance {name}")
         whole = self._placed()
         instance = whole.instance
@@ -137,10 +147,10 @@ class InstanceCommit(Creation):
             reservation=None,
         )
         template = place.template_of(ctx, instance, whole.disks)
-        plan = CreationPlan(made, list(whole.disks), template, adopts=False)
-        if self.reserved.interrupted:
+        plan = CreationPlan(made, list(whole.disks), self.found.nodes, template, adopts=False)
+        if reserved.interrupted:
             ctx.log(
-                f"Job {self.reserved.creating} began to make {name} and was interrupted:"
+                f"Job {reserved.creating} began to make {name} and was interrupted:"
                 " what it made is removed first"
             )
         else:
@@ -149,18 +159,19 @@ class InstanceCommit(Creation):
 
     def _placed(self) -> Drafted:
         """With places for disks that have none; refused if not all fits. OpPrereqError."""
-        new = [disk for disk in self.whole.disks if not disk.logical_id]
-        if self.reserved.primary_node and not new:
-            return self.whole
-        whole = place.placed(self.ctx, self.whole, self.nodes)
-        place.check(self.ctx, self.reserved, whole, ignore_ipolicy=self.op.ignore_ipolicy)
+        found = self.found
+        new = [disk for disk in found.whole.disks if not disk.logical_id]
+        if found.reserved.primary_node and not new:
+            return found.whole
+        whole = place.placed(self.ctx, found.whole, found.nodes)
+        place.check(self.ctx, found.reserved, whole, ignore_ipolicy=self.op.ignore_ipolicy)
         return whole
 
     # run -----------------------------------------------------------------------------------
 
     def record(self) -> tuple[Instance, list[Disk]]:
         """Note that this job makes it real."""
-        ctx, plan, reserved = self.ctx, self.plan, self.reserved
+        ctx, plan, reserved = self.ctx, self.plan, self.found.reserved
         if reserved.interrupted:
             self._remove_remains()
         old_disks = [ctx.config.disks[uuid] for uuid in reserved.disks if uuid in ctx.config.disks]
@@ -192,14 +203,16 @@ class InstanceCommit(Creation):
     ) -> None:
         """Undo of :meth:`record`."""
 
+        reserved = self.found.reserved
+
         def edit(draft: Draft) -> None:
             kept = {disk.uuid for disk in old_disks}
             for disk in old_disks:
                 draft.put(base.replace(disk, forthcoming=True))
             port = instance.network_port
-            if port is not None and self.reserved.network_port is None:
+            if port is not None and reserved.network_port is None:
                 draft.release_port(port)
-            draft.put(base.replace(self.reserved, forthcoming=True, creating=None))
+            draft.put(base.replace(reserved, forthcoming=True, creating=None))
             for disk in disks:
                 if disk.uuid not in kept:
                     draft.remove_disk(disk)
@@ -210,9 +223,9 @@ class InstanceCommit(Creation):
         """Remove what an interrupted commit left on the nodes; OpExecError when it stays."""
         ctx, plan = self.ctx, self.plan
         instance_disks.shutdown(ctx, plan.instance, plan.disks)
-        failures = instance_disks.remove(ctx, plan.disks, self.nodes[0].uuid)
+        failures = instance_disks.remove(ctx, plan.disks, plan.nodes[0].uuid)
         if failures:
             raise errors.OpExecError(
-                f"what job {self.reserved.creating} left of {plan.instance.name} could not be"
+                f"what job {self.found.reserved.creating} left of {plan.instance.name} could not be"
                 f" removed: {'; '.join(failures)}"
             )

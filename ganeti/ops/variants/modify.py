@@ -18,7 +18,7 @@ from ganeti.model.params import VALUE_DEFAULT, expand_backend
 from ganeti.opcodes.devices import DiskParams, NicParams
 from ganeti.opcodes.hidden import REDACTED, reveal_all
 from ganeti.opcodes.instance import OpInstanceSetParams
-from ganeti.ops.operation import Context, Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import checks, device_changes, disk_layout, nics, reservation_draft
 from ganeti.ops.planning.device_changes import Maker
 from ganeti.ops.planning.reservation_draft import Drafted
@@ -37,27 +37,38 @@ class _Plan:
     rows: list[Row]
 
 
-class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]]):
-    """Returns (what, new value) for each change."""
-
+@dataclass(frozen=True)
+class _Found:
     instance: Instance
     #: the nodes afterwards, the primary one first; none while it has no place
     nodes: list[Node]
 
-    def __init__(self, op: OpInstanceSetParams, ctx: Context) -> None:
-        super().__init__(op, ctx)
-        self.rows: list[Row] = []
 
-    def locks(self) -> Needs:
+class ReservationModify(
+    FindingOperation[OpInstanceSetParams, _Found, list[Row]],
+    PlannedOperation[OpInstanceSetParams, _Plan, list[Row]],
+):
+    """Returns (what, new value) for each change."""
+
+    def find(self) -> Finding[_Found]:
         op, ctx = self.op, self.ctx
-        self.instance = yield from place.forthcoming(ctx, op.instance_name, op.instance_uuid)
-        self.nodes = self._nodes()
-        yield from place.lock_nodes(ctx, self.nodes)
+        instance = yield from place.forthcoming(ctx, op.instance_name, op.instance_uuid)
+        nodes = self._nodes(instance)
+        yield from place.lock_nodes(ctx, nodes)
+        return _Found(instance, nodes)
 
-    def _nodes(self) -> list[Node]:
+    @property
+    def instance(self) -> Instance:
+        return self.found.instance
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.found.nodes
+
+    def _nodes(self, instance: Instance) -> list[Node]:
         """The nodes afterwards, the primary one first; none while it has no place."""
         op, config = self.op, self.ctx.config
-        found = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]
+        found = [config.nodes[uuid] for uuid in config.instance_nodes(instance)]
         primary, secondary = op.pnode_uuid or op.pnode, op.remote_node_uuid or op.remote_node
         if primary:
             wanted = config.node(primary)
@@ -71,13 +82,13 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         self._check_request()
-        new = self._settings(self.instance)
-        new = base.replace(new, nics=self._nics(new))
-        item = self._template(Drafted(new, ctx.config.disks_of(self.instance)))
-        item = self._disks(item)
-        drafted = self._place(item)
+        new, rows = self._settings(self.instance)
+        new, nic_rows = self._nics(new)
+        item, template_rows = self._template(Drafted(new, ctx.config.disks_of(self.instance)))
+        item, disk_rows = self._disks(item)
+        drafted, node_rows = self._place(item)
         place.check(ctx, self.instance, drafted, ignore_ipolicy=op.ignore_ipolicy)
-        return _Plan(drafted, self.rows)
+        return _Plan(drafted, [*rows, *nic_rows, *template_rows, *disk_rows, *node_rows])
 
     def _check_request(self) -> None:
         op = self.op
@@ -104,19 +115,20 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
         if not any(wants):
             raise errors.invalid("nothing to change: give at least one setting, disk or NIC")
 
-    def _settings(self, old: Instance) -> Instance:
+    def _settings(self, old: Instance) -> tuple[Instance, list[Row]]:
         op, ctx = self.op, self.ctx
         values: dict[str, Any] = {}
+        rows: list[Row] = []
         if op.beparams:
             values["beparams"] = parameters.own_backend(ctx.config, old.beparams, op.beparams)
             given = expand_backend(op.beparams)
-            self.rows += [(f"be/{key}", value) for key, value in given.items()]
+            rows += [(f"be/{key}", value) for key, value in given.items()]
         if op.os_name is not None:
             values["os"] = op.os_name
-            self.rows.append(("os", op.os_name))
+            rows.append(("os", op.os_name))
         if op.hvparams:
             values["hvparams"] = self._hvparams(old)
-            self.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
+            rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
         private = reveal_all(op.osparams_private)
         values["osparams"] = merged(old.osparams, op.osparams)
         values["osparams_private"] = merged(old.osparams_private, private)
@@ -125,9 +137,9 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
             raise errors.invalid(
                 f"OS parameter '{twice[0]}' is both public and private; reset one of them"
             )
-        self.rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
-        self.rows += [(f"os_private/{key}", REDACTED) for key in private]
-        return base.replace(old, **values)
+        rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
+        rows += [(f"os_private/{key}", REDACTED) for key in private]
+        return base.replace(old, **values), rows
 
     def _hvparams(self, old: Instance) -> dict[str, Any]:
         op, ctx = self.op, self.ctx
@@ -140,10 +152,11 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
 
     # NICs ----------------------------------------------------------------------------------
 
-    def _nics(self, instance: Instance) -> tuple[Nic, ...]:
+    def _nics(self, instance: Instance) -> tuple[Instance, list[Row]]:
         ctx, op = self.ctx, self.op
         if not op.nics:
-            return instance.nics
+            return instance, []
+        rows: list[Row] = []
         group = self.nodes[0].group if self.nodes else next(iter(ctx.config.groups))
         conflicts = op.conflicts_check
 
@@ -162,23 +175,22 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
         )
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.mac}"
-            self.rows.append((f"nic.{step.index}", shown))
+            rows.append((f"nic.{step.index}", shown))
         nics.refuse_twice(result)
-        return tuple(result)
+        return base.replace(instance, nics=tuple(result)), rows
 
     # disks and nodes -----------------------------------------------------------------------
 
-    def _template(self, item: Drafted) -> Drafted:
+    def _template(self, item: Drafted) -> tuple[Drafted, list[Row]]:
         """With another template: disks are planned again, their sizes stay."""
         wanted = self.op.disk_template
         if wanted is None:
-            return item
+            return item, []
         template = disk_layout.enabled_template(self.ctx, str(wanted))
         if template is DiskTemplate.DISKLESS and item.disks:
             raise errors.invalid(
                 f"{self.instance.handle} has disks; remove them first with --disk remove"
             )
-        self.rows.append(("disk_template", str(template)))
         reservation = base.replace(
             item.instance.reservation or Reservation(), disk_template=template
         )
@@ -186,11 +198,13 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
             base.replace(disk, dev_type=template, logical_id=(), children=(), nodes=(), params=None)
             for disk in item.disks
         ]
-        return Drafted(base.replace(item.instance, reservation=reservation), disks)
+        changed = base.replace(item.instance, reservation=reservation)
+        return Drafted(changed, disks), [("disk_template", str(template))]
 
-    def _disks(self, item: Drafted) -> Drafted:
+    def _disks(self, item: Drafted) -> tuple[Drafted, list[Row]]:
         if not self.op.disks:
-            return item
+            return item, []
+        rows: list[Row] = []
         template = self._template_of(item)
         nodes = [node.uuid for node in self.nodes]
 
@@ -211,10 +225,10 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
         )
         for step in steps:
             shown = str(step.action) if step.after is None else f"{step.action}:{step.after.size}"
-            self.rows.append((f"disk/{step.index}", shown))
+            rows.append((f"disk/{step.index}", shown))
         disks = instance_disks.renumbered(result)
         owner = base.replace(item.instance, disks=tuple(DiskUuid(disk.uuid) for disk in disks))
-        return Drafted(owner, disks)
+        return Drafted(owner, disks), rows
 
     def _template_of(self, item: Drafted) -> DiskTemplate:
         kinds = [disk.dev_type for disk in item.disks if disk.dev_type is not None]
@@ -230,10 +244,10 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
         usable = [name for name in enabled if name != DiskTemplate.DISKLESS]
         return next(iter(kinds), None) or wanted or DiskTemplate(usable[0])
 
-    def _place(self, item: Drafted) -> Drafted:
+    def _place(self, item: Drafted) -> tuple[Drafted, list[Row]]:
         """The disks on the nodes; those that have their place there keep it."""
         if not self.nodes:
-            return item
+            return item, []
         ctx = self.ctx
         before = [node.uuid for node in self.nodes]
         template = None if not item.disks else self._template_of(item)
@@ -249,9 +263,10 @@ class ReservationModify(PlannedOperation[OpInstanceSetParams, _Plan, list[Row]])
             fresh = disk_layout.disk(ctx, layout, index, reservation_draft.request_of(disk))
             disks.append(base.replace(fresh, uuid=disk.uuid, forthcoming=True))
         primary = self.nodes[0]
-        if primary.uuid != self.instance.primary_node:
-            self.rows.append(("primary_node", primary.name))
-        return Drafted(base.replace(item.instance, primary_node=NodeUuid(primary.uuid)), disks)
+        moves = primary.uuid != self.instance.primary_node
+        rows: list[Row] = [("primary_node", primary.name)] if moves else []
+        placed = base.replace(item.instance, primary_node=NodeUuid(primary.uuid))
+        return Drafted(placed, disks), rows
 
     # run ---------------------------------------------------------------------------------
 

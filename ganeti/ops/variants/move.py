@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ganeti import errors
@@ -22,7 +23,7 @@ from ganeti.opcodes.instance_move import (
 )
 from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import placement
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import place
@@ -30,11 +31,15 @@ from ganeti.ops.steps.reservations import place
 O = TypeVar("O", bound=OpCode)  # noqa: E741
 
 
-class _Move(PlannedOperation[O, Drafted, Any]):
-    """What all moves of a reservation share; a subclass says where to."""
-
+@dataclass(frozen=True)
+class _Found:
     instance: Instance
+    #: where it goes
     nodes: list[Node]
+
+
+class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any]):
+    """What all moves of a reservation share; a subclass says where to."""
 
     def instance_of(self) -> tuple[str, str | None]:
         return getattr(self.op, "instance_name"), getattr(self.op, "instance_uuid", None)  # noqa: B009
@@ -56,26 +61,27 @@ class _Move(PlannedOperation[O, Drafted, Any]):
             self.ctx, getattr(self.op, "iallocator", None), "name a node with --target-node"
         )
 
-    def locks(self) -> Needs:
+    def find(self) -> Finding[_Found]:
         ctx = self.ctx
-        self.instance = yield from place.forthcoming(ctx, *self.instance_of())
-        nodes = self.named(self.instance)
+        instance = yield from place.forthcoming(ctx, *self.instance_of())
+        nodes = self.named(instance)
         if nodes is not None:
-            self.nodes = nodes
             yield from place.lock_nodes(ctx, nodes)
-            return
+            return _Found(instance, nodes)
         yield Need(LockLevel.NODE, list(ctx.config.nodes), shared=True)
-        self.nodes = self.choose(self.instance)
-        uuids = [node.uuid for node in self.nodes]
+        nodes = self.choose(instance)
+        uuids = [node.uuid for node in nodes]
         ctx.release(LockLevel.NODE, keep=uuids)
         yield Need(LockLevel.NODE_RES, sorted(uuids))
+        return _Found(instance, nodes)
 
     def decide(self) -> Drafted:
         """The reservation on its new nodes."""
-        drafted = place.placed(self.ctx, place.recorded(self.ctx, self.instance), self.nodes)
+        ctx, found = self.ctx, self.found
+        drafted = place.placed(ctx, place.recorded(ctx, found.instance), found.nodes)
         place.check(
-            self.ctx,
-            self.instance,
+            ctx,
+            found.instance,
             drafted,
             ignore_ipolicy=bool(getattr(self.op, "ignore_ipolicy", False)),
         )
@@ -83,8 +89,8 @@ class _Move(PlannedOperation[O, Drafted, Any]):
 
     def run(self) -> Any:
         place.record(self.ctx, "reservation-move", self.plan)
-        names = ", ".join(node.name for node in self.nodes)
-        self.ctx.log(f"Reservation {self.instance.handle} is for {names} now")
+        names = ", ".join(node.name for node in self.found.nodes)
+        self.ctx.log(f"Reservation {self.found.instance.handle} is for {names} now")
         return None
 
     # what subclasses need ------------------------------------------------------------------

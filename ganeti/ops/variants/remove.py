@@ -6,22 +6,18 @@ from ganeti.config.changes import Draft
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRemove
-from ganeti.ops.operation import Context, Needs, Operation
+from ganeti.ops.operation import Context, Finding, FindingOperation
 from ganeti.ops.steps.reservations import place
 
 
-class ReservationRemove(Operation[OpInstanceRemove, None]):
+class ReservationRemove(FindingOperation[OpInstanceRemove, Instance, None]):
     """Removes its record; nothing of it is on any node."""
 
-    instance: Instance
-
-    def locks(self) -> Needs:
-        self.instance = yield from place.forthcoming(
-            self.ctx, self.op.instance_name, self.op.instance_uuid
-        )
+    def find(self) -> Finding[Instance]:
+        return place.forthcoming(self.ctx, self.op.instance_name, self.op.instance_uuid)
 
     def run(self) -> None:
-        forget(self.ctx, "reservation-remove", self.instance)
+        forget(self.ctx, "reservation-remove", self.found)
 
 
 def forget(ctx: Context, change: str, instance: Instance) -> None:

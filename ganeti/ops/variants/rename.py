@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ganeti import errors
@@ -11,33 +12,40 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.opcodes.instance import OpInstanceRename
-from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import checks
 from ganeti.ops.steps import host_names
 from ganeti.ops.targets import instance as instance_target
 from ganeti.storage.registry import TEMPLATES
 
 
-class ReservationRename(PlannedOperation[OpInstanceRename, Instance, str]):
+@dataclass(frozen=True)
+class _Found:
+    new_name: str
+    #: as it was before its lock was granted
+    before: Instance
+
+
+class ReservationRename(
+    FindingOperation[OpInstanceRename, _Found, str],
+    PlannedOperation[OpInstanceRename, Instance, str],
+):
     """Disks that will be in a directory of their instance get one of the new name."""
 
-    new_name: str
-    #: as it is before its lock is granted
-    found: Instance
-
-    def locks(self) -> Needs:
+    def find(self) -> Finding[_Found]:
         given = checks.host_name(self.op.new_name, "an instance")
-        self.new_name = host_names.new_name(
+        new_name = host_names.new_name(
             given, name_check=self.op.name_check, ip_check=self.op.ip_check
         )
-        self.found = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
+        before = self.ctx.config.instance(self.op.instance_uuid or self.op.instance_name)
         # one request for both names: locks of one level are taken together
-        yield Need(LockLevel.INSTANCE, [self.found.handle], new=[self.new_name])
+        yield Need(LockLevel.INSTANCE, [before.handle], new=[new_name])
+        return _Found(new_name, before)
 
     def decide(self) -> Instance:
         """The reservation, still as it was."""
-        config, handle = self.ctx.config, self.found.handle
-        found = config.instances.get(self.found.uuid)
+        config, before = self.ctx.config, self.found.before
+        handle, found = before.handle, config.instances.get(before.uuid)
         if found is None or not found.forthcoming or found.handle != handle:
             raise errors.not_known(
                 f"reservation '{handle}' was removed, renamed or created while this job"
@@ -45,8 +53,8 @@ class ReservationRename(PlannedOperation[OpInstanceRename, Instance, str]):
             )
         if found.interrupted:
             instance_target.check_real(config, found)
-        if config.has_instance_name(self.new_name):
-            raise errors.already_exists(f"instance '{self.new_name}' exists already")
+        if config.has_instance_name(self.found.new_name):
+            raise errors.already_exists(f"instance '{self.found.new_name}' exists already")
         return found
 
     def run(self) -> str:
@@ -56,14 +64,14 @@ class ReservationRename(PlannedOperation[OpInstanceRename, Instance, str]):
             for uuid in self.plan.disks:
                 disk = draft.config.disks.get(uuid)
                 if disk is not None and _in_directory(disk):
-                    draft.update(disk, logical_id=_moved(disk, self.new_name))
-            draft.update(self.plan, name=self.new_name)
+                    draft.update(disk, logical_id=_moved(disk, self.found.new_name))
+            draft.update(self.plan, name=self.found.new_name)
 
         ctx.store.change("reservation-rename", ctx.author, edit)
         job_id = ctx.job.job_id
-        ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.new_name])
-        ctx.locks.remove(job_id, LockLevel.INSTANCE, self.found.handle)
-        return self.new_name
+        ctx.locks.keep(job_id, LockLevel.INSTANCE, [self.found.new_name])
+        ctx.locks.remove(job_id, LockLevel.INSTANCE, self.found.before.handle)
+        return self.found.new_name
 
 
 def _in_directory(disk: Disk) -> bool:

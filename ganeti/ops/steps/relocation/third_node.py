@@ -13,10 +13,13 @@ No guest ever runs on a copy that is not complete.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ganeti import errors
 from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
+from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, LockLevel
 from ganeti.model.node import Node
@@ -43,45 +46,46 @@ def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node |
     return None if node.uuid in config.secondary_nodes(instance) else node
 
 
-class ThirdNodeFailover:
-    """One such failover."""
+class Preparation:
+    """The locks and checks of one such failover."""
 
     def __init__(
         self, ctx: Context, instance: Instance, target: Node, op: OpInstanceFailover
     ) -> None:
         if op.iallocator is not None:
             raise errors.invalid("give either a target node or an allocator, not both")
-        self._ctx = ctx
-        self._op = op
-        self._uuid = instance.uuid
-        self.target = target
-        self._primary = ctx.config.nodes[instance.primary_node]
+        self.ctx = ctx
+        self.op = op
+        self.uuid = instance.uuid
+        self._target_uuid = target.uuid
+        self.primary = ctx.config.nodes[instance.primary_node]
         [secondary] = ctx.config.secondary_nodes(instance)
-        self._secondary = ctx.config.nodes[secondary]
+        self.secondary = ctx.config.nodes[secondary]
         #: whether the secondary node has to stand in for the primary one
-        self._lost = self._primary.offline
-        #: whether the guest stays down until the new copy is complete
-        self._rests = False
+        self.lost = self.primary.offline
+
+    @property
+    def target(self) -> Node:
+        return self.ctx.config.nodes[self._target_uuid]
 
     @property
     def keeper(self) -> Node:
         """The old node that keeps its copy."""
-        return self._secondary if self._lost else self._primary
+        return self.secondary if self.lost else self.primary
 
     def locks(self) -> Needs:
         """All three nodes, and what they store."""
-        nodes = sorted({self._primary.uuid, self._secondary.uuid, self.target.uuid})
+        nodes = sorted({self.primary.uuid, self.secondary.uuid, self._target_uuid})
         yield Need(LockLevel.NODE, nodes, shared=True)
         yield Need(LockLevel.NODE_RES, nodes)
 
     # check -------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Reads only; OpPrereqError says what stands against it."""
-        ctx, op = self._ctx, self._op
+    def check(self) -> ThirdNodeFailover:
+        """What can be run; reads only. OpPrereqError says what stands against it."""
+        ctx, op = self.ctx, self.op
         config = ctx.config
-        instance = config.instances[self._uuid]
-        self.target = config.nodes[self.target.uuid]
+        instance = config.instances[self.uuid]
         checks.all_online([self.keeper], f"to copy the disks of {instance.name}")
         destination.check_target(ctx, instance, self.target, ignore_ipolicy=op.ignore_ipolicy)
         memory = config.beparams(instance)["maxmem"]
@@ -89,34 +93,34 @@ class ThirdNodeFailover:
         if runs:
             destination.check_memory(ctx, instance, self.target, memory)
         node_checks.can_reach(ctx, self.target, self.keeper)
-        self._old = [disk for disk in config.disks_of(instance) if disks.traits(disk).mirrored]
+        old = [disk for disk in config.disks_of(instance) if disks.traits(disk).mirrored]
         places = (self.keeper.uuid, self.target.uuid)
-        self._new = [disk_layout.on_nodes(ctx, disk, places) for disk in self._old]
+        new = [disk_layout.on_nodes(ctx, disk, places) for disk in old]
         what = f"instance {instance.name}"
-        space.check(ctx, self._new, self.keeper.uuid, what, nodes=[self.target.uuid])
-        if self._lost:
-            self._rests = runs and not self._has_memory(instance, memory)
-            self._stand_in = self._takeover(
-                self._secondary, start=not self._rests, ignore=op.ignore_consistency
-            )
-            self._stand_in.check()
+        space.check(ctx, new, self.keeper.uuid, what, nodes=[self.target.uuid])
+        if not self.lost:
+            return ThirdNodeFailover(self, old, new, None, rests=False)
+        rests = runs and not self._has_memory(instance, memory)
+        stand_in = self.takeover(self.secondary, start=not rests, ignore=op.ignore_consistency)
+        stand_in.check()
+        return ThirdNodeFailover(self, old, new, stand_in, rests)
 
     def _has_memory(self, instance: Instance, memory: int) -> bool:
         try:
-            destination.check_memory(self._ctx, instance, self._secondary, memory)
+            destination.check_memory(self.ctx, instance, self.secondary, memory)
         except errors.OpPrereqError as err:
-            self._ctx.warn(
+            self.ctx.warn(
                 f"{errors.text(err)}; {instance.name} stays down until its disks are complete on"
                 f" {self.target.name}"
             )
             return False
         return True
 
-    def _takeover(self, node: Node, *, start: bool, ignore: bool) -> failover.Failover:
-        op = self._op
+    def takeover(self, node: Node, *, start: bool, ignore: bool) -> failover.Failover:
+        op = self.op
         return failover.Failover(
-            self._ctx,
-            self._ctx.config.instances[self._uuid],
+            self.ctx,
+            self.ctx.config.instances[self.uuid],
             node,
             op,
             shutdown_timeout=op.shutdown_timeout,
@@ -125,7 +129,28 @@ class ThirdNodeFailover:
             start=start,
         )
 
-    # run ---------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class ThirdNodeFailover:
+    """One such failover, checked and ready to run."""
+
+    prepared: Preparation
+    #: the mirrored disks, and the same with the target as one of their nodes
+    old: list[Disk]
+    new: list[Disk]
+    #: how the secondary node takes over first, None while the primary node is there
+    stand_in: failover.Failover | None
+    #: whether the guest stays down until the new copy is complete
+    rests: bool
+
+    @property
+    def target(self) -> Node:
+        return self.prepared.target
+
+    @property
+    def keeper(self) -> Node:
+        """The old node that keeps its copy."""
+        return self.prepared.keeper
 
     def run(self) -> None:
         """Do it.
@@ -133,42 +158,42 @@ class ThirdNodeFailover:
         Raises:
             OpExecError: a step failed; the text says where the instance is now.
         """
-        if self._lost:
-            self._stand_in.run()
+        if self.stand_in is not None:
+            self.stand_in.run()
         try:
             self._bring_copy()
-            last = self._takeover(self.target, start=True, ignore=False)
+            last = self.prepared.takeover(self.target, start=True, ignore=False)
             last.check()
         except errors.GanetiError as err:
             raise errors.OpExecError(self._story(errors.text(err))) from err
         last.run()
 
     def _story(self, why: str) -> str:
-        name = self._ctx.config.instances[self._uuid].name
+        name = self.prepared.ctx.config.instances[self.prepared.uuid].name
         where = f"instance {name} is not failed over to {self.target.name} ({why})"
-        if not self._lost:
-            return f"{where}; it stays on {self._primary.name}"
-        text = f"{where}; it is on its old secondary node {self._secondary.name} now"
-        return f"{text}, down; try gnt-instance startup {name}" if self._rests else text
+        if not self.prepared.lost:
+            return f"{where}; it stays on {self.prepared.primary.name}"
+        text = f"{where}; it is on its old secondary node {self.prepared.secondary.name} now"
+        return f"{text}, down; try gnt-instance startup {name}" if self.rests else text
 
     def _bring_copy(self) -> None:
         """Make the target the secondary node of the keeper, and wait until it is in sync."""
-        ctx = self._ctx
-        instance = ctx.config.instances[self._uuid]
-        inactive = self._rests or not instance.disks_active
+        ctx = self.prepared.ctx
+        instance = ctx.config.instances[self.prepared.uuid]
+        inactive = self.rests or not instance.disks_active
         if inactive:
             disks.assemble(ctx, instance, ignore_secondaries=True)
         try:
-            bad = sync.faulty(ctx, self.keeper, self._old)
+            bad = sync.faulty(ctx, self.keeper, self.old)
             if bad:
                 raise errors.OpExecError(
                     f"{join_names(bad)} has no good data on node {self.keeper.name}"
                 )
-            secondary_change.run(ctx, instance, self._old, self._new, early_release=False)
-            if sync.look(ctx, instance, self._new).done:
+            secondary_change.run(ctx, instance, self.old, self.new, early_release=False)
+            if sync.look(ctx, instance, self.new).done:
                 return
             raise errors.OpExecError("the new copy is not complete yet")
         finally:
             if inactive:
-                for failure in disks.shutdown(ctx, ctx.config.instances[self._uuid]):
+                for failure in disks.shutdown(ctx, ctx.config.instances[self.prepared.uuid]):
                     ctx.warn(failure)

@@ -17,6 +17,7 @@ from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, nics, reservation_draft
+from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import drafts
 
 #: How many reasons an error shows.
@@ -136,20 +137,21 @@ class Batch:
 
     # check and record --------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Refuse what does not fit; OpPrereqError, ReservationError, ParameterError."""
+    def check(self) -> list[Drafted]:
+        """What is recorded; OpPrereqError, ReservationError, ParameterError: it does not fit."""
         ctx = self._ctx
-        self.drafts = [
+        found = [
             reservation_draft.draft(ctx, item.op, item.uuid, item.nodes, self._reservation)
             for item in self._items
         ]
-        nics.refuse_twice(nic for item in self.drafts for nic in item.instance.nics)
-        drafts.check_room(ctx, self.drafts)
+        nics.refuse_twice(nic for item in found for nic in item.instance.nics)
+        drafts.check_room(ctx, found)
+        return found
 
-    def record(self) -> list[str]:
+    def record(self, items: Sequence[Drafted]) -> list[str]:
         """Record all in one change; returns their UUIDs."""
         ctx = self._ctx
-        drafts.record(ctx, self.drafts)
+        drafts.record(ctx, items)
         ctx.locks.keep(ctx.job.job_id, LockLevel.INSTANCE, [item.handle for item in self._items])
         for item in self._items:
             where = ", ".join(node.name for node in item.nodes)

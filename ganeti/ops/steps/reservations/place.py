@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from ganeti import errors
 from ganeti.config.changes import Draft
@@ -16,7 +15,7 @@ from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
-from ganeti.ops.operation import Context, Needs
+from ganeti.ops.operation import Context, Finding, Needs
 from ganeti.ops.planning import checks, disk_layout, policy, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
 from ganeti.ops.steps.reservations import drafts
@@ -50,13 +49,13 @@ def nodes_needed(template: DiskTemplate) -> int:
     return traits_of(template).nodes_needed
 
 
-def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Any:
+def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Finding[Instance]:
     """Lock a reservation; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it became an instance while the job waited.
     """
-    found: Instance = yield from instance_target.lock(ctx, name, uuid)
+    found = yield from instance_target.lock(ctx, name, uuid)
     if not found.forthcoming:
         raise errors.wrong_state(
             f"the reservation '{found.handle}' became an instance while this job waited for it;"

@@ -1,0 +1,38 @@
+"""The node that an operation is about: its lock, and the base of such operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, cast
+
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.node import Node
+from ganeti.ops import locks
+from ganeti.ops.operation import Needs, O, Operation, R
+
+
+class _NamesNode(Protocol):
+    node_name: str
+    node_uuid: str | None
+
+
+class NodeOperation(Operation[O, R]):
+    """An operation on one node, which it locks."""
+
+    #: as it was when its lock was granted
+    node: Node
+
+    def locks(self) -> Needs:
+        yield from self.lock_node()
+
+    def lock_node(self, *, also: Iterable[NodeUuid] = (), shared: bool = False) -> Needs:
+        """Lock the node and others, and note it.
+
+        Raises:
+            OpPrereqError: there is none, or it was removed while the job waited.
+        """
+        target = cast(_NamesNode, self.op)
+        found = self.ctx.config.node(target.node_uuid or target.node_name)
+        yield Need(LockLevel.NODE, list(dict.fromkeys([found.uuid, *also])), shared=shared)
+        self.node = locks.read_again("node", found, self.ctx.config.nodes)
