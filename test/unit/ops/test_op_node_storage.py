@@ -34,12 +34,10 @@ def test_named_nodes_are_asked_once_and_whatever_they_run() -> None:
 
 
 def test_storage_of_an_offline_node_cannot_be_changed() -> None:
-    ctx = context(config(node(2), node(3, offline=True)))
-    assert node_storage.one_node(ctx, "node2", None).uuid == "node-2"
-    assert node_storage.one_node(ctx, "node3", "node-2").uuid == "node-2"
+    node_storage.check_online(node(2))
     text = r"node node3\.example\.com is offline: its storage cannot be changed"
     with pytest.raises(errors.OpPrereqError, match=text):
-        node_storage.one_node(ctx, "node3", None)
+        node_storage.check_online(node(3, offline=True))
 
 
 @pytest.mark.parametrize(
