@@ -105,6 +105,8 @@ class Command:
     only: tuple[str, ...] | None = None
     #: exceptions for fields of this command
     names: Mapping[str, Named] = field(default_factory=dict)
+    #: fields of other requests that are options; what they mean is up to the function
+    also: Mapping[str, Sequence[str]] = field(default_factory=dict)
     #: whether something is created, so that there is nothing to take back to a default
     new: bool = False
     aliases: tuple[str, ...] = ()
@@ -127,10 +129,23 @@ class Command:
             fields.options(self.op, without=skipped, only=self.only, names=self.names, new=self.new)
         )
 
+    @cached_property
+    def borrowed(self) -> tuple[Option, ...]:
+        """Options that are fields of other requests; :meth:`parameters` leaves them out."""
+        from ganeti.cli import fields
+
+        return tuple(
+            option
+            for request, wanted in self.also.items()
+            for option in fields.options(
+                request, without=(), only=wanted, names=self.names, new=self.new
+            )
+        )
+
     @property
     def options(self) -> tuple[Option, ...]:
         """Its own options."""
-        return (*self.derived, *self.extras)
+        return (*self.derived, *self.borrowed, *self.extras)
 
     @property
     def all_options(self) -> tuple[Option, ...]:
@@ -151,7 +166,8 @@ class Command:
         for option in self.derived:
             given = getattr(call.opts, option.dest)
             if option.take is not None:
-                given = option.take(given) or None if given else None
+                taken = option.take(given) if given else None
+                given = None if taken in ({}, [], "") else taken
             elif option.action == "append":
                 given = given or None
             result[option.dest] = given
@@ -228,6 +244,7 @@ class Program:
         without: Sequence[str] = (),
         only: Sequence[str] | None = None,
         names: Mapping[str, Named] | None = None,
+        also: Mapping[str, Sequence[str]] | None = None,
         new: bool = False,
         options: Sequence[Option] = (),
         aliases: tuple[str, ...] = (),
@@ -238,8 +255,8 @@ class Program:
         """Register a function as a command of this program.
 
         With ``op`` the fields of that opcode are its options, as ``names`` (and
-        ``fields.NAMES``) call them; ``without`` some of them, or ``only`` some. ``options`` are
-        those that are no fields.
+        ``fields.NAMES``) call them; ``without`` some of them, or ``only`` some. ``also`` are
+        fields of other requests, ``options`` are those that are no fields.
         """
 
         def register(run: Run) -> Run:
@@ -254,6 +271,7 @@ class Program:
                     without=tuple(without),
                     only=None if only is None else tuple(only),
                     names=names or {},
+                    also=also or {},
                     new=new,
                     aliases=aliases,
                     usage=usage,

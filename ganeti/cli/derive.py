@@ -1,24 +1,30 @@
-"""What commands must know of opcodes, from their types; ``generated`` keeps it."""
+"""What commands must know of requests, from their types; ``generated`` keeps it."""
 
 from __future__ import annotations
 
 import inspect
 from enum import Enum
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from ganeti.luxi.requests import FilterSettings, HistoryFilter
+from ganeti.model.ipolicy import PolicyKeys
 from ganeti.opcodes import describe, registry
+from ganeti.opcodes.devices import DiskKeys
 from ganeti.opcodes.hidden import Hidden
 
 #: Name, kind of an option (or ``switch``, ``switch_off``; empty for none), default, choices and
 #: description.
 Field = tuple[str, str, Any, tuple[str, ...], str]
 
+#: Requests that are not opcodes, and parts of opcodes that have options of their own.
+REQUESTS = {cls.__name__: cls for cls in (DiskKeys, FilterSettings, HistoryFilter, PolicyKeys)}
 
-def facts(op_id: str) -> tuple[str, tuple[Field, ...]]:
-    """Description of an opcode, and the fields that are its own."""
-    cls = registry.find(op_id)
+
+def facts(name: str) -> tuple[str, tuple[Field, ...]]:
+    """Description of an opcode or of one of ``REQUESTS``, and the fields that are its own."""
+    cls = REQUESTS.get(name) or registry.find(name)
     types = {info.name: info.type for info in msgspec.structs.fields(cls)}
     return inspect.cleandoc(cls.__doc__ or ""), tuple(
         _field(found, types[found.name]) for found in describe.parameters(cls)
@@ -37,6 +43,8 @@ def _field(found: describe.Parameter, kind: Any) -> Field:
     if isinstance(inner, type) and issubclass(inner, Enum):
         choices = tuple(sorted(str(item.value) for item in inner))
         return (found.name, "choice", found.default, choices, found.description)
+    if get_origin(inner) is Literal:
+        return (found.name, "choice", found.default, get_args(inner), found.description)
     name = _kind(inner)
     items = describe.peel(get_args(inner)[0])[0] if name == "list" else None
     words: tuple[str, ...] = ()
@@ -52,6 +60,8 @@ def _kind(kind: Any) -> str:
         return str(kind.__name__)
     if get_origin(kind) in (list, frozenset):
         item = describe.peel(get_args(kind)[0])[0]
+        if get_origin(item) is dict:
+            return "multilistidentkeyval"
         return "list" if _is_text(item) else ""
     if get_origin(kind) is dict:
         value = describe.peel(get_args(kind)[1])[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ganeti.cli import values
@@ -24,14 +25,16 @@ class Named:
 
     flags: tuple[str, ...] = ()
     kind: str = ""
-    #: the option may be given several times, the values are a list
-    append: bool = False
+    #: whether the option may be given several times, so that the values are a list; None: by kind
+    append: bool | None = None
     metavar: str = ""
     help: str = ""
     choices: tuple[str, ...] = ()
     default: Any = None
     #: makes the parameter of the opcode from the value
     take: Callable[[Any], Any] | None = None
+    #: value of the field -> flags and help of a switch for it, in place of an option with a value
+    each: Mapping[Any, tuple[str, ...]] | None = None
 
 
 def named(*flags: str, **rest: Any) -> Named:
@@ -85,7 +88,7 @@ NAMES: Mapping[str, Named] = {
     "osparams_private": named("--os-parameters-private"),
     "osparams_secret": named("--os-parameters-secret"),
     "remote_node": named("-n", "--new-secondary"),
-    "secondary_ip": named("-s", "--secondary-ip"),
+    "secondary_ip": named("-s", "--secondary-ip", metavar="<address>"),
     "allow_runtime_changes": named("--no-runtime-changes"),
     "tags": named("--tags", kind="words", metavar="<tag>,..."),
     "target_groups": named("--to", append=True, metavar="<group>"),
@@ -96,7 +99,7 @@ _POLICY = "ipolicy"
 
 
 def of(op_id: str) -> tuple[str, tuple[Field, ...]]:
-    """Description and fields of an opcode.
+    """Description and fields of an opcode, or of another request (``derive.REQUESTS``).
 
     From the table that tools/make-docs keeps, because importing opcodes takes as long as all else
     that a command does before its first request; an opcode that is not there yet is imported.
@@ -129,9 +132,24 @@ def options(
         if name in without or name == _POLICY or (only is not None and name not in only):
             continue
         exception = names.get(name) or NAMES.get(name) or Named()
+        if exception.each is not None:
+            yield from _switches(field, exception.each)
+            continue
         option = _option(field, exception, new=new)
         if option is not None:
             yield option
+
+
+def _switches(field: Field, each: Mapping[Any, tuple[str, ...]]) -> Iterator[Option]:
+    """A switch for each of some values; of a field that is no list only one may be given."""
+    name, kind, _default, choices, _doc = field
+    take = None
+    if kind != "list":
+        take = partial(values.only_one, names={value: row[-2] for value, row in each.items()})
+    for value, (*flags, text) in each.items():
+        if value not in (choices or (False, True)):
+            raise ValueError(f"{name} cannot be {value!r}")
+        yield Option(tuple(flags), name, text, action="append", default=[], const=value, take=take)
 
 
 def _option(field: Field, exception: Named, *, new: bool) -> Option | None:
@@ -145,7 +163,7 @@ def _option(field: Field, exception: Named, *, new: bool) -> Option | None:
     if kind in ("switch", "switch_off"):
         text = exception.help or (f"Do not {doc[:1].lower()}{doc[1:]}" if off else doc)
         return Option(flags, name, text, default=off, const=not off)
-    append = exception.append or kind == "identkeyval"
+    append = kind == "identkeyval" if exception.append is None else exception.append
     if append and kind == "list":
         kind = "choice" if choices else "string"
     elif kind != "choice":

@@ -29,8 +29,7 @@ def module_text(programs: Iterable[Program]) -> str:
         program.load()
         modules.append(f"    {program.name!r}: {{\n")
         for name, command in sorted(program.commands.items()):
-            if command.op:
-                op_ids.add(command.op)
+            op_ids.update(command.also, [command.op] if command.op else [])
             modules += [
                 f"        {word!r}: {command.module!r},\n" for word in (name, *command.aliases)
             ]

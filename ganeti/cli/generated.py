@@ -8,6 +8,31 @@ each command is.
 from typing import Any
 
 OPCODES: dict[str, Any] = {
+    'DiskKeys': ('Keys of a disk that have a meaning of their own.', (
+        ('size', '', None, (), 'Size, as in 10G'),
+        ('mode', 'choice', None, ('ro', 'rw'), 'Whether the guest may write'),
+        ('adopt', 'string', None, (), ''),
+        ('vg', 'string', None, (), ''),
+        ('metavg', 'string', None, (), ''),
+        ('name', 'string', None, (), 'Name that no other disk has'),
+        ('provider', 'string', None, (), ''),
+        ('spindles', 'int', None, (), 'Number of physical disks that it counts as'),
+        ('access', 'string', None, (), ''),
+        ('dev_type', 'string', None, (), ''),
+    )),
+    'FilterSettings': ('What ReplaceFilter sets of a filter rule.', (
+        ('priority', 'int', 0, (), 'Rules with low numbers are tried first; 0 is the lowest'),
+        ('predicates', '', None, (), 'Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the kinds jobid, opcode and reason. Without one, the rule fits every job'),
+        ('action', '', None, (), "What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many at a time), or CONTINUE (the rule has no effect)"),
+    )),
+    'HistoryFilter': ('The filter of QueryHistory; what is unset filters nothing.', (
+        ('object', 'string', None, (), "Name or uuid, also of what is gone; or 'cluster'"),
+        ('kind', 'choice', None, ('cluster', 'disk', 'filter', 'group', 'instance', 'network', 'node'), 'Only objects of this kind'),
+        ('since', 'float', None, (), 'Only what is newer, in seconds since 1970'),
+        ('until', 'float', None, (), 'Only what is older, in seconds since 1970'),
+        ('job', 'int', None, (), 'Only changes by this job'),
+        ('limit', 'int', None, (), 'Maximum number of changes; the newest are shown'),
+    )),
     'OP_CLUSTER_ACTIVATE_MASTER_IP': ('Activate the address of the cluster on the master node.', (
     )),
     'OP_CLUSTER_DEACTIVATE_MASTER_IP': ('Deactivate the address of the cluster on the master node.', (
@@ -16,6 +41,14 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_CLUSTER_RENAME': ('Rename the cluster, and with it change the master address.', (
         ('name', 'string', None, (), 'New name'),
+    )),
+    'OP_CLUSTER_RENEW_CRYPTO': ('Replace the certificates or SSH keys of the nodes.', (
+        ('node_certificates', 'switch', False, (), 'Make new certificates for all nodes'),
+        ('renew_ssh_keys', 'switch', False, (), 'Make new SSH keys for all nodes'),
+        ('ssh_key_type', 'choice', None, ('dsa', 'ecdsa', 'rsa'), 'Algorithm of the new SSH keys'),
+        ('ssh_key_bits', 'int', None, (), 'Length of the new SSH keys'),
+        ('verbose', 'switch', False, (), 'Report more'),
+        ('debug', 'switch', False, (), 'Report details of every step'),
     )),
     'OP_CLUSTER_REPAIR_DISK_SIZES': ('Correct recorded disk sizes that differ from the real ones.', (
         ('instances', 'list', None, (), 'Names of instances; empty for all'),
@@ -274,6 +307,11 @@ OPCODES: dict[str, Any] = {
         ('iallocator', 'string', None, (), 'Allocator that chooses nodes; a dot stands for the default one of the cluster'),
         ('instances', '', None, (), 'What to create; nodes are chosen by the allocator'),
     )),
+    'OP_INSTANCE_QUERY_DATA': ('Return everything that is known about instances, down to their disks.', (
+        ('use_locking', 'switch', False, (), 'Lock what is read, for a consistent answer'),
+        ('instances', 'list', None, (), 'Names of instances; empty for all'),
+        ('static', 'switch', False, (), 'Ask no node; omit what only nodes know'),
+    )),
     'OP_INSTANCE_REBOOT': ('Restart an instance.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
@@ -417,7 +455,7 @@ OPCODES: dict[str, Any] = {
         ('hv_state', 'keyval', None, (), 'State of hypervisors, by hypervisor'),
         ('disk_state', 'keyval', None, (), 'State of storage, by storage type'),
         ('primary_ip', 'string', None, (), 'Address of the node; unset to resolve it'),
-        ('secondary_ip', 'string', None, (), 'Address for replication traffic'),
+        ('secondary_ip', 'string', None, (), 'Address for the replication of disks, if it has a network of its own'),
         ('readd', 'switch', False, (), 'Add a node that was set up again'),
         ('group', 'string', None, (), 'Node group; unset for the only one'),
         ('master_capable', 'bool', None, (), 'Whether the node may become master'),
@@ -473,7 +511,7 @@ OPCODES: dict[str, Any] = {
         ('auto_promote', 'switch', False, (), 'Promote another node to master candidate if one is missing'),
         ('master_capable', 'bool', None, (), 'Whether the node may become master'),
         ('vm_capable', 'bool', None, (), 'Whether the node may run instances'),
-        ('secondary_ip', 'string', None, (), 'Address for replication traffic'),
+        ('secondary_ip', 'string', None, (), 'Address for the replication of disks, if it has a network of its own'),
         ('ndparams', 'keyval', None, (), 'Node parameters'),
         ('powered', 'bool', None, (), 'Whether the node is recorded as switched on'),
     )),
@@ -492,12 +530,19 @@ OPCODES: dict[str, Any] = {
         ('name', 'string', None, (), 'Name of the storage unit'),
         ('ignore_consistency', 'switch', False, (), 'Continue although data may be lost'),
     )),
+    'OP_RESERVATION_ADD': ('Reserve places for several instances at once: all of them, or none.', (
+        ('instances', '', None, (), 'What to reserve; what names no node gets one by the allocator, if there is one'),
+        ('iallocator', 'string', None, (), 'Allocator that chooses nodes; a dot stands for the default one of the cluster'),
+        ('opportunistic_locking', 'switch', False, (), 'Consider only nodes that are not locked now'),
+        ('owner', 'string', None, (), 'For whom the capacity is reserved'),
+        ('expires', 'float', None, (), 'Unix time in seconds when the reservation expires; unset: never'),
+    )),
     'OP_RESERVATION_SET_PARAMS': ('Change for whom and how long capacity is reserved; what is not given stays.', (
         ('instance_name', 'string', None, (), 'Name of the instance'),
         ('instance_uuid', 'string', None, (), 'UUID of the instance, checked against the name'),
         ('owner', 'string', None, (), 'For whom the capacity is reserved; empty for nobody'),
-        ('expires', 'float', None, (), 'Unix time in seconds after which they may be removed; unset: never'),
-        ('never_expires', 'switch', False, (), 'Keep the place without a limit of time'),
+        ('expires', 'float', None, (), 'Unix time in seconds when the reservation expires; unset: never'),
+        ('never_expires', 'switch', False, (), 'Keep the reservation without a limit of time'),
         ('note', 'string', None, (), 'What the capacity is reserved for; empty for nothing'),
     )),
     'OP_RESTRICTED_COMMAND': ('Run a command that the administrator put into the directory for such commands.', (
@@ -537,6 +582,13 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_TEST_OS_PARAMS': ('Check that secret OS parameters reach a running job and nothing else.', (
         ('osparams_secret', 'keyprivateval', None, (), 'OS parameters that are neither stored nor shown'),
+    )),
+    'PolicyKeys': ('The keys of a policy, with underscores in place of dashes; commands have an option for each.\n\nSizes are in MiB. What is unset is inherited.', (
+        ('std', 'keyval', None, (), 'Standard size of instances'),
+        ('minmax', 'multilistidentkeyval', None, (), 'Minimum and maximum size of instances; // separates pairs'),
+        ('disk_templates', 'list', None, (), 'Disk templates that the instance policy allows'),
+        ('vcpu_ratio', 'float', None, (), 'Maximum number of virtual processors for each real one'),
+        ('spindle_ratio', 'float', None, (), 'Maximum number of instances for each spindle'),
     )),
 }
 

@@ -82,7 +82,7 @@ def run(call: Call, **changes: Any) -> Any:
 def changes(call: Call, *, besides: Collection[str] = (), **more: Any) -> WireOp:
     """Parameters that options with a value give, and ``more``; None where nothing is to change.
 
-    Switches and the fields in ``besides`` only say how, they are no changes.
+    Switches that stand for no value and the fields in ``besides`` only say how.
 
     Raises:
         OpPrereqError: nothing was given.
@@ -91,7 +91,7 @@ def changes(call: Call, *, besides: Collection[str] = (), **more: Any) -> WireOp
     found = {
         option.dest: given[option.dest]
         for option in call.spec.derived
-        if option.takes_value and option.dest not in besides
+        if (option.takes_value or option.action == "append") and option.dest not in besides
     }
     found |= more
     if all(change in (None, {}, []) for change in found.values()):

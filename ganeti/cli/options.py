@@ -15,7 +15,6 @@ from ganeti.cli.option import (
     ignored,
     select,
     switch,
-    switch_off,
     value,
     values_of,
 )
@@ -122,7 +121,7 @@ FORMAT = value(
     group=OUTPUT,
     help="Form of the list: a table for people, the others for programs",
 )
-#: Of the info commands, whose text is YAML as well.
+#: Of commands that show everything of an object; the text of most is YAML as well.
 INFO_FORMAT = value(
     "--format",
     dest="format",
@@ -152,38 +151,9 @@ YES_DO_IT = switch(
 )
 
 # where
-PLACEMENT = value(
-    "-n",
-    "--node",
-    dest="node",
-    metavar="<primary>[:<secondary>]",
-    help="Nodes to put the instance on",
-)
 NODES = values_of("-n", "--node", dest="nodes", metavar="<node>", help="Only this node")
 NODE_GROUP = value(
     "-g", "--node-group", dest="nodegroup", metavar="<group>", help="Only this node group"
-)
-
-# instances
-OS_PARAMS = value(
-    "-O", "--os-parameters", dest="osparams", kind="keyval", default={}, help="OS parameters"
-)
-OS_PARAMS_PRIVATE = value(
-    "--os-parameters-private",
-    dest="osparams_private",
-    kind="keyprivateval",
-    default={},
-    help="OS parameters that are stored but not shown",
-)
-NON_LIVE = switch_off(
-    "--non-live", dest="live", help="Stop the guest during the move, as in --migration-mode"
-)
-
-# nodes
-AUTO_PROMOTE = switch(
-    "--auto-promote",
-    dest="auto_promote",
-    help="Promote another node to master candidate if one is missing",
 )
 
 # tags
@@ -231,9 +201,16 @@ SELECTION_OPTIONS = tuple(
 )
 
 # filters of job lists
-_PENDING = ("queued", "waiting", "canceling")
+#: Status of jobs -> the option that selects those with it.
+BY_STATUS = {
+    status: select(
+        f"--{status}", dest="status_filter", const=(status,), help=f"Jobs with the status {status}"
+    )
+    for status in ("queued", "waiting", "running", "error")
+}
 PENDING = select(
-    "--pending", dest="status_filter", const=_PENDING, help="Jobs that have not begun to work"
+    "--pending",
+    dest="status_filter",
+    const=("queued", "waiting", "canceling"),
+    help="Jobs that have not begun to work",
 )
-QUEUED = select("--queued", dest="status_filter", const=("queued",), help="Jobs in the queue")
-WAITING = select("--waiting", dest="status_filter", const=("waiting",), help="Waiting jobs")

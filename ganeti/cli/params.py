@@ -6,15 +6,30 @@ from collections.abc import Sequence
 
 from ganeti import errors
 from ganeti.cli import selection
+from ganeti.cli.command import Call
+from ganeti.cli.fields import named
 from ganeti.luxi.client import Client
 
 _INVAL = errors.ErrorCode.INVAL
 
+#: Of the commands that migrate: ``--non-live`` is an older form of ``--migration-mode=non-live``.
+MIGRATION = {
+    "live": named(
+        "--non-live",
+        kind="switch_off",
+        help="Stop the guest during the move, as in --migration-mode",
+    ),
+    "mode": named("--migration-mode"),
+}
 
-def split_nodes(text: str | None) -> tuple[str | None, str | None]:
+
+def migration(call: Call) -> dict[str, str | None]:
+    """How to migrate, as parameters of the opcode."""
+    return {"live": None, "mode": call.opts.mode if call.opts.live else "non-live"}
+
+
+def split_nodes(text: str) -> tuple[str | None, str | None]:
     """``primary:secondary`` as two names."""
-    if not text:
-        return None, None
     primary, _, secondary = text.partition(":")
     return primary or None, secondary or None
 

@@ -6,7 +6,7 @@ parser adds which option it was. Key-value options raise ParameterError, as wron
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import errors
@@ -266,6 +266,19 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
             )
         result.setdefault(storage, {})[name] = keys
     return result
+
+
+def only_one(given: Sequence[Any], names: Mapping[Any, str]) -> Any:
+    """The value that switches chose; ``names`` are the switches of all values.
+
+    Raises:
+        OpPrereqError: they chose several.
+    """
+    found = list(dict.fromkeys(given))
+    if len(found) > 1:
+        flags = " and ".join(names[value] for value in sorted(found, key=list(names).index))
+        raise errors.OpPrereqError(f"Give only one of {flags}", errors.ErrorCode.INVAL)
+    return found[0]
 
 
 def no_resets(params: KeyVals) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from ganeti import errors
 from ganeti.base import jsonio
 from ganeti.base.text import nearest
 from ganeti.config.differences import KINDS, Touch
+from ganeti.luxi.requests import HistoryFilter
 from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.instance import Instance
 from ganeti.model.node import Node
 
-_FILTER_KEYS = ("object", "kind", "since", "until", "job", "limit")
+_FILTER_KEYS = HistoryFilter.__struct_fields__
 _CONTAINERS = {kind: container for container, kind in KINDS.items()}
 _ALIASES = {"nodegroup": "group"}
 

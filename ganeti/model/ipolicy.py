@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from ganeti.model.names import DiskTemplate
 from ganeti.model.params import Params
@@ -19,6 +22,28 @@ SPEC_KEYS = (
 )
 
 ALL_TEMPLATES = tuple(map(str, DiskTemplate))
+
+
+class PolicyKeys(msgspec.Struct, kw_only=True):
+    """The keys of a policy, with underscores in place of dashes; commands have an option for each.
+
+    Sizes are in MiB. What is unset is inherited.
+    """
+
+    std: Annotated[dict[str, int] | None, Meta(description="Standard size of instances")] = None
+    minmax: Annotated[
+        list[dict[str, dict[str, int]]] | None,
+        Meta(description="Minimum and maximum size of instances; // separates pairs"),
+    ] = None
+    disk_templates: Annotated[
+        list[str] | None, Meta(description="Disk templates that the instance policy allows")
+    ] = None
+    vcpu_ratio: Annotated[
+        float | None, Meta(description="Maximum number of virtual processors for each real one")
+    ] = None
+    spindle_ratio: Annotated[
+        float | None, Meta(description="Maximum number of instances for each spindle")
+    ] = None
 
 
 def defaults() -> Params:

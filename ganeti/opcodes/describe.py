@@ -34,12 +34,12 @@ class Parameter:
     description: str
 
 
-def parameters(cls: type[OpCode]) -> list[Parameter]:
-    """Parameters of an opcode in the order of their definition.
+def parameters(cls: type[msgspec.Struct]) -> list[Parameter]:
+    """Parameters of an opcode, or of another request, in the order of their definition.
 
     Those that every opcode has are left out; they are the parameters of ``OpCode`` itself.
     """
-    common = () if cls is OpCode else OpCode.__struct_fields__
+    common = OpCode.__struct_fields__ if issubclass(cls, OpCode) and cls is not OpCode else ()
     return [_parameter(f) for f in typed.fields(cls) if f.name not in common]
 
 

@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.model.marks import Mark
 from ganeti.model.params import VALUE_AUTO, VALUE_DEFAULT
 from ganeti.opcodes.enums import DdmFull, DdmSimple, DiskMode
-from ganeti.opcodes.scalars import NonEmpty, UInt
+from ganeti.opcodes.scalars import NonEmpty, UInt, doc
 from ganeti.opcodes.values import Value, read_part, refuse
 
 P = TypeVar("P")
@@ -71,14 +71,16 @@ class Mebibytes(int):
 class DiskKeys(msgspec.Struct, kw_only=True):
     """Keys of a disk that have a meaning of their own."""
 
-    size: Annotated[Mebibytes | None, Mark.SAFE] = None
-    mode: Annotated[DiskMode | None, Mark.SAFE] = None
+    size: Annotated[Mebibytes | None, doc("Size, as in 10G"), Mark.SAFE] = None
+    mode: Annotated[DiskMode | None, doc("Whether the guest may write"), Mark.SAFE] = None
     adopt: NonEmpty | None = None
     vg: NonEmpty | None = None
     metavg: NonEmpty | None = None
-    name: NonEmpty | None = None
+    name: Annotated[NonEmpty | None, doc("Name that no other disk has")] = None
     provider: NonEmpty | None = None
-    spindles: Annotated[int | None, Mark.SAFE] = None
+    spindles: Annotated[
+        int | None, doc("Number of physical disks that it counts as"), Mark.SAFE
+    ] = None
     access: NonEmpty | None = None
     dev_type: NonEmpty | None = None
 

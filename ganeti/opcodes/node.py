@@ -12,7 +12,9 @@ from ganeti.opcodes.scalars import NonEmpty, Number, doc
 
 MasterCapable = Annotated[bool | None, doc("Whether the node may become master")]
 VmCapable = Annotated[bool | None, doc("Whether the node may run instances")]
-SecondaryIp = Annotated[NonEmpty | None, doc("Address for replication traffic")]
+SecondaryIp = Annotated[
+    NonEmpty | None, doc("Address for the replication of disks, if it has a network of its own")
+]
 
 
 class OpNodeAdd(OpCode, tag="OP_NODE_ADD", kw_only=True):

@@ -9,9 +9,9 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.scalars import NonEmpty, Number, doc
 
-_Owner = Annotated[NonEmpty | None, doc("For whom the places are kept")]
+_Owner = Annotated[NonEmpty | None, doc("For whom the capacity is reserved")]
 _Expires = Annotated[
-    Number | None, doc("Unix time in seconds after which they may be removed; unset: never")
+    Number | None, doc("Unix time in seconds when the reservation expires; unset: never")
 ]
 
 
@@ -42,7 +42,7 @@ class OpReservationSetParams(OpCode, tag="OP_RESERVATION_SET_PARAMS", kw_only=Tr
     instance_uuid: p.InstanceUuid = None
     owner: Annotated[str | None, doc("For whom the capacity is reserved; empty for nobody")] = None
     expires: _Expires = None
-    never_expires: Annotated[bool, doc("Keep the place without a limit of time")] = False
+    never_expires: Annotated[bool, doc("Keep the reservation without a limit of time")] = False
     note: Annotated[str | None, doc("What the capacity is reserved for; empty for nothing")] = None
 
 

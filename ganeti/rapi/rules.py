@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
+
+from ganeti.luxi.requests import FilterSettings
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import Call, Route
 from ganeti.rapi.writes import handler_name, user_of
 
-_DEFAULTS: dict[str, Any] = {
-    "priority": 0,
-    "predicates": [],
-    "action": "CONTINUE",
-    "reason": [],
-}
+_DEFAULTS: dict[str, Any] = {**msgspec.structs.asdict(FilterSettings()), "reason": []}
 
 
 def _replace(call: Call) -> str:

@@ -9,7 +9,6 @@ from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import named
-from ganeti.cli.option import ignored
 from ganeti.cli.programs import CLUSTER
 
 _INVAL = errors.ErrorCode.INVAL
@@ -42,6 +41,7 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
     without=(*c.WITHOUT, "gluster_storage_dir"),
     names={
         **c.NAMES,
+        **c.POLICY_NAMES,
         "data_collector_interval": named(metavar="<collector>=<seconds>,...", take=_intervals),
         "enabled_data_collectors": named(metavar="<collector>=yes|no,...", take=_collectors),
         **{
@@ -49,7 +49,8 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
             for name in ("add_uids", "remove_uids", "uid_pool")
         },
     },
-    options=(*c.POLICY_OPTIONS, *o.JOB_OPTIONS),
+    also=c.POLICY,
+    options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> int:
     """Change settings of the cluster; what is not named stays."""
@@ -83,7 +84,7 @@ CLUSTER.submits("activate-master-ip", "OP_CLUSTER_ACTIVATE_MASTER_IP", options=(
 CLUSTER.submits(
     "redist-conf",
     "OP_CLUSTER_REDIST_CONF",
-    options=(*o.JOB_OPTIONS, ignored("--yes-do-it", help="Accepted for scripts; no effect")),
+    options=(*o.JOB_OPTIONS, o.YES_DO_IT),
 )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from ganeti.base import jsonio
 from ganeti.base.text import plural
-from ganeti.cli import moments, notices, output
+from ganeti.cli import info, moments, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call
-from ganeti.cli.option import value
+from ganeti.cli.fields import named
 from ganeti.cli.programs import CLUSTER
 
 #: Changes shown unless another number is asked for.
@@ -19,35 +19,13 @@ _USUAL = 1000
 #: Characters of a value shown without ``--verbose``.
 _SHORT = 120
 
-_FORMAT = value(
-    "--format",
-    dest="format",
-    choices=("json", "text"),
-    default="text",
-    group="Output",
-    help="Form of the answer",
-)
-_SINCE = value(
-    "--since", dest="since", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"
-)
-_UNTIL = value("--until", dest="until", metavar="<time>", help="Only what is older")
-_JOB = value("--job", dest="job", kind="int", metavar="<job-id>", help="Only changes by this job")
-_KIND = value(
-    "--kind",
-    dest="kind",
-    metavar="<kind>",
-    choices=("cluster", "node", "group", "instance", "network", "disk", "filter"),
-    help="Only objects of this kind",
-)
-_LIMIT = value(
-    "--limit",
-    dest="limit",
-    kind="int",
-    default=_USUAL,
-    metavar="<number>",
-    group="Output",
-    help=f"How many changes are shown, the newest ones ({_USUAL})",
-)
+_NAMES = {
+    "since": named(kind="string", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"),
+    "until": named(kind="string", metavar="<time>", help="Only what is older"),
+    "job": named(metavar="<job-id>"),
+    "kind": named(metavar="<kind>"),
+    "limit": named(default=_USUAL),
+}
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -57,7 +35,9 @@ Fields = Mapping[str, Any]
 @CLUSTER.command(
     "history",
     Args("object", least=0),
-    options=(_SINCE, _UNTIL, _JOB, _KIND, _LIMIT, _FORMAT, o.VERBOSE),
+    also={"HistoryFilter": tuple(_NAMES)},
+    names=_NAMES,
+    options=(o.INFO_FORMAT, o.VERBOSE),
 )
 def show_history(call: Call) -> None:
     """Show who changed the configuration, when, in which job and why.
@@ -74,8 +54,8 @@ def show_history(call: Call) -> None:
         job=opts.job,
         limit=opts.limit,
     )
-    if opts.format == "json":
-        print(jsonio.pretty(found))
+    if opts.format != "text":
+        info.show(call, found)
         return
     text = _Text(found["names"], opts.verbose)
     output.print_lines(list(_history_lines(found, text)))
@@ -106,7 +86,9 @@ def _gap(gap: Sequence[int]) -> str:
     return f"({which} not known on this node: another one was the master)"
 
 
-@CLUSTER.command("diff", Args("time", 2, 2), usage="<time> <time>", options=(_FORMAT, o.VERBOSE))
+@CLUSTER.command(
+    "diff", Args("time", 2, 2), usage="<time> <time>", options=(o.INFO_FORMAT, o.VERBOSE)
+)
 def show_diff(call: Call) -> None:
     """Show what differs between the configurations of two times.
 
@@ -115,8 +97,8 @@ def show_diff(call: Call) -> None:
     """
     begin, end = (moments.parse(word) for word in call.args)
     found = call.client.query_config_diff(begin, end)
-    if call.opts.format == "json":
-        print(jsonio.pretty(found))
+    if call.opts.format != "text":
+        info.show(call, found)
         return
     text = _Text(found["names"], call.opts.verbose)
     lines = [

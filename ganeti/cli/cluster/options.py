@@ -30,38 +30,15 @@ NAMES = {
         for name in ("add_uids", "remove_uids", "uid_pool")
     },
 }
-STD_SPECS = value(
-    "--ipolicy-std-specs",
-    dest="ipolicy_std_specs",
-    kind="keyval",
-    help="Standard size of instances",
-)
-BOUNDS_SPECS = value(
-    "--ipolicy-bounds-specs",
-    dest="ipolicy_bounds_specs",
-    kind="multilistidentkeyval",
-    help="Minimum and maximum size of instances; // separates pairs",
-)
-POLICY_TEMPLATES = value(
-    "--ipolicy-disk-templates",
-    dest="ipolicy_disk_templates",
-    kind="list",
-    metavar="<template>,...",
-    help="Disk templates that the instance policy allows",
-)
-VCPU_RATIO = value(
-    "--ipolicy-vcpu-ratio",
-    dest="ipolicy_vcpu_ratio",
-    kind="maybefloat",
-    help="Most virtual processors for each real one",
-)
-SPINDLE_RATIO = value(
-    "--ipolicy-spindle-ratio",
-    dest="ipolicy_spindle_ratio",
-    kind="maybefloat",
-    help="Most instances for each spindle",
-)
-POLICY_OPTIONS = (STD_SPECS, BOUNDS_SPECS, POLICY_TEMPLATES, VCPU_RATIO, SPINDLE_RATIO)
+#: The options of the instance policy, and what differs from the rule for them.
+POLICY = {"PolicyKeys": ("std", "minmax", "disk_templates", "vcpu_ratio", "spindle_ratio")}
+POLICY_NAMES = {
+    "std": named("--ipolicy-std-specs"),
+    "minmax": named("--ipolicy-bounds-specs"),
+    "disk_templates": named("--ipolicy-disk-templates", metavar="<template>,..."),
+    "vcpu_ratio": named("--ipolicy-vcpu-ratio", kind="maybefloat"),
+    "spindle_ratio": named("--ipolicy-spindle-ratio", kind="maybefloat"),
+}
 
 #: Key of a size in the policy -> destination of the option that sets its three limits at once.
 _SPLIT = {
@@ -94,14 +71,13 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
     from ganeti.model.params import VALUE_DEFAULT  # only policies need it
 
     result: dict[str, Any] = {}
-    if opts.ipolicy_bounds_specs == [{VALUE_DEFAULT: {}}]:
+    if opts.minmax == [{VALUE_DEFAULT: {}}]:
         result["minmax"] = VALUE_DEFAULT
-    elif opts.ipolicy_bounds_specs:
+    elif opts.minmax:
         result["minmax"] = [
-            {_limit(limit): _specs(keys) for limit, keys in pair.items()}
-            for pair in opts.ipolicy_bounds_specs
+            {_limit(limit): _specs(keys) for limit, keys in pair.items()} for pair in opts.minmax
         ]
-    standard = getattr(opts, "ipolicy_std_specs", None)  # a group has none
+    standard = getattr(opts, "std", None)  # a group has none
     if standard:
         result["std"] = _specs(standard)
     split = {key: getattr(opts, dest, None) for key, dest in _SPLIT.items()}
@@ -114,9 +90,9 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
             )
         result = _from_split(split)
     for key, found in (
-        ("disk-templates", opts.ipolicy_disk_templates),
-        ("vcpu-ratio", opts.ipolicy_vcpu_ratio),
-        ("spindle-ratio", opts.ipolicy_spindle_ratio),
+        ("disk-templates", opts.disk_templates),
+        ("vcpu-ratio", opts.vcpu_ratio),
+        ("spindle-ratio", opts.spindle_ratio),
     ):
         if found is not None:
             result[key] = VALUE_DEFAULT if found == [VALUE_DEFAULT] else found

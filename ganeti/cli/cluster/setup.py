@@ -8,21 +8,12 @@ from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
+from ganeti.cli.fields import named
 from ganeti.cli.option import switch, switch_off, value
 from ganeti.cli.programs import CLUSTER
 
-_NO_ETC_HOSTS = switch_off(
-    "--no-etc-hosts", dest="modify_etc_hosts", help="Do not list the nodes in their hosts files"
-)
 _NO_SSH_INIT = switch_off(
     "--no-ssh-init", dest="modify_ssh_setup", help="Do not touch the SSH settings of the nodes"
-)
-_SECONDARY_IP = value(
-    "-s",
-    "--secondary-ip",
-    dest="secondary_ip",
-    metavar="<address>",
-    help="Address for the replication of disks, if it has a network of its own",
 )
 _IP_VERSION = value(
     "--primary-ip-version",
@@ -31,12 +22,6 @@ _IP_VERSION = value(
     default=4,
     metavar="4|6",
     help="Version of the addresses of the nodes",
-)
-_SSH_KEY_TYPE = value(
-    "--ssh-key-type",
-    dest="ssh_key_type",
-    choices=("dsa", "ecdsa", "rsa"),
-    help="Kind of the SSH keys of the nodes",
 )
 _NO_VOTING = switch(
     "--no-voting",
@@ -48,9 +33,6 @@ _IGNORE_OFFLINE = value(
     dest="ignore_offline_nodes",
     metavar="yes|no",
     help="Ignored: offline nodes never vote",
-)
-_SSH_KEY_BITS = value(
-    "--ssh-key-bits", dest="ssh_key_bits", kind="int", help="Length of these keys"
 )
 
 
@@ -67,22 +49,25 @@ _SSH_KEY_BITS = value(
         "instance_communication_network",
         "max_running_jobs",
         "max_tracked_jobs",
-        "modify_etc_hosts",
         "remove_uids",
         "reserved_lvs",
     ),
-    names=c.NAMES,
+    names={
+        **c.NAMES,
+        **c.POLICY_NAMES,
+        "modify_etc_hosts": named(
+            "--no-etc-hosts", kind="switch_off", help="Do not list the nodes in their hosts files"
+        ),
+        "ssh_key_bits": named(help="Length of the SSH keys of the nodes"),
+        "ssh_key_type": named(help="Algorithm of the SSH keys of the nodes"),
+    },
+    also={
+        **c.POLICY,
+        "OP_CLUSTER_RENEW_CRYPTO": ("ssh_key_type", "ssh_key_bits"),
+        "OP_NODE_ADD": ("secondary_ip",),
+    },
     new=True,
-    options=(
-        _NO_ETC_HOSTS,
-        _NO_SSH_INIT,
-        _SECONDARY_IP,
-        _IP_VERSION,
-        _SSH_KEY_BITS,
-        _SSH_KEY_TYPE,
-        *c.POLICY_OPTIONS,
-        *c.SPLIT_SPECS,
-    ),
+    options=(_NO_SSH_INIT, _IP_VERSION, *c.SPLIT_SPECS),
 )
 def init(call: Call) -> None:
     """Create a cluster with this server as its first node and master.

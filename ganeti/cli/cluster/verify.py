@@ -10,20 +10,8 @@ from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
 from ganeti.cli.fields import named
-from ganeti.cli.option import switch
 from ganeti.cli.programs import CLUSTER
 from ganeti.luxi.client import LogEntry
-
-_NO_NPLUS1 = switch(
-    "--no-nplus1-mem",
-    dest="skip_nplusone_mem",
-    help="Do not check whether memory suffices when a node fails",
-)
-_NO_HV_ASSESSMENT = switch(
-    "--no-hv-param-assessment",
-    dest="skip_hvparam_assessment",
-    help="Ignored; hypervisor parameters are checked when they are set",
-)
 
 
 class Findings:
@@ -58,14 +46,25 @@ class Findings:
 @CLUSTER.command(
     "verify",
     op="OP_CLUSTER_VERIFY",
-    without=("skip_checks",),
     names={
         "group_name": named("-g", "--node-group"),
+        "skip_checks": named(
+            each={
+                "nplusone_mem": (
+                    "--no-nplus1-mem",
+                    "Do not check whether memory suffices when a node fails",
+                ),
+                "hvparam_assessment": (
+                    "--no-hv-param-assessment",
+                    "Ignored; hypervisor parameters are checked when they are set",
+                ),
+            }
+        ),
         "ignore_errors": named("-I", "--ignore-errors", append=True, metavar="<code>"),
         "verbose": named("-v", "--verbose"),
         "verify_clutter": named("--verify-ssh-clutter"),
     },
-    options=(_NO_NPLUS1, _NO_HV_ASSESSMENT, *o.PLAN_OPTIONS),
+    options=o.PLAN_OPTIONS,
 )
 def verify(call: Call) -> int:
     """Check configuration, nodes and instances; fails when something is wrong.
@@ -73,14 +72,8 @@ def verify(call: Call) -> int:
     On a terminal only findings are shown, under the headings they belong to; --verbose shows all
     headings, as they are shown elsewhere. The last line, on standard error, counts the findings.
     """
-    opts = call.opts
-    skipped = []
-    if opts.skip_nplusone_mem:
-        skipped.append("nplusone_mem")
-    if opts.skip_hvparam_assessment:
-        skipped.append("hvparam_assessment")
-    result = jobs.run(call, skip_checks=skipped)
-    quiet = sys.stdout.isatty() and not opts.verbose
+    result = jobs.run(call)
+    quiet = sys.stdout.isatty() and not call.opts.verbose
     findings = Findings(quiet=quiet)
     outcomes = jobs.wait_many(
         call, jobs.children(result), announce=not quiet, feedback=findings.show, quiet=quiet

@@ -8,32 +8,11 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.fields import named
 from ganeti.cli.instance import devices
-from ganeti.cli.option import value
 from ganeti.cli.programs import DISK
 
 _INVAL = errors.ErrorCode.INVAL
 
 _NAME = one("disk", "disk_name")
-_SIZE = value("-s", "--size", dest="size", metavar="<size>", help="Size, as in 10G")
-_DISK_NAME = value("--name", dest="name", metavar="<name>", help="Name that no other disk has")
-#: Of a new disk, where they are parts of the parameter ``disk``.
-_MODE = value("--mode", dest="mode", choices=("ro", "rw"), help="Whether the guest may write")
-_SPINDLES = value(
-    "--spindles",
-    dest="spindles",
-    kind="int",
-    metavar="<number>",
-    help="Number of physical disks it counts as",
-)
-_KEYS = value(
-    "-e",
-    "--ext-params",
-    dest="ext_params",
-    kind="keyval",
-    default={},
-    metavar="<key>=<value>,...",
-    help="What the template knows: vg, metavg, access, provider and keys of the provider",
-)
 
 DISK.submits("rename", "OP_DISK_RENAME", _NAME, one("new-name", "new_name"))
 
@@ -42,8 +21,21 @@ DISK.submits("rename", "OP_DISK_RENAME", _NAME, one("new-name", "new_name"))
     "add",
     op="OP_DISK_CREATE",
     without=("disk",),
-    names={"nodes": named("-n", "--node", kind="nodes")},
-    options=(_SIZE, _DISK_NAME, _MODE, _SPINDLES, _KEYS, *o.JOB_OPTIONS),
+    also={
+        "DiskKeys": ("size", "name", "mode", "spindles"),
+        "OP_INSTANCE_SET_PARAMS": ("ext_params",),
+    },
+    names={
+        "ext_params": named(
+            "-e",
+            "--ext-params",
+            metavar="<key>=<value>,...",
+            help="What the template knows: vg, metavg, access, provider and keys of the provider",
+        ),
+        "nodes": named("-n", "--node", kind="nodes"),
+        "size": named("-s", "--size", kind="string"),
+    },
+    options=o.JOB_OPTIONS,
     usage="-t <template> -s <size> {-n <node>[:<node>]|-I <name>}",
 )
 def add(call: Call) -> None:

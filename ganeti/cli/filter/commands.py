@@ -11,7 +11,7 @@ from ganeti.cli import jobs, listing, notices, usage
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.option import value
+from ganeti.cli.fields import named
 from ganeti.cli.programs import FILTER
 from ganeti.filters import shape, tree
 
@@ -21,33 +21,14 @@ _RATE_LIMIT = "RATE_LIMIT"
 #: Kinds of predicates in which the master takes all but comparisons as false.
 _COMPARING_KINDS = ("jobid", "reason")
 
-_PRIORITY = value(
-    "--priority",
-    dest="priority",
-    kind="int",
-    default=0,
-    help="Rules with low numbers are tried first; 0 is the lowest",
-)
-_PREDICATES = value(
-    "--predicates",
-    dest="predicates",
-    default="[]",
-    metavar="<json>",
-    help="Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with"
-    " the kinds jobid, opcode and reason. Without one, the rule fits every job",
-)
-_ACTION = value(
-    "--action",
-    dest="action",
-    default="CONTINUE",
-    metavar="<action>",
-    help="What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
-    " at a time), or CONTINUE (the rule has no effect)",
-)
-_RULE_OPTIONS = (_PRIORITY, _PREDICATES, _ACTION)
+_SETTINGS = {"FilterSettings": ("priority", "predicates", "action")}
+_NAMES = {
+    "predicates": named(kind="string", default="[]", metavar="<json>"),
+    "action": named(kind="string", default="CONTINUE"),
+}
 
 
-@FILTER.command("add", options=_RULE_OPTIONS)
+@FILTER.command("add", also=_SETTINGS, names=_NAMES)
 def add(call: Call) -> None:
     """Add a filter rule and print its uuid.
 
@@ -60,7 +41,7 @@ def add(call: Call) -> None:
     _put(call, None)
 
 
-@FILTER.command("replace", one("filter"), usage="<filter-uuid>", options=_RULE_OPTIONS)
+@FILTER.command("replace", one("filter"), usage="<filter-uuid>", also=_SETTINGS, names=_NAMES)
 def replace(call: Call) -> None:
     """Replace a filter rule by another one and print its uuid.
 

@@ -12,13 +12,20 @@ from ganeti.cli.programs import GROUP
 
 _NAME = one("group", "group_name")
 #: A group has no standard size of its own, so it has no option for it.
-_POLICY = (c.BOUNDS_SPECS, c.POLICY_TEMPLATES, c.VCPU_RATIO, c.SPINDLE_RATIO)
+_POLICY = {name: keys[1:] for name, keys in c.POLICY.items()}
 
 GROUP.submits("rename", "OP_GROUP_RENAME", _NAME, one("new-name", "new_name"))
 GROUP.submits("remove", "OP_GROUP_REMOVE", _NAME)
 
 
-@GROUP.command("add", _NAME, op="OP_GROUP_ADD", options=(*_POLICY, *o.JOB_OPTIONS))
+@GROUP.command(
+    "add",
+    _NAME,
+    op="OP_GROUP_ADD",
+    also=_POLICY,
+    names=c.POLICY_NAMES,
+    options=o.JOB_OPTIONS,
+)
 def add(call: Call) -> int:
     """Create a node group without nodes."""
     return _follow(call, jobs.run(call, ipolicy=c.policy(call.opts) or None))
@@ -32,7 +39,14 @@ def _follow(call: Call, result: Any) -> int:
     return jobs.exit_code(jobs.wait_many(call, children, announce=True))
 
 
-@GROUP.command("modify", _NAME, op="OP_GROUP_SET_PARAMS", options=(*_POLICY, *o.JOB_OPTIONS))
+@GROUP.command(
+    "modify",
+    _NAME,
+    op="OP_GROUP_SET_PARAMS",
+    also=_POLICY,
+    names=c.POLICY_NAMES,
+    options=o.JOB_OPTIONS,
+)
 def modify(call: Call) -> None:
     """Change the settings of a node group; what is not named stays."""
     changes = jobs.changes(call, ipolicy=c.policy(call.opts) or None)

@@ -24,9 +24,10 @@ _MISNAMED = {"name": " (did you mean instance_name?)", "os": " (did you mean os_
     Args("host", least=0),
     op=creation.OP,
     without=creation.WITHOUT,
-    names=creation.NAMES,
+    names=reserve.NAMES,
+    also=reserve.TERMS,
     new=True,
-    options=(*creation.EXTRAS, reserve.OWNER, reserve.EXPIRES, *o.JOB_OPTIONS),
+    options=(*creation.EXTRAS, *o.JOB_OPTIONS),
     usage="[<host>]",
 )
 def add(call: Call) -> None:

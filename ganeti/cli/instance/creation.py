@@ -5,37 +5,26 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ganeti.cli import options as o
 from ganeti.cli import params
 from ganeti.cli.command import Call
 from ganeti.cli.fields import named
 from ganeti.cli.instance import devices, settings
 from ganeti.cli.option import ignored, switch, value
 
-_HYPERVISOR = value(
-    "-H",
-    "--hypervisor-parameters",
-    dest="hypervisor",
-    kind="identkeyval",
-    metavar="<hypervisor>:<key>=<value>,...",
-    help="Hypervisor with its parameters, as in kvm:acpi=true",
-)
 _SIZE = value(
     "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
 )
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
-_OLD = "Ignored (now the default)"
+_OLD_CHECKS = ignored("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
 
 OP = "OP_INSTANCE_CREATE"
 #: Fields for content that comes from elsewhere, and those that options fill in another form.
 WITHOUT = (
     "compress",
     "hvparams",
-    "hypervisor",
     "identify_defaults",
     "instance_name",
     "mode",
-    "pnode",
     "snode",
     "source_handshake",
     "source_instance_name",
@@ -49,17 +38,26 @@ NAMES = {
         "-B", "--backend-parameters", take=partial(settings.backend, keep_resets=False)
     ),
     "group_name": named("-g", "--node-group"),
+    "hypervisor": named(
+        "-H",
+        "--hypervisor-parameters",
+        kind="identkeyval",
+        append=False,
+        metavar="<hypervisor>:<key>=<value>,...",
+        help="Hypervisor with its parameters, as in kvm:acpi=true",
+        take=settings.hypervisor,
+    ),
     "no_install": named(kind="switch"),
+    "pnode": named(
+        "-n",
+        "--node",
+        metavar="<primary>[:<secondary>]",
+        help="Nodes to put the instance on",
+        take=params.split_nodes,
+    ),
 }
 #: Options that every way to create an instance has beside the fields.
-EXTRAS = (
-    _SIZE,
-    _NO_NICS,
-    _HYPERVISOR,
-    o.PLACEMENT,
-    ignored("--no-ip-check", help=_OLD),
-    ignored("--no-name-check", help=_OLD),
-)
+EXTRAS = (_SIZE, _NO_NICS, _OLD_CHECKS)
 
 
 def parameters(
@@ -75,9 +73,10 @@ def parameters(
     """
     opts = call.opts
     no_disks = (may_be_open or again) and not opts.disks and opts.sd_size is None
-    primary, secondary = params.split_nodes(opts.node)
-    hypervisor, hvparams = settings.hypervisor(opts.hypervisor)
-    return call.spec.parameters(call) | {
+    given = call.spec.parameters(call)
+    primary, secondary = given["pnode"] or (None, None)
+    hypervisor, hvparams = given["hypervisor"] or (None, {})
+    return given | {
         "mode": "create",
         "instance_name": name,
         "disks": [] if no_disks else devices.new_disks(opts),

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import errors
 from ganeti.cli import jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import named
 from ganeti.cli.instance import devices
-from ganeti.cli.option import switch
 from ganeti.cli.programs import INSTANCE
 
 _INVAL = errors.ErrorCode.INVAL
 
 _NAME = one("instance", "instance_name")
-_AUTO = switch("-a", "--auto", dest="auto", help="Replace what is broken, on whichever side")
-_ON_PRIMARY = switch("-p", "--on-primary", dest="on_primary", help="Replace the primary's disks")
-_ON_SECONDARY = switch(
-    "-s", "--on-secondary", dest="on_secondary", help="Replace the secondary's disks"
-)
+_SIDES = {
+    "replace_auto": ("-a", "--auto", "Replace faulty disks, on whichever node they are"),
+    "replace_on_primary": ("-p", "--on-primary", "Replace the disks on the primary node"),
+    "replace_on_secondary": ("-s", "--on-secondary", "Replace the disks on the secondary node"),
+}
 
 
 @INSTANCE.command(
@@ -94,28 +91,20 @@ def recreate_disks(call: Call) -> None:
     "replace-disks",
     _NAME,
     op="OP_INSTANCE_REPLACE_DISKS",
-    without=("mode",),
-    names={"disks": named("--disks", metavar="<index>,...", take=values.indices, kind="string")},
-    options=(_ON_PRIMARY, _ON_SECONDARY, _AUTO, *o.JOB_OPTIONS),
+    names={
+        "disks": named("--disks", metavar="<index>,...", take=values.indices, kind="string"),
+        "mode": named(each=_SIDES),
+    },
+    options=o.JOB_OPTIONS,
     usage="{-p|-s|-a|-n <node>|-I <name>} <instance>",
 )
 def replace_disks(call: Call) -> None:
     """Replace mirrored disks: those of one side, broken ones, or all by a new secondary node."""
-    jobs.run(call, mode=_replacement(call.opts))
-
-
-def _replacement(opts: Any) -> str:
-    """Mode of the opcode; exactly one option must say it."""
-    given = {
-        "-p": (opts.on_primary, "replace_on_primary"),
-        "-s": (opts.on_secondary, "replace_on_secondary"),
-        "-a": (opts.auto, "replace_auto"),
-        "-n": (opts.remote_node is not None, "replace_new_secondary"),
-        "-I": (opts.iallocator is not None, "replace_new_secondary"),
-    }
-    modes = [mode for is_given, mode in given.values() if is_given]
-    if len(modes) != 1:
+    opts = call.opts
+    sides = list(dict.fromkeys(opts.mode))
+    places = (opts.remote_node, opts.iallocator)
+    if len(sides) + sum(place is not None for place in places) != 1:
         raise errors.OpPrereqError(
             "Say what to replace with exactly one of -p, -s, -a, -n and -I", _INVAL
         )
-    return modes[0]
+    jobs.run(call, mode=sides[0] if sides else "replace_new_secondary")

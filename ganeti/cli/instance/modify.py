@@ -9,11 +9,9 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import named
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import ignored, switch
+from ganeti.cli.option import ignored
 from ganeti.cli.programs import INSTANCE
 
-_OFFLINE = switch("--offline", dest="offline_inst", help="Mark a stopped instance as out of use")
-_ONLINE = switch("--online", dest="online_inst", help="Mark it as in use again; it stays stopped")
 _OLD_HOTPLUG = ignored(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
@@ -25,7 +23,7 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
     "modify",
     one("instance", "instance_name"),
     op="OP_INSTANCE_SET_PARAMS",
-    without=("hotplug_if_possible", "offline"),
+    without=("hotplug_if_possible",),
     names={
         "beparams": named(
             "-B", "--backend-parameters", take=partial(settings.backend, keep_resets=True)
@@ -47,21 +45,24 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
             help="add:link=br0, remove, or <index>: with add,..., remove or key=value",
             take=partial(devices.changes, what="NIC"),
         ),
+        "offline": named(
+            each={
+                False: ("--online", "Mark it as in use again; it stays stopped"),
+                True: ("--offline", "Mark a stopped instance as out of use"),
+            }
+        ),
         "pnode": named("--new-primary"),
         "remote_node": named("-n", "--node"),
         "runtime_mem": named("-m", "--runtime-memory", kind="unit"),
     },
-    options=(_OFFLINE, _ONLINE, _OLD_HOTPLUG, *o.JOB_OPTIONS),
+    options=(_OLD_HOTPLUG, *o.JOB_OPTIONS),
 )
 def modify(call: Call) -> None:
     """Change settings, disks or NICs of an instance.
 
     A parameter with a minus sign in front, as in -B -maxmem, goes back to its default.
     """
-    opts = call.opts
-    settings.only_one(online=opts.online_inst, offline=opts.offline_inst)
-    offline = True if opts.offline_inst else (False if opts.online_inst else None)
-    changes = jobs.changes(call, besides=_WHERE, offline=offline)
+    changes = jobs.changes(call, besides=_WHERE)
     result = jobs.run(call, **changes)
     if not result:
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti import errors
 from ganeti.base.text import plural
-from ganeti.cli import jobs, notices
+from ganeti.cli import jobs, notices, params
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import named
@@ -46,9 +46,8 @@ def failover(call: Call) -> None:
     "migrate",
     _NAME,
     op="OP_INSTANCE_MIGRATE",
-    without=("live",),
-    names={"mode": named("--migration-mode")},
-    options=(o.NON_LIVE, *_OPTIONS),
+    names=params.MIGRATION,
+    options=_OPTIONS,
 )
 def migrate(call: Call) -> None:
     """Live-migrate an instance to its secondary node; asks first."""
@@ -59,7 +58,7 @@ def migrate(call: Call) -> None:
     if opts.cleanup:
         question = f"Clean up after an interrupted migration of instance {name}?"
     settings.ask_first(call, name, question)
-    jobs.run(call, mode=opts.mode if opts.live else "non-live")
+    jobs.run(call, **params.migration(call))
 
 
 @INSTANCE.command(

@@ -13,6 +13,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, moments, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
+from ganeti.cli.fields import named
 from ganeti.cli.instance import creation
 from ganeti.cli.option import value
 from ganeti.cli.programs import INSTANCE
@@ -20,13 +21,14 @@ from ganeti.cli.programs import INSTANCE
 _INVAL = errors.ErrorCode.INVAL
 _DURATION = re.compile(r"[0-9]+[smhdw]")
 
-OWNER = value("--owner", dest="owner", metavar="<who>", help="For whom the capacity is reserved")
-EXPIRES = value(
-    "--expires",
-    dest="expires",
+#: For whom and how long capacity is reserved.
+TERMS = {"OP_RESERVATION_ADD": ("owner", "expires")}
+EXPIRES = named(
+    kind="string",
     metavar="<duration or time>",
     help="When the reservation expires, as in 7d, 12h or 2026-12-24",
 )
+NAMES = {**creation.NAMES, "expires": EXPIRES, "owner": named(metavar="<who>")}
 _COUNT = value(
     "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
 )
@@ -54,9 +56,10 @@ def moment(text: str | None) -> float | None:
         "no_install",
         "start",
     ),
-    names=creation.NAMES,
+    names=NAMES,
+    also=TERMS,
     new=True,
-    options=(_COUNT, OWNER, EXPIRES, *creation.EXTRAS, *o.JOB_OPTIONS),
+    options=(_COUNT, *creation.EXTRAS, *o.JOB_OPTIONS),
 )
 def reserve(call: Call) -> None:
     """Reserve places for several instances of one shape: all of them, or none.
@@ -112,8 +115,8 @@ def _count(opts: SimpleNamespace) -> int:
     "modify-reservation",
     one("instance", "instance_name"),
     op="OP_RESERVATION_SET_PARAMS",
-    without=("expires",),
-    options=(EXPIRES, *o.JOB_OPTIONS),
+    names={"expires": EXPIRES},
+    options=o.JOB_OPTIONS,
 )
 def modify_reservation(call: Call) -> None:
     """Change for whom, for what and how long capacity is reserved.

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.cli import notices, selection
 from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
-from ganeti.cli.values import KeyVals
+from ganeti.cli.values import IdentKeyVals, KeyVals
 
 _INVAL = errors.ErrorCode.INVAL
 
@@ -71,14 +71,12 @@ def for_once(given: KeyVals, what: str) -> dict[str, Any]:
     return dict(given)
 
 
-def hypervisor(given: Any) -> tuple[str | None, dict[str, Any]]:
+def hypervisor(given: IdentKeyVals) -> tuple[str, dict[str, Any]]:
     """Name and parameters of ``-H <hypervisor>:<key>=<value>,...``.
 
     Raises:
         OpPrereqError: no name at the front, or a name with a prefix that removes.
     """
-    if given is None:
-        return None, {}
     name, keys = given
     if not isinstance(keys, dict) or not name or "=" in name:
         raise errors.OpPrereqError(

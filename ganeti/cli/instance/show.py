@@ -11,7 +11,7 @@ from ganeti.base.text import natural_sorted
 from ganeti.cli import info, jobs, listing, output, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
-from ganeti.cli.option import switch
+from ganeti.cli.fields import named
 from ganeti.cli.programs import INSTANCE
 from ganeti.luxi.client import FieldDef, QueryResult
 
@@ -30,7 +30,6 @@ _LISTS = (
     "snodes.group",
     "snodes.group.uuid",
 )
-_STATIC = switch("-s", "--static", dest="static", help="Ask no node: show only what is configured")
 
 tags.add_commands(INSTANCE, "instance", "instance")
 
@@ -77,7 +76,10 @@ def list_fields(call: Call) -> int:
     "info",
     many("instance"),
     aliases=("show",),
-    options=(_STATIC, o.ALL, o.ROMAN, o.INFO_FORMAT, o.PRIORITY),
+    op="OP_INSTANCE_QUERY_DATA",
+    only=("static",),
+    names={"static": named("-s", "--static")},
+    options=(o.ALL, o.ROMAN, o.INFO_FORMAT, o.PRIORITY),
     usage="{--all | <instance>...}",
 )
 def show_info(call: Call) -> None:
@@ -87,7 +89,7 @@ def show_info(call: Call) -> None:
         raise errors.OpPrereqError(
             "Name the instances to show, or use --all for all of them", errors.ErrorCode.INVAL
         )
-    found = jobs.run_op(call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static)
+    found = jobs.run(call, instances=names)
     order = list(found) if names else natural_sorted(found)
     info.show(call, [_instance(found[name]) for name in order])
 

@@ -9,36 +9,26 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import units
 from ganeti.base.text import plural
-from ganeti.cli import jobs, listing, notices, output
+from ganeti.cli import info, jobs, listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call, many, one
 from ganeti.cli.failures import Exit
 from ganeti.cli.job.show import LIST_FIELDS, job_id
-from ganeti.cli.option import switch, value
+from ganeti.cli.option import switch
 from ganeti.cli.options import PRIORITIES
 from ganeti.cli.programs import JOB
 
 _AUTO_ARCHIVE_SECONDS = 60
 
-_FORMAT = value(
-    "--format",
-    dest="format",
-    choices=("json", "text"),
-    default="text",
-    group="Output",
-    help="Form of the answer",
-)
 _KILL = switch("--kill", dest="kill", help="End a job that is running; needs --yes-do-it")
 
 
-@JOB.command("why", one("job-id"), options=(_FORMAT,))
+@JOB.command("why", one("job-id"), options=(o.INFO_FORMAT,))
 def why(call: Call) -> None:
     """Explain why a job waits: for what, who holds it, what would release it."""
     found = call.client.explain_job(job_id(call.args[0]))
-    if call.opts.format == "json":
-        from ganeti.base import jsonio
-
-        print(jsonio.pretty(found))
+    if call.opts.format != "text":
+        info.show(call, found)
         return
     output.print_lines([line for job in (found, *found["chain"]) for line in _why_lines(job)])
 
@@ -74,7 +64,7 @@ def wait(call: Call) -> None:
     jobs.wait(call.client, job_id(call.args[0]), quiet=True)
 
 
-_CHANGE = (o.FORCE, o.PENDING, o.QUEUED, o.WAITING)
+_CHANGE = (o.FORCE, o.PENDING, o.BY_STATUS["queued"], o.BY_STATUS["waiting"])
 
 
 @JOB.command(
@@ -100,7 +90,7 @@ def cancel(call: Call) -> int:
 @JOB.command(
     "change-priority",
     many("job-id"),
-    options=(*_CHANGE, o.PRIORITY.but(group="Options")),
+    options=(*_CHANGE, o.PRIORITY),
     usage="--priority <priority> {--pending|--queued|--waiting | <job-id>...}",
 )
 def change_priority(call: Call) -> int:

@@ -23,8 +23,6 @@ _NEWEST = 50
 #: Value in the summary of OP_TEST_DELAY.
 _NANOSECONDS = re.compile(r"\b([0-9]+) ns\b")
 
-_RUNNING = select("--running", dest="status_filter", const=("running",), help="Running jobs")
-_ERROR = select("--error", dest="status_filter", const=("error",), help="Jobs that failed")
 _FINISHED = select(
     "--finished",
     dest="status_filter",
@@ -67,8 +65,8 @@ def job_id(text: str) -> int:
         o.FORMAT,
         _LIMIT,
         o.PENDING,
-        _RUNNING,
-        _ERROR,
+        o.BY_STATUS["running"],
+        o.BY_STATUS["error"],
         _FINISHED,
         _ARCHIVED,
     ),

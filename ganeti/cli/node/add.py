@@ -25,21 +25,23 @@ _NO_KEY_CHECK = switch_off(
 _FORCE_JOIN = switch(
     "--force-join", dest="force_join", help="Remove the node from the cluster it belongs to"
 )
-_NO_SETUP = switch_off(
-    "--no-node-setup",
-    dest="node_setup",
-    help="The node is prepared already: its certificates are there and its daemon runs",
-)
 
 
 @NODE.command(
     "add",
     one("host"),
     op="OP_NODE_ADD",
-    without=("node_name", "node_setup", "primary_ip"),
-    names={"group": named("-g", "--node-group")},
+    without=("node_name", "primary_ip"),
+    names={
+        "group": named("-g", "--node-group"),
+        "node_setup": named(
+            "--no-node-setup",
+            kind="switch_off",
+            help="The node is prepared already: its certificates are there and its daemon runs",
+        ),
+    },
     new=True,
-    options=(_NO_KEY_CHECK, _FORCE_JOIN, _NO_SETUP, o.VERBOSE, o.PRIORITY),
+    options=(_NO_KEY_CHECK, _FORCE_JOIN, o.VERBOSE, o.PRIORITY),
 )
 def add(call: Call) -> None:
     """Add a server to the cluster.

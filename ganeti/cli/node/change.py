@@ -67,9 +67,9 @@ _POWER_COMMANDS = {
     op="OP_OOB_COMMAND",
     only=("ignore_status", "power_delay", "timeout"),
     names=_OOB_NAMES,
+    also={"OP_NODE_SET_PARAMS": ("auto_promote",)},
     options=(
         o.FORCE,
-        o.AUTO_PROMOTE,
         *o.TABLE_OPTIONS,
         *o.SUBMIT_OPTIONS,
         o.PRIORITY,

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from ganeti import errors
 from ganeti.base.text import plural
-from ganeti.cli import jobs, notices, output, selection
+from ganeti.cli import jobs, notices, output, params, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import named
-from ganeti.cli.option import switch
 from ganeti.cli.programs import NODE
 
-_PRIMARY_ONLY = switch(
-    "-p", "--primary-only", dest="primary_only", help="Only instances whose primary it is"
-)
-_SECONDARY_ONLY = switch(
-    "-s", "--secondary-only", dest="secondary_only", help="Only instances whose secondary it is"
-)
+_ROLES = {
+    "primary-only": ("-p", "--primary-only", "Only instances whose primary node it is"),
+    "secondary-only": ("-s", "--secondary-only", "Only instances whose secondary node it is"),
+}
+#: Instances that leave -> the query fields that name them.
+_LEAVING = {
+    "all": ("pinst_list", "sinst_list"),
+    "primary-only": ("pinst_list",),
+    "secondary-only": ("sinst_list",),
+}
 _NAME = one("node", "node_name")
 
 
@@ -34,9 +36,8 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
     "evacuate",
     _NAME,
     op="OP_NODE_EVACUATE",
-    without=("mode",),
-    names={"ignore_soft_errors": named(kind="switch")},
-    options=(o.FORCE, _PRIMARY_ONLY, _SECONDARY_ONLY, *o.JOB_OPTIONS),
+    names={"ignore_soft_errors": named(kind="switch"), "mode": named(each=_ROLES)},
+    options=(o.FORCE, *o.JOB_OPTIONS),
 )
 def evacuate(call: Call) -> int:
     """Move all instances off a node.
@@ -45,18 +46,9 @@ def evacuate(call: Call) -> int:
     With --dry-run a line for each instance says by which operations it would go where.
     """
     opts = call.opts
-    if opts.primary_only and opts.secondary_only:
-        raise errors.OpPrereqError(
-            "Give only one of --primary-only and --secondary-only", errors.ErrorCode.INVAL
-        )
-    mode = "all"
-    fields = ["pinst_list", "sinst_list"]
-    if opts.primary_only:
-        mode, fields = "primary-only", ["pinst_list"]
-    elif opts.secondary_only:
-        mode, fields = "secondary-only", ["sinst_list"]
+    mode = call.spec.parameters(call)["mode"] or "all"
     name = call.args[0]
-    names = _instances_of(call, name, *fields)
+    names = _instances_of(call, name, *_LEAVING[mode])
     if not names:
         print(f"No instances to evacuate from node {name}")
         return 0
@@ -91,13 +83,11 @@ def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
     "migrate",
     _NAME,
     op="OP_NODE_MIGRATE",
-    without=("live",),
-    names={"mode": named("--migration-mode")},
-    options=(o.FORCE, o.NON_LIVE, o.PRIORITY, *o.SUBMIT_OPTIONS),
+    names=params.MIGRATION,
+    options=(o.FORCE, o.PRIORITY, *o.SUBMIT_OPTIONS),
 )
 def migrate(call: Call) -> int:
     """Live-migrate all instances off their primary node."""
-    opts = call.opts
     name = call.args[0]
     names = _instances_of(call, name, "pinst_list")
     if not names:
@@ -105,7 +95,7 @@ def migrate(call: Call) -> int:
         return 0
     if not _confirm(call, names, f"Migrate away from {name}:"):
         return 1
-    result = jobs.run(call, mode=opts.mode if opts.live else "non-live")
+    result = jobs.run(call, **params.migration(call))
     return _wait_for_children(call, result, "All instances were migrated")
 
 

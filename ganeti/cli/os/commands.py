@@ -9,16 +9,13 @@ from ganeti import errors
 from ganeti.cli import formats, info, jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.option import value
+from ganeti.cli.fields import named
 from ganeti.cli.programs import OS
 
 #: API versions from which on a definition has variants, and parameters.
 _WITH_VARIANTS, _WITH_PARAMETERS = 15, 20
 
-_HIDDEN = value("--hidden", dest="hidden", kind="bool", help="Whether the OS is left out of lists")
-_BLACKLISTED = value(
-    "--blacklisted", dest="blacklisted", kind="bool", help="Whether the OS must not be installed"
-)
+_CHANGES = ("hvparams", "osparams", "osparams_private_cluster", "hidden_os", "blacklisted_os")
 
 
 def names_with_variants(name: str, variants: Sequence[str] | None) -> list[str]:
@@ -185,14 +182,20 @@ def _state(ok: bool, text: str) -> str:
     "modify",
     one("os"),
     op="OP_CLUSTER_SET_PARAMS",
-    only=("hvparams",),
-    options=(
-        o.OS_PARAMS,
-        o.OS_PARAMS_PRIVATE,
-        _HIDDEN,
-        _BLACKLISTED,
-        *o.JOB_OPTIONS,
-    ),
+    only=_CHANGES,
+    names={
+        "osparams": named("-O", "--os-parameters", kind="keyval", help="OS parameters"),
+        "osparams_private_cluster": named(
+            "--os-parameters-private",
+            kind="keyprivateval",
+            help="OS parameters that are stored but not shown",
+        ),
+        "hidden_os": named("--hidden", kind="bool", help="Whether the OS is left out of lists"),
+        "blacklisted_os": named(
+            "--blacklisted", kind="bool", help="Whether the OS must not be installed"
+        ),
+    },
+    options=o.JOB_OPTIONS,
 )
 def modify(call: Call) -> None:
     """Change the settings of an OS for the whole cluster."""
@@ -204,12 +207,12 @@ def modify(call: Call) -> None:
         "os_hvp": {name: hvparams} if hvparams else None,
         "osparams": {name: values.resets_as_default(opts.osparams)} if opts.osparams else None,
         "osparams_private_cluster": (
-            {name: values.resets_as_default(opts.osparams_private)}
-            if opts.osparams_private
+            {name: values.resets_as_default(opts.osparams_private_cluster)}
+            if opts.osparams_private_cluster
             else None
         ),
-        "hidden_os": _membership(name, opts.hidden),
-        "blacklisted_os": _membership(name, opts.blacklisted),
+        "hidden_os": _membership(name, opts.hidden_os),
+        "blacklisted_os": _membership(name, opts.blacklisted_os),
     }
     if all(change is None for change in changes.values()):
         raise errors.OpPrereqError(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from ganeti import errors
 from ganeti.cli import fields, generated
+from ganeti.cli.command import Call, Program
 from ganeti.cli.derive import facts
 from ganeti.cli.fields import Named, named
 from ganeti.cli.option import Option
 from ganeti.cli.parser import UsageError, parse
+from ganeti.config.differences import KINDS
+from ganeti.model import ipolicy
+from ganeti.model.ipolicy import PolicyKeys
 
 
 def option(op_id: str, field: str, exception: Named | None = None, *, new: bool = False) -> Option:
@@ -66,6 +71,67 @@ def test_an_exception_of_the_command_goes_before_that_of_all() -> None:
     own = named("--into", append=True, metavar="<group>")
     found = option("OP_GROUP_EVACUATE", "target_groups", own)
     assert parse((found,), ["--into", "a", "--into", "b"])[0].target_groups == ["a", "b"]
+
+
+def sides() -> tuple[Option, ...]:
+    exception = named(
+        each={
+            "replace_on_primary": ("-p", "--on-primary", "Replace those on the primary node"),
+            "replace_auto": ("-a", "--auto", "Replace faulty disks"),
+        }
+    )
+    return tuple(
+        fields.options(
+            "OP_INSTANCE_REPLACE_DISKS",
+            without=(),
+            only=("mode",),
+            names={"mode": exception},
+            new=False,
+        )
+    )
+
+
+def test_values_of_a_field_can_be_switches() -> None:
+    made = sides()
+    assert [item.flags for item in made] == [("-p", "--on-primary"), ("-a", "--auto")]
+    take = made[0].take
+    assert take is not None
+    assert take(parse(made, ["--auto", "-a"])[0].mode) == "replace_auto"
+    with pytest.raises(errors.OpPrereqError, match="Give only one of --on-primary and --auto"):
+        take(parse(made, ["-a", "-p"])[0].mode)
+
+
+def test_a_switch_for_a_value_that_the_field_cannot_have_is_an_error() -> None:
+    with pytest.raises(ValueError, match="reboot_type cannot be 'gentle'"):
+        option("OP_INSTANCE_REBOOT", "reboot_type", named(each={"gentle": ("--gentle", "So")}))
+
+
+def test_fields_of_other_requests_are_options_but_not_parameters() -> None:
+    program = Program("gnt-test", "Test.")
+
+    @program.command(
+        "change",
+        op="OP_GROUP_RENAME",
+        also={"HistoryFilter": ("limit",), "OP_NODE_SET_PARAMS": ("auto_promote",)},
+    )
+    def change(call: Call) -> None:
+        """Change something."""
+
+    command = program.commands["change"]
+    opts, args = parse(command.all_options, ["--limit", "3", "--auto-promote"])
+    assert (opts.limit, opts.auto_promote) == (3, True)
+    call = Call("gnt-test", "change", opts, args, command)
+    assert set(command.parameters(call)) == {"group_name", "new_name"}
+
+
+def test_kinds_of_the_history_are_those_that_it_knows() -> None:
+    (found,) = (row[3] for row in facts("HistoryFilter")[1] if row[0] == "kind")
+    assert set(found) == set(KINDS.values())
+
+
+def test_keys_of_the_policy_are_those_of_the_builtin_one() -> None:
+    names = {name.replace("_", "-") for name in PolicyKeys.__struct_fields__}
+    assert names == set(ipolicy.defaults())
 
 
 def test_uuids_beside_names_and_the_policy_are_no_options() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ganeti.cli
 
-MOST = 111
+MOST = 69
 #: What makes an option, or another form of one.
 MAKERS = {"Option", "but", "ignored", "select", "switch", "switch_off", "value", "values_of"}
 ROOT = Path(ganeti.cli.__file__).parent
@@ -22,11 +22,33 @@ def hand_written() -> dict[str, int]:
     for path in sorted(ROOT.rglob("*.py")):
         if path.name in ("option.py", "fields.py", "parser.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            number = 0
             if isinstance(node, ast.Call) and _name(node.func) in MAKERS:
+                number = 1
+            elif isinstance(node, ast.keyword) and node.arg == "each":
+                number = _rows(node.value, tree)
+            if number:
                 file = str(path.relative_to(ROOT))
-                found[file] = found.get(file, 0) + 1
+                found[file] = found.get(file, 0) + number
     return found
+
+
+def _rows(table: ast.expr, tree: ast.AST) -> int:
+    """Switches that stand for values of one field: each has flags and a help of its own."""
+    if isinstance(table, ast.Name):
+        (table,) = (
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and _is(node.targets[0], table.id)
+        )
+    assert isinstance(table, ast.Dict)
+    return len(table.keys)
+
+
+def _is(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def _name(func: ast.expr) -> str:

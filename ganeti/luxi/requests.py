@@ -1,0 +1,49 @@
+"""LUXI requests that take an object or several values, as types with descriptions.
+
+The master checks what comes; commands derive their options from the fields (``cli.derive``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+
+def doc(text: str) -> msgspec.Meta:
+    """Description of a field, one sentence without a full stop."""
+    return msgspec.Meta(description=text)
+
+
+class HistoryFilter(msgspec.Struct, kw_only=True):
+    """The filter of QueryHistory; what is unset filters nothing."""
+
+    object: Annotated[str | None, doc("Name or uuid, also of what is gone; or 'cluster'")] = None
+    kind: Annotated[
+        Literal["cluster", "disk", "filter", "group", "instance", "network", "node"] | None,
+        doc("Only objects of this kind"),
+    ] = None
+    since: Annotated[float | None, doc("Only what is newer, in seconds since 1970")] = None
+    until: Annotated[float | None, doc("Only what is older, in seconds since 1970")] = None
+    job: Annotated[int | None, doc("Only changes by this job")] = None
+    limit: Annotated[int | None, doc("Maximum number of changes; the newest are shown")] = None
+
+
+class FilterSettings(msgspec.Struct, kw_only=True):
+    """What ReplaceFilter sets of a filter rule."""
+
+    priority: Annotated[int, doc("Rules with low numbers are tried first; 0 is the lowest")] = 0
+    predicates: Annotated[
+        list[Any],
+        doc(
+            "Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the"
+            " kinds jobid, opcode and reason. Without one, the rule fits every job"
+        ),
+    ] = []
+    action: Annotated[
+        Any,
+        doc(
+            "What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many"
+            " at a time), or CONTINUE (the rule has no effect)"
+        ),
+    ] = "CONTINUE"
