@@ -250,8 +250,7 @@ class Config:
 
     def hvparams(self, instance: Instance) -> Params:
         """Complete hypervisor parameters: cluster, then OS, then instance."""
-        assert instance.hypervisor is not None
-        return self.hvparams_for(instance.hypervisor, instance.os, instance.hvparams)
+        return self.hvparams_for(instance.real_hypervisor, instance.os, instance.hvparams)
 
     def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, Any]) -> Params:
         cluster = self.cluster

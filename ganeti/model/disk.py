@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from ganeti import errors
 from ganeti.model.base import Tagged
 from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
 
@@ -32,3 +33,10 @@ class Disk(Tagged, frozen=True, kw_only=True):
     spindles: int | None = None
     params: dict[str, Any] | None = None
     forthcoming: bool | None = None
+
+    @property
+    def real_template(self) -> DiskTemplate:
+        """The template; ConfigurationError without one, as only a reserved disk may be."""
+        if self.dev_type is None:
+            raise errors.ConfigurationError(f"disk {self.uuid} has no template")
+        return self.dev_type

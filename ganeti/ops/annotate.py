@@ -22,7 +22,6 @@ def disk(config: Config, item: Disk, group: GroupUuid) -> NodeDisk:
 
     A mirrored disk also has what differs between its nodes; each call sends a node its own.
     """
-    assert item.dev_type is not None
     own, below = _diskparams(config, item, group)
     result = _disk(config, item, group, own, below)
     found = places(config, item)
@@ -53,21 +52,20 @@ def places(config: Config, item: Disk) -> dict[str, dict[str, Any]]:
 
 def _diskparams(config: Config, item: Disk, group: GroupUuid) -> tuple[Params, tuple[Params, ...]]:
     """Parameters for the driver of a disk, and for those of its children."""
-    assert item.dev_type is not None
-    params = config.diskparams(item.dev_type, group)
-    if item.dev_type not in TEMPLATES:
+    template = item.real_template
+    params = config.diskparams(template, group)
+    if template not in TEMPLATES:
         return params, ()
-    return TEMPLATES.get(item.dev_type).node_params(params)
+    return TEMPLATES.get(template).node_params(params)
 
 
 def _disk(
     config: Config, item: Disk, group: GroupUuid, own: Params, below: tuple[Params, ...]
 ) -> NodeDisk:
-    assert item.dev_type is not None
     given: list[Params | None] = [*below, *[None] * (len(item.children) - len(below))]
     return NodeDisk(
         uuid=item.uuid,
-        dev_type=item.dev_type,
+        dev_type=item.real_template,
         logical_id=tuple(item.logical_id),
         children=tuple(
             disk(config, child, group)
@@ -114,7 +112,6 @@ def instance(
     ``run_epoch`` is for orders that give the right to run it. ``disks`` is for an instance that is
     not (or not in this form) in the configuration.
     """
-    assert item.hypervisor is not None
     group = config.nodes[item.primary_node].group
     return NodeInstance(
         uuid=item.uuid,
@@ -122,7 +119,7 @@ def instance(
         primary_node=item.primary_node,
         secondary_nodes=tuple(config.secondary_nodes(item)) if disks is None else (),
         os=item.os,
-        hypervisor=item.hypervisor,
+        hypervisor=item.real_hypervisor,
         hvparams=fill(config.hvparams(item), hvparams or {}),
         beparams=fill(config.beparams(item), beparams or {}),
         osparams=fill(

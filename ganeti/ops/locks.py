@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar, cast
+from collections.abc import Callable
+from typing import TypeVar
 
 from ganeti import errors
 from ganeti.locking.manager import SET_NAME, LockManager
@@ -15,7 +15,6 @@ from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 
-U = TypeVar("U", bound=str)
 S = TypeVar("S", Instance, Network, Node, NodeGroup)
 
 
@@ -38,14 +37,15 @@ def follow(manager: LockManager, before: Config, after: Config) -> None:
 
 
 def read_again(
-    what: str, found: S, now: Mapping[U, S], name: Callable[[S], str] = lambda item: item.name
+    what: str, found: S, current: S | None, name: Callable[[S], str] = lambda item: item.name
 ) -> S:
     """An object as it is now that its lock is held; ``what`` is the word for error texts.
+
+    ``current`` is what the configuration has under its UUID now.
 
     Raises:
         OpPrereqError: it was removed or renamed while the job waited.
     """
-    current = now.get(cast(U, found.uuid))
     if current is None or name(current) != name(found):
         raise errors.not_known(
             f"{what} '{name(found)}' was removed or renamed while this job waited for it"

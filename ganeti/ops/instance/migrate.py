@@ -127,7 +127,7 @@ class InstanceMigrate(
         return self._smaller_memory(target.name, memory, there.get("memory_free"))
 
     def _resources(self, node: Node) -> dict[str, Any]:
-        ctx, hypervisor = self.ctx, str(self.instance.hypervisor)
+        ctx, hypervisor = self.ctx, str(self.instance.real_hypervisor)
         params = ctx.config.cluster.hvparams.get(hypervisor, {})
         _boot, _rooms, found = ctx.rpc.one(node, NodeCalls.node_info, [], [(hypervisor, params)])
         return found[0] if found else {}

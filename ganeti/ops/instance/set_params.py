@@ -110,7 +110,9 @@ class InstanceSetParams(
         disks = disk_changes.check(ctx, op, instance, op.disks)
         converted = None
         if op.disk_template is not None:
-            converted = conversion.check(ctx, op, instance, running=runs is not None)
+            converted = conversion.check(
+                ctx, op, instance, op.disk_template, running=runs is not None
+            )
         new_primary = self._new_primary(running=runs is not None)
         plug = runs is not None and self._can_plug(disks)
         for index in disks.with_other_mode() if runs is not None else ():

@@ -22,6 +22,7 @@ from ganeti.model.cluster import DATA_COLLECTORS
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
 from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
+from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import DdmSimple
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.storage.registry import traits_of, volume_templates
@@ -258,7 +259,7 @@ def _parameters(config: Config, op: OpClusterSetParams) -> Values:
         full = parameters.backend(cluster.beparams.get("default", {}), op.beparams)
         values["beparams"] = {**cluster.beparams, "default": full}
     if op.nicparams is not None:
-        values["nicparams"] = {**cluster.nicparams, "default": _nicparams(config, op)}
+        values["nicparams"] = {**cluster.nicparams, "default": _nicparams(config, op.nicparams)}
     if op.ndparams is not None:
         values["ndparams"] = parameters.cluster_node(cluster.ndparams, op.ndparams)
     if op.diskparams is not None:
@@ -275,10 +276,8 @@ def _parameters(config: Config, op: OpClusterSetParams) -> Values:
     return values
 
 
-def _nicparams(config: Config, op: OpClusterSetParams) -> params.Params:
+def _nicparams(config: Config, given: NicParams) -> params.Params:
     """New defaults of NICs; refused when an existing NIC would not work with them."""
-    given = op.nicparams
-    assert given is not None
     for name in ("ip", "mac", "name", "network"):
         if getattr(given, name) is not None:
             raise parameters.refuse(f"'{name}' belongs to a single NIC, not to the cluster")

@@ -38,7 +38,7 @@ def seats(config: Config, disk: Disk) -> Sequence[Node]:
     """
     if disk.nodes:
         return [config.nodes[uuid] for uuid in disk.nodes if uuid in config.nodes]
-    return [anywhere(config, str(disk.dev_type))]
+    return [anywhere(config, disk.real_template)]
 
 
 def anywhere(config: Config, template: str) -> Node:

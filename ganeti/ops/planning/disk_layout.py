@@ -279,8 +279,7 @@ def on_nodes(ctx: Context, disk: Disk, nodes: Sequence[NodeUuid]) -> Disk:
     """
     if not disk.nodes:
         return disk
-    assert disk.dev_type is not None
-    nodes = nodes[: TEMPLATES.get(disk.dev_type).traits.nodes_needed]
+    nodes = nodes[: TEMPLATES.get(disk.real_template).traits.nodes_needed]
     logical_id = disk.logical_id
     if drbd.is_drbd(disk):
         known = dict(drbd.minors(disk))

@@ -19,7 +19,7 @@ def lock(ctx: Context, name: str) -> Finding[NodeGroup]:
     """
     found = ctx.config.group(name)
     yield Need(LockLevel.NODEGROUP, [found.uuid])
-    return locks.read_again("node group", found, ctx.config.groups)
+    return locks.read_again("node group", found, ctx.config.groups.get(found.uuid))
 
 
 class _NamesGroup(Protocol):

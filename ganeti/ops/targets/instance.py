@@ -52,7 +52,9 @@ def lock(
     """
     found = ctx.config.instance(uuid or name)
     yield Need(LockLevel.INSTANCE, [found.handle], shared=shared, new=new)
-    return locks.read_again("instance", found, ctx.config.instances, lambda item: item.handle)
+    return locks.read_again(
+        "instance", found, ctx.config.instances.get(found.uuid), lambda item: item.handle
+    )
 
 
 def lock_real(

@@ -33,7 +33,7 @@ def lock(ctx: Context, name: str) -> Finding[Network]:
     """
     found = ctx.config.network(name)
     yield Need(LockLevel.NETWORK, [found.uuid])
-    return locks.read_again("network", found, ctx.config.networks)
+    return locks.read_again("network", found, ctx.config.networks.get(found.uuid))
 
 
 def lock_used(ctx: Context, names: Iterable[str | None]) -> Needs:

@@ -35,4 +35,4 @@ class NodeOperation(Operation[O, R]):
         target = cast(_NamesNode, self.op)
         found = self.ctx.config.node(target.node_uuid or target.node_name)
         yield Need(LockLevel.NODE, list(dict.fromkeys([found.uuid, *also])), shared=shared)
-        self.node = locks.read_again("node", found, self.ctx.config.nodes)
+        self.node = locks.read_again("node", found, self.ctx.config.nodes.get(found.uuid))

@@ -100,16 +100,19 @@ def is_looked_at(instance: Instance | None, disk: Disk) -> bool:
 
 
 def state(
-    report: Report, item: Node, instance: Instance, disk: Disk, answer: tuple[bool, Any]
+    report: Report,
+    item: Node,
+    instance: Instance,
+    disk: Disk,
+    answer: tuple[bool, BlockDevStatus | str],
 ) -> None:
     """A disk that misses a copy on a node, as the node's answer tells."""
     good, found = answer
     where = f"{disk.iv_name} on node {item.name}"
-    if not good:
+    if not good or isinstance(found, str):
         text = f"{where}: no state: {found}"
         report.error("EINSTANCEFAULTYDISK", "instance", instance.name, text)
         return
-    assert isinstance(found, BlockDevStatus)
     if not found.is_degraded:
         return
     local = _LOCAL_STATES.get(found.ldisk_status, "unknown")

@@ -141,15 +141,15 @@ def _hypervisor(
 ) -> None:
     if not op.hvparams:
         return
-    assert instance.hypervisor is not None
+    hypervisor = instance.real_hypervisor
     resets = {key: value for key, value in op.hvparams.items() if value == VALUE_DEFAULT}
     kept = {key: value for key, value in instance.hvparams.items() if key not in resets}
     os_name = op.os_name or instance.os
-    values = checks.check_hvparams(ctx, instance.hypervisor, os_name, kept, op.hvparams)
+    values = checks.check_hvparams(ctx, hypervisor, os_name, kept, op.hvparams)
     own = {**kept, **values}
-    full = ctx.config.hvparams_for(instance.hypervisor, os_name, own)
+    full = ctx.config.hvparams_for(hypervisor, os_name, own)
     for node in nodes:
-        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(instance.hypervisor), full)
+        ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
     result.values["hvparams"] = own
     result.rows += [(f"hv/{key}", value) for key, value in op.hvparams.items()]
 
@@ -173,7 +173,7 @@ def _backend(
             ctx,
             primary,
             f"instance {instance.name} with {full['maxmem']} MiB (--force does not look)",
-            memory=(str(instance.hypervisor), more),
+            memory=(str(instance.real_hypervisor), more),
         )
     result.values["beparams"] = values
     result.rows += [(f"be/{key}", value) for key, value in expand_backend(op.beparams).items()]
@@ -208,7 +208,7 @@ def _memory(
             ctx,
             primary,
             f"instance {instance.name}",
-            memory=(str(instance.hypervisor), more),
+            memory=(str(instance.real_hypervisor), more),
         )
     result.balloon = wanted
     result.rows.append(("runtime_memory", wanted))

@@ -74,7 +74,7 @@ class Cleanup:
     def _look(self) -> list[_Seen]:
         ctx, config, instance = self._ctx, self._ctx.config, self._instance
         nodes = [self._primary, *placement.others(config, instance)]
-        hypervisor = str(instance.hypervisor)
+        hypervisor = str(instance.real_hypervisor)
         params = config.cluster.hvparams.get(hypervisor, {})
         infos = ctx.rpc.many(nodes, NodeCalls.instance_info, instance.name, hypervisor, params)
         known = ctx.rpc.many(nodes, NodeCalls.run_rights, [instance.uuid])

@@ -102,7 +102,7 @@ def _check_networks(config: Config, instance: Instance, node: Node) -> None:
 def check_memory(ctx: Context, instance: Instance, node: Node, memory: int) -> None:
     """Refuse a node without so many MiB of free memory; OpPrereqError."""
     node_checks.resources(
-        ctx, node, f"instance {instance.name}", memory=(str(instance.hypervisor), memory)
+        ctx, node, f"instance {instance.name}", memory=(str(instance.real_hypervisor), memory)
     )
 
 

@@ -78,7 +78,7 @@ class Settlement:
         return annotate.instance(config, destination.as_if_on(self.instance, node))
 
     def _runs(self, node: Node) -> bool:
-        config, hypervisor = self.ctx.config, str(self.instance.hypervisor)
+        config, hypervisor = self.ctx.config, str(self.instance.real_hypervisor)
         info = self.ctx.rpc.one(
             node,
             NodeCalls.instance_info,

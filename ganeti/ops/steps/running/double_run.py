@@ -25,7 +25,7 @@ def running_on(ctx: Context, instance: Instance) -> list[NodeUuid]:
     """
     config = ctx.config
     asked = [node for node in placement.others(config, instance) if not node.offline]
-    hypervisor = str(instance.hypervisor)
+    hypervisor = str(instance.real_hypervisor)
     answers = ctx.rpc.within(PATIENCE).many(
         asked,
         NodeCalls.instance_info,

@@ -25,7 +25,7 @@ def tell(
         state=state,
         peer=peer.name if peer else "",
     )
-    ctx.rpc.one(node, NodeCalls.run_right_set, right, str(instance.hypervisor))
+    ctx.rpc.one(node, NodeCalls.run_right_set, right, str(instance.real_hypervisor))
 
 
 def revoke(ctx: Context, node: Node, instance: Instance) -> None:

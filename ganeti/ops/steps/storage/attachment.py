@@ -120,13 +120,11 @@ def _check_place(config: Config, instance: Instance, disk: Disk) -> None:
 
 def check_openable(config: Config, instance: Instance, disk: Disk) -> None:
     """Refuse a disk that the hypervisor of an instance cannot open. Pure; OpPrereqError."""
-    assert instance.hypervisor is not None
-    assert disk.dev_type is not None
     group = config.nodes[instance.primary_node].group
-    params = {**config.diskparams(disk.dev_type, group), **(disk.params or {})}
+    params = {**config.diskparams(disk.real_template, group), **(disk.params or {})}
     if params.get("access") != "userspace":
         return
-    if not HYPERVISORS.get(instance.hypervisor).traits.opens_addresses:
+    if not HYPERVISORS.get(instance.real_hypervisor).traits.opens_addresses:
         raise errors.wrong_state(
             f"disk {disk.uuid} ({disk.dev_type}) has access userspace, but hypervisor"
             f" {instance.hypervisor} of {instance.name} opens devices of the node only"

@@ -75,20 +75,19 @@ def way_of(old: DiskTemplate | None, template: DiskTemplate) -> Way:
     return Way.TAKE_OFF if traits_of(old).built_on == template else Way.COPY
 
 
-def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list[Node]:
+def nodes_for(
+    ctx: Context, op: OpInstanceSetParams, instance: Instance, template: DiskTemplate
+) -> list[Node]:
     """The nodes of the converted disks, the primary one first; OpPrereqError."""
     config = ctx.config
-    assert op.disk_template is not None
     primary = config.nodes[instance.primary_node]
     named = op.remote_node_uuid or op.remote_node
     wanted = None if named is None else config.node(named)
     if op.iallocator is not None:
         raise errors.invalid("name the secondary node with --node: allocators do not choose it")
-    if not traits_of(op.disk_template).mirrored:
+    if not traits_of(template).mirrored:
         if wanted is not None:
-            raise errors.invalid(
-                f"disk template {op.disk_template} needs no secondary node; omit --node"
-            )
+            raise errors.invalid(f"disk template {template} needs no secondary node; omit --node")
         return [primary]
     known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
     if known and wanted not in (None, *known):
@@ -97,24 +96,28 @@ def nodes_for(ctx: Context, op: OpInstanceSetParams, instance: Instance) -> list
         )
     if wanted is None and not known:
         raise errors.invalid(
-            f"disk template {op.disk_template} needs a secondary node; name it with --node"
+            f"disk template {template} needs a secondary node; name it with --node"
         )
     return [primary, wanted or known[0]]
 
 
 def check(
-    ctx: Context, op: OpInstanceSetParams, instance: Instance, *, running: bool
+    ctx: Context,
+    op: OpInstanceSetParams,
+    instance: Instance,
+    template: DiskTemplate,
+    *,
+    running: bool,
 ) -> Conversion:
-    """Plan the conversion; minors are reserved for the job.
+    """Plan the conversion to a template; minors are reserved for the job.
 
     Raises:
         OpPrereqError: the instance runs, has the template already, or the nodes have no room.
     """
-    assert op.disk_template is not None
     config = ctx.config
-    template = disk_layout.enabled_template(ctx, str(op.disk_template))
+    disk_layout.enabled_template(ctx, str(template))
     _check_possible(op, instance, config.disk_template(instance), template, running=running)
-    nodes = nodes_for(ctx, op, instance)
+    nodes = nodes_for(ctx, op, instance, template)
     for node in nodes[1:]:
         checks.usable_node(node, f"as the secondary node of {instance.name}")
     checks.all_online(

@@ -35,8 +35,7 @@ Device = tuple[str, str, str]
 
 def traits(disk: Disk) -> Traits:
     """What the template of a disk can do."""
-    assert disk.dev_type is not None
-    return TEMPLATES.get(disk.dev_type).traits
+    return TEMPLATES.get(disk.real_template).traits
 
 
 def nodes_of(config: Config, disk: Disk, primary: NodeUuid | None) -> list[Node]:

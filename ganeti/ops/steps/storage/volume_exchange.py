@@ -7,7 +7,7 @@ volumes are complete before the old ones are let go. Those are kept, renamed, un
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ganeti import errors
 from ganeti.base.text import join_names
@@ -140,8 +140,7 @@ class _Exchange:
             old,
         )
 
-    def _try(self, what: str, step: object, *args: object) -> None:
-        assert callable(step)
+    def _try(self, what: str, step: Callable[..., object], *args: object) -> None:
         try:
             step(*args)
         except errors.GanetiError as err:
