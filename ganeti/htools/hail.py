@@ -11,8 +11,10 @@ from ganeti.htools import program, request, sources, wire
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say
 from ganeti.htools.wire import Json, WireError
-from ganeti.placement.choose import Choice, choose
-from ganeti.placement.facts import LOCAL, Cluster, Instance
+from ganeti.placement import relocate
+from ganeti.placement.choose import Wish, choose, choose_all
+from ganeti.placement.facts import Cluster
+from ganeti.placement.relocate import Leave, Relocations, wire_step
 from ganeti.placement.secondary import new_secondary
 
 # fmt: off
@@ -53,66 +55,68 @@ def answer(raw: Json, values: Values) -> Answer:
     if kind == "relocate":
         leaving = wire.names(wanted.get("relocate_from"), "request")
         return _secondary(cluster, wanted, leaving, values)
-    if kind in ("node-evacuate", "change-group"):
-        return Answer(False, f"{kind} is not supported", [])
+    if kind == "node-evacuate":
+        return _evacuate(cluster, wanted, values)
+    if kind == "change-group":
+        return _change_group(cluster, wanted, values)
     raise WireError(f"request: invalid type '{kind}'")
 
 
-def _only(wanted: Json, values: Values) -> frozenset[str] | None:
-    names = wanted.get("restrict-to-nodes") or values.names("restrict_allocation_to")
-    return frozenset(names) if names else None
+def _survive(values: Values) -> bool:
+    return "no_capacity_checks" not in values
 
 
-def _choose(cluster: Cluster, wanted: Json, values: Values) -> tuple[Choice, Instance]:
+def _wish(wanted: Json, values: Values) -> Wish:
     item = request.instance(wire.take(wanted, "name", str, "request"), wanted)
+    names = wanted.get("restrict-to-nodes") or values.names("restrict_allocation_to")
     item = dataclasses.replace(item, primary="", secondary="")
-    choice = choose(
-        cluster,
-        item,
-        group=wanted.get("group_name"),
-        only=_only(wanted, values),
-        survive="no_capacity_checks" not in values,
-    )
-    return choice, item
+    return Wish(item, wanted.get("group_name"), frozenset(names) if names else None)
 
 
 def _allocate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
-    choice, item = _choose(cluster, wanted, values)
+    wish = _wish(wanted, values)
+    choice = choose(cluster, wish, survive=_survive(values))
     if not choice.nodes:
-        return Answer(False, "; ".join(choice.reasons), [])
+        return Answer(False, choice.why, [])
     where = ", ".join(choice.nodes)
-    info = f"{item.name} goes to {where} (group {choice.group}, score {choice.score:.8f})"
+    info = f"{wish.item.name} goes to {where} (group {choice.group}, score {choice.score:.8f})"
     return Answer(True, info, list(choice.nodes))
 
 
 def _allocate_many(cluster: Cluster, wanted: Json, values: Values) -> Answer:
-    placed: list[Any] = []
-    failed: list[Any] = []
+    wishes = []
     for one in wire.take(wanted, "instances", list, "request"):
         if not isinstance(one, dict):
             raise WireError(f"request: {one!r} is not an instance")
-        choice, item = _choose(cluster, one, values)
-        if not choice.nodes:
-            failed.append([item.name, "; ".join(choice.reasons)])
-            continue
-        placed.append([item.name, list(choice.nodes)])
-        second = choice.nodes[1] if len(choice.nodes) > 1 else ""
-        done = dataclasses.replace(item, primary=choice.nodes[0], secondary=second)
-        cluster = _with(cluster, done)
-    info = f"{len(placed)} placed, {len(failed)} not"
-    return Answer(True, info, [placed, failed])
+        wishes.append(_wish(one, values))
+    choices = choose_all(cluster, wishes, survive=_survive(values))
+    both = [(wish.item.name, choice) for wish, choice in zip(wishes, choices)]
+    placed = [[name, list(choice.nodes)] for name, choice in both if choice.nodes]
+    failed = [[name, choice.why] for name, choice in both if not choice.nodes]
+    return Answer(True, f"{len(placed)} placed, {len(failed)} not", [placed, failed])
 
 
-def _with(cluster: Cluster, item: Instance) -> Cluster:
-    """The cluster with one more instance that runs."""
-    nodes = []
-    for node in cluster.nodes:
-        if node.name == item.primary:
-            node = dataclasses.replace(node, free_memory=node.free_memory - item.memory)
-        if node.name in (item.primary, item.secondary) and item.template in LOCAL:
-            node = dataclasses.replace(node, free_disk=node.free_disk - item.disk)
-        nodes.append(node)
-    return dataclasses.replace(cluster, nodes=tuple(nodes), instances=(*cluster.instances, item))
+def _evacuate(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+    names = wire.names(wire.take(wanted, "instances", list, "request"), "request")
+    mode = wire.take(wanted, "evac_mode", str, "request")
+    if mode not in list(Leave):
+        raise WireError(f"request: 'evac_mode' is {mode!r}, not one of {', '.join(Leave)}")
+    soft = "ignore_soft_errors" in values
+    return _moves(relocate.evacuate(cluster, names, Leave(mode), ignore_soft=soft))
+
+
+def _change_group(cluster: Cluster, wanted: Json, values: Values) -> Answer:
+    names = wire.names(wire.take(wanted, "instances", list, "request"), "request")
+    targets = wire.names(wanted.get("target_groups"), "request")
+    return _moves(relocate.change_group(cluster, names, targets, survive=_survive(values)))
+
+
+def _moves(found: Relocations) -> Answer:
+    moved = [[item.name, item.group, list(item.nodes)] for item in found.moved]
+    failed = [list(entry) for entry in found.failed]
+    jobs = [[wire_step(item.name, step) for step in item.steps] for item in found.moved]
+    info = f"{len(failed)} instances failed to move and {len(moved)} were moved successfully"
+    return Answer(True, info, [moved, failed, jobs])
 
 
 def _secondary(

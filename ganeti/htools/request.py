@@ -63,7 +63,8 @@ def _node(name: str, raw: Json) -> Node:
     tags = wire.names(raw.get("tags"), where)
     marked = raw.get("offline") or raw.get("drained") or raw.get("vm_capable") is False
     if marked or wire.amount(raw.get("total_memory")) is None:
-        return Node(name, group, 0, 0, 0, 0, 0, 0, offline=True, tags=tags)
+        drained = bool(raw.get("drained")) and not raw.get("offline")
+        return Node(name, group, 0, 0, 0, 0, 0, 0, offline=True, tags=tags, drained=drained)
     parameters: Any = raw.get("ndparams") or {}
     exclusive = bool(parameters.get("exclusive_storage"))
     count = wire.amount(parameters.get("spindle_count"))

@@ -13,7 +13,6 @@ from ganeti.placement import survival
 from ganeti.placement.facts import Instance, Spec
 from ganeti.placement.layout import Bools, Layout
 from ganeti.placement.seats import Failure, Seats, ranking
-from ganeti.placement.survival import mirrored_load
 
 #: How much smaller the next size is, by what was missing.
 _STEPS = {
@@ -80,6 +79,8 @@ def model_instance(spec: Spec, template: str, name: str = "new") -> Instance:
 class Filler:
     """Puts one instance after the other into a layout."""
 
+    State = tuple[Layout, list[int], Instance | None, int, int]
+
     def __init__(self, layout: Layout, rules: Rules, within: Bools | None = None) -> None:
         self.layout = layout
         self.rules = rules
@@ -89,16 +90,25 @@ class Filler:
         self._size: Instance | None = None
         self._count = 1
         #: nodes that cannot fail already; they make the question pointless, or do not count
-        self._weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
-        self._survive = rules.survive and (rules.accept_errors or not self._weak)
+        self.weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
+        self._survive = rules.survive and (rules.accept_errors or not self.weak)
+
+    @property
+    def state(self) -> State:
+        """What was put so far; assign it to take back what was put since."""
+        return self.layout, list(self._free), self._size, self._count, len(self.placed)
+
+    @state.setter
+    def state(self, value: State) -> None:
+        self.layout, free, self._size, self._count, count = value
+        self._free = list(free)
+        del self.placed[count:]
 
     def failures_of(self, item: Instance) -> Counter[str]:
         """What the places lack for an instance; nothing when there is one."""
-        before = (self.layout, list(self._free), self._size, self._count)
-        done, failures = self.try_one(item)
-        if done is not None:
-            self.placed.pop()
-        self.layout, self._free, self._size, self._count = before
+        before = self.state
+        _, failures = self.try_one(item)
+        self.state = before
         return failures
 
     def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
@@ -129,17 +139,9 @@ class Filler:
 
     def _survives(self, after: Layout, primary: int) -> bool:
         board = after.board
-        group = board.group_of[primary]
-        mirrored = not (after.secondary[after.primary >= 0] < 0).any()
-        if mirrored:
-            load = mirrored_load(after)
-            bad = (load > 0) & (after.memory_left[:, None] <= load)
-            failing = set(np.flatnonzero(bad.any(axis=0) & (board.group_of == group)).tolist())
-            return failing <= self._weak
-        return all(
-            node in self._weak or survival.survives(after, node)
-            for node in np.flatnonzero(board.online & (board.group_of == group)).tolist()
-        )
+        asked: Bools = board.online & (board.group_of == board.group_of[primary])
+        asked[list(self.weak)] = False
+        return not survival.failing(after, asked)
 
     def _next_index(self, item: Instance) -> int:
         same = item == self._size

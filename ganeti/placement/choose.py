@@ -1,29 +1,231 @@
-"""Choose nodes for an instance that is to be created, and say why when there are none."""
+"""Choose nodes for instances that are to be created, and say why when there are none.
+
+Several instances are placed as one decision: each place counts for the next, and the order is the
+one that leaves the fewest without a place.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ganeti.placement import hints, refusal
 from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Board, Bools, Layout
+from ganeti.placement.refusal import Change, GroupRefusal, Hint, Refusal
 from ganeti.placement.score import score
-from ganeti.placement.seats import Seats
 
 _ORDER = {"preferred": 0, "last_resort": 1}
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """An instance without a place."""
+
+    item: Instance
+    #: name or UUID of the only group that will do
+    group: str | None = None
+    #: names of the nodes that may be chosen
+    only: frozenset[str] | None = None
+    ignore_policy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Choice:
-    """Nodes for an instance (primary first), or none and the reasons by group."""
+    """Nodes for an instance (primary first), or none and why."""
 
     nodes: tuple[str, ...]
     group: str
     score: float
-    reasons: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def why(self) -> str:
+        return "" if self.refusal is None else self.refusal.text
+
+
+class Chooser:
+    """Chooses one place after the other in a cluster; each counts for the next."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        survive: bool = True,
+        layout_of: Callable[[Group], Layout] | None = None,
+    ) -> None:
+        """``survive``: after each choice the instances of any node still have somewhere to go.
+
+        ``layout_of`` gives the layout of a group when somebody has it already.
+        """
+        self._cluster = cluster
+        self._survive = survive
+        self._layout_of = layout_of or (lambda group: Layout.first(Board(cluster, group)))
+        self._fillers: dict[str, Filler] = {}
+
+    def choose(self, wish: Wish) -> Choice:
+        """The best place: preferred groups first, then by score."""
+        item = wish.item
+        refused: list[GroupRefusal] = []
+        found: list[tuple[int, float, Filler, Filler.State, Choice]] = []
+        for group in self._cluster.groups:
+            if wish.group not in (None, group.name, group.uuid):
+                continue
+            why = self._closed(group, wish)
+            if why:
+                refused.append(GroupRefusal(group.name, why))
+                continue
+            filler = self._filler(group)
+            before = filler.state
+            filler.within = within(filler.layout, wish.only)
+            done, failures = filler.try_one(item)
+            if done is None:
+                filler.state = before
+                counts = tuple(failures.most_common())
+                nodes = refusal.of_nodes(filler.layout, item, filler.within, filler.weak)
+                refused.append(GroupRefusal(group.name, "", counts, nodes))
+                continue
+            nodes_ = filler.layout.board.nodes
+            names = [nodes_[done.primary].name]
+            if item.mirror is Mirror.SECONDARY:
+                names.append(nodes_[done.secondary].name)
+            value = score(filler.layout)
+            choice = Choice(tuple(names), group.name, value)
+            rank = _ORDER.get(group.alloc_policy, 0)
+            found.append((rank, value, filler, filler.state, choice))
+            filler.state = before
+        if found:
+            *_, filler, after, choice = min(found, key=lambda entry: entry[:2])
+            filler.state = after
+            return choice
+        if not refused and wish.group:
+            refused = [GroupRefusal(wish.group, "there is no such group")]
+        return Choice((), "", 0.0, Refusal(item.name, tuple(refused)))
+
+    def explained(self, wish: Wish, choice: Choice) -> Choice:
+        """A refusal with the changes that would make the instance fit; looks for them now."""
+        if choice.refusal is None:
+            return choice
+        given = hints.find(wish.item, self._open_layouts(wish), within_of(wish), self._rules)
+        given += self._elsewhere(wish)
+        why = Refusal(wish.item.name, choice.refusal.groups, tuple(given))
+        return Choice((), "", 0.0, why)
+
+    def _elsewhere(self, wish: Wish) -> list[Hint]:
+        """Whether only the restriction of the wish is in the way."""
+        if wish.group is None and wish.only is None:
+            return []
+        states = {uuid: filler.state for uuid, filler in self._fillers.items()}
+        free = self.choose(Wish(wish.item, ignore_policy=wish.ignore_policy))
+        for uuid, state in states.items():
+            self._fillers[uuid].state = state
+        for uuid in set(self._fillers) - set(states):
+            del self._fillers[uuid]
+        if not free.nodes:
+            return []
+        if wish.only is not None and not wish.only.issuperset(free.nodes):
+            where = " and ".join(free.nodes)
+            return [Hint(Change.OTHER_NODES, wish.item.name, where)]
+        return [Hint(Change.OTHER_GROUP, free.group)]
+
+    def _open_layouts(self, wish: Wish) -> list[Layout]:
+        return [
+            self._filler(group).layout
+            for group in self._cluster.groups
+            if wish.group in (None, group.name, group.uuid) and not self._closed(group, wish)
+        ]
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(survive=self._survive)
+
+    def _closed(self, group: Group, wish: Wish) -> str:
+        """Why nothing of this kind goes to a group at all; "" when it may."""
+        if group.alloc_policy not in _ORDER and wish.group is None:
+            return "is unallocable"
+        why = "" if wish.ignore_policy else against_policy(self._cluster, group, wish.item)
+        if why:
+            return why
+        return "" if self._filler(group).layout.board.online.any() else "has no node that is online"
+
+    def _filler(self, group: Group) -> Filler:
+        if group.uuid not in self._fillers:
+            layout = self._layout_of(group)
+            # A node that is alone can never be replaced, so there is nothing to ask for.
+            survive = self._survive and int(layout.board.online.sum()) > 1
+            self._fillers[group.uuid] = Filler(layout, Rules(survive=survive))
+        return self._fillers[group.uuid]
+
+
+def within(layout: Layout, only: frozenset[str] | None) -> Bools | None:
+    """Which nodes of a layout may be chosen; None for all."""
+    if only is None:
+        return None
+    return np.array([node.name in only for node in layout.board.nodes], dtype=bool)
+
+
+def within_of(wish: Wish) -> Callable[[Layout], Bools | None]:
+    return lambda layout: within(layout, wish.only)
+
+
+def choose(
+    cluster: Cluster,
+    wish: Wish,
+    *,
+    survive: bool = True,
+    layout_of: Callable[[Group], Layout] | None = None,
+) -> Choice:
+    """The best place of an instance, or why there is none and what would help."""
+    chooser = Chooser(cluster, survive=survive, layout_of=layout_of)
+    return chooser.explained(wish, chooser.choose(wish))
+
+
+def choose_all(
+    cluster: Cluster,
+    wishes: Sequence[Wish],
+    *,
+    survive: bool = True,
+    layout_of: Callable[[Group], Layout] | None = None,
+) -> list[Choice]:
+    """Places for all, in the order of the wishes; those without one do not hinder the others."""
+    best: list[Choice] = []
+    fewest = len(wishes) + 1
+    for order in _orders(wishes):
+        chooser = Chooser(cluster, survive=survive, layout_of=layout_of)
+        found: dict[int, Choice] = {}
+        for index in order:
+            found[index] = chooser.choose(wishes[index])
+        failed = sum(not choice.nodes for choice in found.values())
+        if failed < fewest:
+            fewest = failed
+            best = [
+                chooser.explained(wish, found[i]) if failed else found[i]
+                for i, wish in enumerate(wishes)
+            ]
+        if not failed:
+            break
+    return best
+
+
+def _orders(wishes: Sequence[Wish]) -> list[list[int]]:
+    """Orders to try: the largest first, by what may be scarce."""
+    keys: list[Callable[[Instance], tuple[float, ...]]] = [
+        lambda item: (item.memory, item.disk, item.vcpus),
+        lambda item: (item.disk, item.memory, item.vcpus),
+        lambda item: (item.vcpus, item.memory, item.disk),
+    ]
+    found: list[list[int]] = []
+    for key in keys:
+        order = sorted(
+            range(len(wishes)),
+            key=lambda i, key=key: (tuple(-x for x in key(wishes[i].item)), wishes[i].item.name),  # type: ignore[misc]
+        )
+        if order not in found:
+            found.append(order)
+    return found
 
 
 def against_policy(cluster: Cluster, group: Group, item: Instance) -> str:
@@ -36,7 +238,7 @@ def against_policy(cluster: Cluster, group: Group, item: Instance) -> str:
         "memory": [item.memory],
         "cpus": [item.vcpus],
         "disk": list(disks),
-        "disk_count": [len(disks)],
+        "disk_count": [] if item.template == "diskless" else [len(disks)],
         "nics": [item.nics],
         "spindles": [item.spindle_use],
     }
@@ -53,88 +255,3 @@ def against_policy(cluster: Cluster, group: Group, item: Instance) -> str:
             return ""
         why = why or "; ".join(wrong)
     return why
-
-
-def choose(
-    cluster: Cluster,
-    item: Instance,
-    *,
-    group: str | None = None,
-    only: frozenset[str] | None = None,
-    survive: bool = True,
-) -> Choice:
-    """The best place of an instance: preferred groups first, then by score.
-
-    ``group`` is the name or UUID of the only group; ``only`` are the nodes that are allowed.
-    """
-    reasons = []
-    found: list[tuple[int, float, Choice]] = []
-    for one in cluster.groups:
-        if group not in (None, one.name, one.uuid):
-            continue
-        rank = _ORDER.get(one.alloc_policy)
-        if rank is None and group is None:
-            reasons.append(f"group {one.name}: is unallocable")
-            continue
-        refusal = against_policy(cluster, one, item)
-        if refusal:
-            reasons.append(f"group {one.name}: {refusal}")
-            continue
-        layout = Layout.first(Board(cluster, one))
-        board = layout.board
-        if not board.online.any():
-            reasons.append(f"group {one.name}: has no node that is online")
-            continue
-        within = None
-        if only is not None:
-            within = np.array([node.name in only for node in board.nodes], dtype=bool)
-        filler = Filler(layout, Rules(survive=survive), within)
-        done, failures = filler.try_one(item)
-        if done is None:
-            reasons.append(f"group {one.name}: {explain(layout, item, failures)}")
-            continue
-        nodes = [board.nodes[done.primary].name]
-        if item.mirror is Mirror.SECONDARY:
-            nodes.append(board.nodes[done.secondary].name)
-        value = score(filler.layout)
-        found.append((rank or 0, value, Choice(tuple(nodes), one.name, value)))
-    if found:
-        return min(found, key=lambda entry: entry[:2])[2]
-    if not reasons:
-        reasons.append(f"there is no group '{group}'" if group else "there is no group")
-    return Choice((), "", 0.0, tuple(reasons))
-
-
-def explain(layout: Layout, item: Instance, failures: Counter[str]) -> str:
-    """What the nodes of a group lack: counts, and per node the missing amount."""
-    board = layout.board
-    wide = board.with_instances([item])
-    seats = Seats(layout.on_board(wide), item, len(wide.instances) - 1)
-    parts = []
-    for i, node in enumerate(board.nodes):
-        if node.offline:
-            parts.append(f"{node.name} is offline")
-            continue
-        missing = lacks(layout, item, i)
-        why = missing or seats.primary_failures[i] or seats.secondary_failures[i]
-        if why:
-            parts.append(f"{node.name} {why}")
-    counts = ", ".join(f"{name}: {count}" for name, count in failures.most_common())
-    text = "; ".join(parts)
-    return " (".join(filter(None, [counts or "too few nodes", text])) + (")" if text else "")
-
-
-def lacks(layout: Layout, item: Instance, node: int) -> str:
-    """The amounts a node does not have for an instance; "" when it has enough of all."""
-    board = layout.board
-    left = min(layout.memory_left[node], layout.memory_left_all[node])
-    parts = []
-    if left - item.memory <= 0:
-        parts.append(f"needs another {int(item.memory - left) + 1} MiB of memory")
-    disk = board.disk_room[node] - layout.used[3][node]
-    if item.mirror is not Mirror.EVERY_NODE and disk - item.disk <= 0:
-        parts.append(f"needs another {int(item.disk - disk) + 1} MiB of disk")
-    cpus = layout.used[5][node] + board.node_cpus[node] + item.vcpus - board.cpu_limit[node]
-    if cpus > 0:
-        parts.append(f"needs another {int(np.ceil(cpus))} virtual processors")
-    return " and ".join(parts)

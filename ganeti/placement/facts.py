@@ -116,6 +116,8 @@ class Node:
     free_spindles: int = 0
     node_cpus: int = 1
     cpu_speed: float = 1.0
+    #: ``offline`` only because it is drained: what runs there can migrate away
+    drained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

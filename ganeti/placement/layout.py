@@ -189,7 +189,10 @@ class Board:
         #: what the instances used at first
         self.first_used = used
         row = self._row
-        self.online: Bools = np.array([not n.offline for n in self.nodes], dtype=bool)
+        # Nothing can run on a node without memory.
+        self.online: Bools = np.array(
+            [not n.offline and n.memory > 0 for n in self.nodes], dtype=bool
+        )
         self.memory = row("memory")
         self.disk = row("disk")
         exclusive: Bools = np.array([n.exclusive_storage for n in self.nodes], dtype=bool)
@@ -322,6 +325,8 @@ class Layout:
         self.board = board
         self.primary = primary
         self.secondary = secondary
+        #: nodes whose instances have nowhere to go when it fails, once somebody has asked
+        self.stuck: tuple[int, ...] | None = None
 
     @classmethod
     def first(cls, board: Board) -> Layout:

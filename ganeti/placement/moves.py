@@ -73,6 +73,8 @@ class Limits:
     frozen: frozenset[str] = frozenset()
     #: nodes that nothing moves to
     closed: frozenset[str] = frozenset()
+    #: keep the soft rules for instances on nodes that are offline, too
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +214,9 @@ class _Batch:
         self.new_primary, self.new_secondary = where[after[0]], where[after[1]]
         #: an instance has to leave a node that is offline, whatever the soft rules say
         soft = judge.limits.ignore_soft
-        self.forced = ~board.online[self.p] | soft
-        self.forced_second = (self.s != NOWHERE) & ~board.online[self.s] | soft
+        lost = ~board.online & (not judge.limits.strict)
+        self.forced = lost[self.p] | soft
+        self.forced_second = (self.s != NOWHERE) & lost[self.s] | soft
         self.real = _column(board.real[rows])
         #: share of primary and secondary use that a node gets: old primary, old secondary, target
         self.gains = {

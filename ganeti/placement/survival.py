@@ -9,13 +9,17 @@ from __future__ import annotations
 import numpy as np
 
 from ganeti.placement.facts import Mirror
-from ganeti.placement.layout import NOWHERE, Floats, Layout, Use
+from ganeti.placement.layout import NOWHERE, Bools, Floats, Ints, Layout, Use
 from ganeti.placement.seats import Seats
 
 
-def failing(layout: Layout) -> list[int]:
-    """The nodes whose instances have nowhere to go."""
-    return [node for node in range(len(layout.board.nodes)) if not survives(layout, node)]
+def failing(layout: Layout, among: Bools | None = None) -> list[int]:
+    """The nodes (of ``among``) whose instances have nowhere to go."""
+    if among is not None:
+        return _failing(layout, among)
+    if layout.stuck is None:
+        layout.stuck = tuple(_failing(layout, np.ones(len(layout.board.nodes), dtype=bool)))
+    return list(layout.stuck)
 
 
 def mirrored_load(layout: Layout) -> Floats:
@@ -30,45 +34,63 @@ def mirrored_load(layout: Layout) -> Floats:
 
 def survives(layout: Layout, node: int) -> bool:
     """Whether everything that runs on a node has somewhere else to go."""
+    only = np.zeros(len(layout.board.nodes), dtype=bool)
+    only[node] = True
+    return not _failing(layout, only)
+
+
+def _failing(layout: Layout, among: Bools) -> list[int]:
     board = layout.board
-    mine = np.flatnonzero((layout.primary == node) & board.real)
-    count = len(board.nodes)
-    if not len(mine):
-        return True
-    memory = board.primary_use[Use.MEMORY_ALL]
-    left = layout.memory_left.copy()
-    mirrored = mine[layout.secondary[mine] != NOWHERE]
-    take = np.bincount(layout.secondary[mirrored], weights=memory[mirrored], minlength=count)
-    hit = take > 0
-    if (left[hit] - take[hit] <= 0).any() or not board.online[hit].all():
-        return False
-    others = mine[layout.secondary[mine] == NOWHERE]
-    if not len(others):
-        return True
-    targets = board.online & (board.group_of == board.group_of[node])
-    targets[node] = False
-    room = board.disk_room - layout.used[Use.DISK_ALL]
-    left = (left - take)[targets]
-    if _surely((left, room[targets]), (memory[others], board.primary_use[Use.DISK_ALL, others])):
-        return True
-    return _one_by_one(layout, node, mirrored, others)
+    here = board.real & (layout.primary != NOWHERE)
+    busy = np.zeros(len(board.nodes), dtype=bool)
+    busy[layout.primary[here]] = True
+    asked = np.flatnonzero(busy & among)
+    if not len(asked):
+        return []
+    load = mirrored_load(layout)[:, asked]
+    short: Bools = (load > 0) & ((layout.memory_left[:, None] - load <= 0) | ~board.online[:, None])
+    lost: Bools = np.array(short.any(axis=0), dtype=bool)
+    alone = here & (layout.secondary == NOWHERE)
+    if not alone.any():
+        return [int(node) for node in asked[lost]]
+    unsure = ~lost & ~_surely(layout, alone, asked, load)
+    for position in np.flatnonzero(unsure).tolist():
+        node = int(asked[position])
+        mine = np.flatnonzero((layout.primary == node) & board.real)
+        single = layout.secondary[mine] == NOWHERE
+        lost[position] = not _one_by_one(layout, node, mine[~single], mine[single])
+    return [int(node) for node in asked[lost]]
 
 
-def _surely(left: tuple[Floats, Floats], sizes: tuple[Floats, Floats]) -> bool:
-    """Whether instances fit in whatever order and place they are put.
+def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
+    """For each node whether its instances without mirror fit in whatever order and place.
 
-    What is left of memory and disk is given by node, the sizes by instance. A node is of no use
-    any more once less than the largest size is left; it counts how many nodes all instances
-    together can bring there at most.
+    What is left of memory and disk is compared with the sizes: a node is of no use any more once
+    less than the largest size is left, and it counts how many nodes all instances together can
+    bring there at most.
     """
-    nodes = len(left[0])
-    lost = 0
-    for room, size in zip(left, sizes):
-        largest, total = float(size.max()), float(size.sum())
-        if largest:
-            spare = np.sort(np.maximum(room - largest, 0.0))
-            lost += int((np.cumsum(spare) <= total).sum())
-    return lost < nodes
+    board = layout.board
+    count = len(board.nodes)
+    targets = board.online[:, None] & (board.group_of[:, None] == board.group_of[asked])
+    targets[asked, np.arange(len(asked))] = False
+    lost = np.zeros(len(asked), dtype=np.int64)
+    room = (board.disk_room - layout.used[Use.DISK_ALL])[:, None] - np.zeros_like(load)
+    for left, use in (
+        (layout.memory_left[:, None] - load, Use.MEMORY_ALL),
+        (room, Use.DISK_ALL),
+    ):
+        sizes, where = board.primary_use[use][alone], layout.primary[alone]
+        total = np.bincount(where, weights=sizes, minlength=count)[asked]
+        largest = np.zeros(count)
+        np.maximum.at(largest, where, sizes)
+        spare = np.maximum(left - largest[asked], 0.0)
+        spare = np.sort(np.where(targets, spare, np.inf), axis=0)
+        with np.errstate(invalid="ignore"):
+            used_up = (np.cumsum(spare, axis=0) <= total).sum(axis=0)
+        lost += np.where(largest[asked] > 0, used_up, 0)
+    some = np.bincount(layout.primary[alone], minlength=count)[asked] > 0
+    sure: Bools = ~some | (lost < targets.sum(axis=0))
+    return sure
 
 
 def _one_by_one(

@@ -127,7 +127,11 @@ def _node(config: Config, node: Node, answers: Answers, taken: tuple[int, int]) 
     # A hypervisor that has no memory at all tells nothing that could be used.
     if not usable or told is None or told.number("memory_total") <= 0:
         return facts.Node(
-            node.name, node.group, 0, 0, 0, 0, 0, 0, offline=True, master=master, tags=tags
+            *(node.name, node.group, 0, 0, 0, 0, 0, 0),
+            offline=True,
+            master=master,
+            tags=tags,
+            drained=node.drained and not node.offline and told is not None,
         )
     params = config.ndparams(node)
     exclusive = bool(params.get("exclusive_storage"))

@@ -7,7 +7,7 @@ import pytest
 from clusters import POLICY, cluster
 
 from ganeti.htools import hail, hbal, hcheck, hinfo, hroller, hspace, program, text
-from ganeti.placement.choose import choose
+from ganeti.placement.choose import Wish, choose
 from ganeti.placement.facts import Instance
 
 
@@ -98,17 +98,17 @@ def test_hinfo_and_hroller_read_the_same_file(
 def test_a_refusal_names_what_each_node_lacks() -> None:
     made = cluster(1, 3, 10)
     item = Instance("big", 8192, 200_000_000, 1, "running", True, "", "", "drbd", disks=(204800,))
-    choice = choose(made, item)
+    choice = choose(made, Wish(item))
     assert choice.nodes == ()
-    assert all(f"node{i} needs another" in choice.reasons[0] for i in (1, 2, 3))
-    assert "MiB of disk" in choice.reasons[0]
+    assert all(f"node{i} needs another" in choice.why for i in (1, 2, 3))
+    assert "MiB of disk" in choice.why
 
 
 def test_a_size_outside_the_policy_is_refused() -> None:
     item = Instance("big", 99999, 10240, 1, "running", True, "", "", "drbd", disks=(10240,))
-    choice = choose(cluster(1, 3, 10), item)
+    choice = choose(cluster(1, 3, 10), Wish(item))
     most = POLICY.bounds[0][1].memory
-    assert choice.reasons == (f"group group1: memory 99999 is not between 128 and {most}",)
+    assert choice.why == f"group group1: memory 99999 is not between 128 and {most}"
 
 
 def test_hail_refuses_what_is_no_request(

@@ -1,0 +1,116 @@
+"""What the nearest change is that makes room for an instance: one reservation less, one move, or
+a smaller size."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ganeti.placement import moves
+from ganeti.placement.capacity import Filler, Rules
+from ganeti.placement.facts import Instance
+from ganeti.placement.layout import NOWHERE, Bools, Layout
+from ganeti.placement.moves import Judge, Kind, Limits
+from ganeti.placement.refusal import Change, Hint
+
+Within = Callable[[Layout], Bools | None]
+
+#: So many changes of a kind are tried at most.
+_TRIES = 60
+#: What may shrink, with the smallest step (MiB or number).
+_STEPS = {"memory": 64, "disk": 256, "vcpus": 1}
+
+
+def find(item: Instance, layouts: Sequence[Layout], within: Within, rules: Rules) -> list[Hint]:
+    """At most one hint of each kind."""
+    found: list[Hint] = []
+    for search in (_reservation, _move, _smaller):
+        for layout in layouts:
+            hint = search(item, layout, within, rules)
+            if hint is not None:
+                found.append(hint)
+                break
+    return found
+
+
+def _fits(item: Instance, layout: Layout, within: Within, rules: Rules) -> bool:
+    own = dataclasses.replace(rules, survive=rules.survive and int(layout.board.online.sum()) > 1)
+    filler = Filler(layout, own, within(layout))
+    return filler.try_one(item)[0] is not None
+
+
+def _size(item: Instance) -> tuple[int, int, int, str]:
+    return item.memory, item.disk, item.vcpus, item.name
+
+
+def _reservation(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+    """The smallest reservation in whose place it fits."""
+    board = layout.board
+    kept = [i for i, one in enumerate(board.instances) if one.forthcoming]
+    kept = [i for i in kept if layout.primary[i] != NOWHERE]
+    for i in sorted(kept, key=lambda i: _size(board.instances[i]))[:_TRIES]:
+        if _fits(item, layout.moved(i, NOWHERE, NOWHERE), within, rules):
+            return Hint(Change.REMOVE_RESERVATION, board.instances[i].name)
+    return None
+
+
+def _move(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+    """The smallest instance whose move makes room; reservations, which move for free, first."""
+    board = layout.board
+    judge = Judge(layout, Limits())
+    for i in _movable(layout):
+        for kind, target in _ways(judge, i):
+            primary, secondary = moves.places_after(layout, kind, i, target)
+            if _fits(item, layout.moved(i, primary, secondary), within, rules):
+                goal = board.nodes[target if kind is not Kind.FAILOVER else primary].name
+                return Hint(Change.MOVE, board.instances[i].name, goal)
+    return None
+
+
+def _movable(layout: Layout) -> list[int]:
+    board = layout.board
+    known = [i for i in range(len(board.instances)) if layout.primary[i] != NOWHERE]
+    known.sort(key=lambda i: (not board.instances[i].forthcoming, _size(board.instances[i])))
+    return known[:_TRIES]
+
+
+def _ways(judge: Judge, index: int) -> Iterator[tuple[Kind, int]]:
+    """The best move of each kind for an instance."""
+    rows = np.array([index], dtype=np.int64)
+    for kind, able in judge.movable():
+        if index not in able:
+            continue
+        scores = judge.scores(kind, rows)[0]
+        if scores.size and np.isfinite(scores).any():
+            best = int(np.argmin(scores))
+            yield kind, NOWHERE if kind is Kind.FAILOVER else int(judge.targets[best])
+
+
+def _smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+    """The largest smaller size in one dimension that fits."""
+    policy = layout.board.policies[0] if layout.board.policies else None
+    for name, step in _STEPS.items():
+        whole = int(getattr(item, name))
+        least = step
+        if policy is not None and policy.bounds:
+            key = "cpus" if name == "vcpus" else name
+            least = max(step, min(int(getattr(low, key)) for low, _ in policy.bounds))
+        low, high = -(-least // step), (whole - 1) // step
+        if high < low:
+            continue
+
+        def sized(count: int, name: str = name, step: int = step) -> Instance:
+            return dataclasses.replace(item, **{name: count * step})  # type: ignore[arg-type]
+
+        if not _fits(sized(low), layout, within, rules):
+            continue
+        while low < high:
+            middle = (low + high + 1) // 2
+            if _fits(sized(middle), layout, within, rules):
+                low = middle
+            else:
+                high = middle - 1
+        return Hint(Change.SHRINK, item.name, dimension=name, amount=low * step)
+    return None

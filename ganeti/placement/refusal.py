@@ -1,0 +1,227 @@
+"""Why an instance has no place: what each node does not have, and what would change that."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from ganeti.placement import survival
+from ganeti.placement.facts import Instance, Mirror
+from ganeti.placement.layout import NOWHERE, Bools, Layout, Use
+from ganeti.placement.seats import Failure, Seats
+
+#: So many nodes are named in a text; the data has all.
+_SHOWN = 8
+
+
+class Dimension(StrEnum):
+    """What can be missing on a node."""
+
+    MEMORY = "memory"
+    #: memory that is free but kept for the day another node fails
+    KEPT_MEMORY = "memory kept for failures"
+    DISK = "disk"
+    CPUS = "virtual processors"
+    SPINDLES = "spindles"
+
+
+_UNITS = {Dimension.MEMORY: "MiB of ", Dimension.KEPT_MEMORY: "MiB of ", Dimension.DISK: "MiB of "}
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An amount that a node does not have; MiB for memory and disk."""
+
+    dimension: Dimension
+    amount: int
+
+    @property
+    def text(self) -> str:
+        return f"{self.amount} {_UNITS.get(self.dimension, '')}{self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRefusal:
+    """Why a node cannot take an instance: amounts, or a reason in words."""
+
+    node: str
+    missing: tuple[Missing, ...] = ()
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        if self.reason:
+            return f"{self.node} {self.reason}"
+        return f"{self.node} needs another {' and '.join(item.text for item in self.missing)}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRefusal:
+    """Why a group cannot take an instance: as a whole (``reason``), or node by node.
+
+    ``counts`` says how many places lack what, by the names that allocators use.
+    """
+
+    group: str
+    reason: str = ""
+    counts: tuple[tuple[str, int], ...] = ()
+    nodes: tuple[NodeRefusal, ...] = ()
+
+    @property
+    def text(self) -> str:
+        head = self.reason or ", ".join(f"{name}: {count}" for name, count in self.counts)
+        shown = [node.text for node in self.nodes[:_SHOWN]]
+        if len(self.nodes) > _SHOWN:
+            shown.append(f"and {len(self.nodes) - _SHOWN} more nodes")
+        tail = f" ({'; '.join(shown)})" if shown else ""
+        return f"group {self.group}: {head or 'too few nodes'}{tail}"
+
+
+class Change(StrEnum):
+    """What would make an instance fit."""
+
+    REMOVE_RESERVATION = "stop reserving"
+    MOVE = "move"
+    SHRINK = "shrink"
+    OTHER_GROUP = "other group"
+    OTHER_NODES = "other nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One change that makes an instance fit."""
+
+    change: Change
+    #: reservation or instance that it concerns, or the group
+    name: str
+    #: node to move to
+    node: str = ""
+    #: size that fits, for SHRINK
+    dimension: str = ""
+    amount: int = 0
+
+    @property
+    def text(self) -> str:
+        match self.change:
+            case Change.REMOVE_RESERVATION:
+                return f"stop reserving {self.name}"
+            case Change.MOVE:
+                return f"move {self.name} to {self.node} first"
+            case Change.SHRINK:
+                unit = " MiB" if self.dimension != "vcpus" else ""
+                return f"with {self.amount}{unit} of {self.dimension} it fits"
+            case Change.OTHER_GROUP:
+                return f"it fits in group {self.name}"
+            case Change.OTHER_NODES:
+                return f"it fits on {self.node}, which was not to be chosen"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an instance has no place in a cluster."""
+
+    name: str
+    groups: tuple[GroupRefusal, ...]
+    hints: tuple[Hint, ...] = ()
+
+    @property
+    def text(self) -> str:
+        why = "; ".join(group.text for group in self.groups) or "there is no group"
+        help_ = " or ".join(hint.text for hint in self.hints)
+        return f"{why}; it would fit after this: {help_}" if help_ else why
+
+    def data(self) -> dict[str, Any]:
+        """For JSON: names and amounts, no sentences that need reading."""
+        found = asdict(self)
+        found["groups"] = [
+            {
+                "group": group.group,
+                "reason": group.reason or None,
+                "counts": dict(group.counts),
+                "nodes": [
+                    {
+                        "node": node.node,
+                        "reason": node.reason or None,
+                        "missing": {str(item.dimension): item.amount for item in node.missing},
+                    }
+                    for node in group.nodes
+                ],
+            }
+            for group in self.groups
+        ]
+        found["hints"] = [
+            {**asdict(hint), "change": str(hint.change), "text": hint.text} for hint in self.hints
+        ]
+        return found
+
+
+def of_nodes(
+    layout: Layout, item: Instance, within: Bools | None, weak: frozenset[int]
+) -> tuple[NodeRefusal, ...]:
+    """For each node of a group why it cannot be the primary node; nodes that could are left out.
+
+    ``weak`` are the nodes that cannot fail anyway.
+    """
+    board = layout.board
+    wide = layout.on_board(board.with_instances([item]))
+    index = len(board.instances)
+    seats = Seats(wide, item, index)
+    fits = seats.allowed() if len(seats.nodes) else np.zeros((0, 0), dtype=bool)
+    able = {int(seats.rows[i]): row for i, row in enumerate(fits)}
+    found = []
+    for number, node in enumerate(board.nodes):
+        if not board.online[number]:
+            found.append(NodeRefusal(node.name, reason="is offline, drained or does not answer"))
+        elif within is not None and not within[number]:
+            found.append(NodeRefusal(node.name, reason="was not to be chosen"))
+        else:
+            missing = missing_at(layout, item, number)
+            reason = "" if missing else _reason(seats, number, able.get(number), weak)
+            if missing or reason:
+                found.append(NodeRefusal(node.name, missing, reason))
+    return tuple(found)
+
+
+def _reason(seats: Seats, node: int, able: Bools | None, weak: frozenset[int]) -> str:
+    why = seats.primary_failures[node]
+    if why == Failure.TAGS:
+        return "runs an instance with the same exclusion tag"
+    if why:
+        return f"is refused: {why}"
+    if able is None or not able.any():
+        return "has no second node for the mirror"
+    after = seats.layout.moved(
+        seats.index, node, int(seats.s[0, int(np.argmax(able))]) if seats.pairs else NOWHERE
+    )
+    names = [after.board.nodes[i].name for i in sorted(set(survival.failing(after)) - weak)]
+    shown = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+    return f"can take it, but then nothing could replace {shown} (N+1)" if names else ""
+
+
+def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]:
+    """The amounts a node does not have to be the primary node of a new instance."""
+    board = layout.board
+    found = []
+    left = min(layout.memory_left[node], layout.memory_left_all[node])
+    after = left - item.memory
+    if after <= 0 and item.memory:
+        found.append(Missing(Dimension.MEMORY, int(1 - after)))
+    elif layout.memory_left[node] - item.memory < layout.reserved[node] and not layout.fails[node]:
+        short = layout.reserved[node] - layout.memory_left[node] + item.memory
+        found.append(Missing(Dimension.KEPT_MEMORY, int(np.ceil(short))))
+    if item.mirror is not Mirror.EVERY_NODE and item.disk:
+        room = board.disk_room[node] - layout.used[Use.DISK_ALL, node] - item.disk
+        if room <= 0:
+            found.append(Missing(Dimension.DISK, int(1 - room)))
+        if board.exclusive[node]:
+            spare = board.own_spindle_room[node] - layout.used[Use.OWN_SPINDLES_ALL, node]
+            if spare < (item.spindles or 0):
+                found.append(Missing(Dimension.SPINDLES, int((item.spindles or 0) - spare)))
+    used = layout.used[Use.CPU_ALL, node] + board.node_cpus[node] + item.vcpus
+    over = used - board.cpu_limit[node]
+    if over > 0:
+        found.append(Missing(Dimension.CPUS, int(np.ceil(over))))
+    return tuple(found)

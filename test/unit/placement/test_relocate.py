@@ -1,0 +1,158 @@
+"""How instances leave nodes and groups."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+import pytest
+
+from ganeti.placement import relocate
+from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
+from ganeti.placement.relocate import Leave, Relocation, Relocations, wire_step
+
+
+def node(name: str, group: str = "g1", *, free: int = 7168, **more: object) -> Node:
+    values = {"disk": 100_000, "free_disk": 100_000, "cpus": 8, **more}
+    return Node(name, group, 8192, 1024, free, **values)  # type: ignore[arg-type]
+
+
+def item(name: str, *nodes: str, template: str = "drbd", memory: int = 1024) -> Instance:
+    primary, secondary = (*nodes, "", "")[:2]
+    return Instance(name, memory, 1024, 1, "running", True, primary, secondary, template)
+
+
+def cluster(nodes: Iterable[Node], *items: Instance, groups: tuple[Group, ...] = ()) -> Cluster:
+    return Cluster((Group("one", "g1"), *groups), tuple(nodes), items, policy=BUILTIN_POLICY)
+
+
+ABC = (node("a", free=6144), node("b"), node("c"))
+
+
+def words(found: Relocation) -> list[str]:
+    return [f"{step.verb} {step.node}".strip() for step in found.steps]
+
+
+def only(found: Relocations) -> Relocation:
+    assert found.failed == ()
+    [moved] = found.moved
+    return moved
+
+
+@pytest.mark.parametrize(
+    ("mode", "places", "nodes", "steps"),
+    [
+        (Leave.PRIMARY, ("a", "b"), ("b", "a"), ["migrate"]),
+        (Leave.ALL, ("a", "b"), ("b", "c"), ["migrate", "replace-secondary c"]),
+        (Leave.ALL, ("b", "a"), ("b", "c"), ["replace-secondary c"]),
+        (Leave.SECONDARY, ("b", "a"), ("b", "c"), ["replace-secondary c"]),
+    ],
+)
+def test_mirrored_instances_leave_a_node(
+    mode: Leave, places: tuple[str, str], nodes: tuple[str, str], steps: list[str]
+) -> None:
+    made = cluster(ABC, item("web", *places))
+    found = only(relocate.evacuate(made, ["web"], mode, frozenset({"a"})))
+    assert (found.nodes, words(found)) == (nodes, steps)
+
+
+def test_shared_instances_leave_a_node() -> None:
+    made = cluster((ABC[0], node("b", free=2000), ABC[2]), item("web", "a", template="ext"))
+    found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
+    assert (found.nodes, words(found)) == (("c",), ["migrate c"])
+
+
+def test_a_guest_of_a_lost_node_fails_over_and_one_of_a_drained_node_migrates() -> None:
+    lost = Node("a", "g1", 0, 0, 0, 0, 0, 0, offline=True)
+    for gone, verb in ((lost, "failover"), (dataclasses.replace(lost, drained=True), "migrate")):
+        made = cluster((gone, *ABC[1:]), item("web", "a", "b"))
+        found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a"})))
+        assert words(found) == [verb, "replace-secondary c"]
+
+
+def test_both_nodes_are_left_by_way_of_a_copy() -> None:
+    made = cluster((*ABC, node("d")), item("web", "a", "b"))
+    found = only(relocate.evacuate(made, ["web"], Leave.ALL, frozenset({"a", "b"})))
+    first, second = found.nodes
+    assert {first, second} == {"c", "d"}
+    assert words(found) == [f"replace-secondary {first}", "migrate", f"replace-secondary {second}"]
+
+
+def test_a_request_that_names_no_node_means_the_one_that_all_have() -> None:
+    made = cluster(ABC, item("web1", "a", "b"), item("web2", "c", "a"))
+    assert relocate.leaving(made, ["web1", "web2"], Leave.ALL) == {"a"}
+    assert relocate.leaving(made, ["web1", "web2"], Leave.PRIMARY) == {"a", "c"}
+    found = relocate.evacuate(made, ["web1", "web2"], Leave.ALL)
+    assert found.failed == ()
+    assert all("a" not in one.nodes for one in found.moved)
+
+
+@pytest.mark.parametrize(
+    ("made", "mode", "said"),
+    [
+        (item("web", "a", template="plain"), Leave.ALL, "its disks are on one node"),
+        (item("web", "a", template="ext"), Leave.SECONDARY, "it has no secondary node"),
+        (item("web", "a"), Leave.ALL, "it has no secondary node"),
+        (item("web"), Leave.ALL, "has no node"),
+        (item("web", "a", "b", memory=7168), Leave.PRIMARY, "b needs another 1 MiB of memory"),
+    ],
+)
+def test_what_cannot_leave_is_told_with_the_reason(made: Instance, mode: Leave, said: str) -> None:
+    found = relocate.evacuate(cluster(ABC, made), ["web"], mode, frozenset({"a"}))
+    assert found.moved == ()
+    [(name, why)] = found.failed
+    assert (name, said in why) == ("web", True), why
+
+
+def test_an_unknown_instance_hinders_nobody() -> None:
+    made = cluster(ABC, item("web", "a", "b"))
+    found = relocate.evacuate(made, ["nosuch", "web"], Leave.PRIMARY, frozenset({"a"}))
+    assert [one.name for one in found.moved] == ["web"]
+    assert found.failed == (("nosuch", "is not known"),)
+
+
+def test_each_move_counts_for_the_next() -> None:
+    nodes = (node("a", free=1024), node("b", free=4000), node("c", free=4000))
+    items = [item(f"web{i}", "a", template="ext", memory=3000) for i in (1, 2)]
+    found = relocate.evacuate(cluster(nodes, *items), ["web1", "web2"], Leave.ALL, frozenset({"a"}))
+    assert sorted(one.nodes for one in found.moved) == [("b",), ("c",)]
+
+
+FAR = (node("x", "g2"), node("y", "g2"))
+
+
+def test_to_another_group() -> None:
+    empty = Group("empty", "g3")
+    groups = (Group("far", "g2"), empty)
+    mirrored = item("web", "a", "b")
+    made = cluster((*ABC, *FAR), mirrored, groups=groups)
+    found = only(relocate.change_group(made, ["web"]))
+    assert found.group == "far"
+    first, second = found.nodes
+    assert words(found) == [f"replace-secondary {first}", "migrate", f"replace-secondary {second}"]
+    lost = dataclasses.replace(ABC[0], offline=True)
+    found = only(
+        relocate.change_group(cluster((lost, *ABC[1:], *FAR), mirrored, groups=groups), ["web"])
+    )
+    assert words(found)[:2] == ["failover", f"replace-secondary {found.nodes[0]}"]
+    shared = cluster((*ABC, *FAR), item("web", "a", template="ext"), groups=groups)
+    found = only(relocate.change_group(shared, ["web"], ["g2"]))
+    assert words(found) == [f"migrate {found.nodes[0]}"]
+    for targets, said in ((["g3"], "has no node that is online"), (["g1"], "no other group")):
+        refused = relocate.change_group(made, ["web"], targets)
+        assert said in refused.failed[0][1]
+
+
+def test_a_closed_group_takes_only_who_names_it() -> None:
+    made = cluster((*ABC, *FAR), item("web", "a", "b"), groups=(Group("far", "g2", "unallocable"),))
+    assert "is unallocable" in relocate.change_group(made, ["web"]).failed[0][1]
+    assert only(relocate.change_group(made, ["web"], ["g2"])).group == "far"
+
+
+def test_steps_are_opcodes_that_allocators_may_name() -> None:
+    from ganeti.opcodes import wire
+
+    for verb in relocate.Verb:
+        step = relocate.Step(verb, "b")
+        op = wire.from_wire(wire_step("web", step))
+        assert (getattr(op, "target_node", None) or getattr(op, "remote_node", None)) == "b"
