@@ -15,8 +15,6 @@ from ganeti import errors
 from ganeti.base import typed
 from ganeti.storage.lvm import tool
 
-MIB = 1024 * 1024
-
 _JSON = ("--reportformat", "json", "--units", "b", "--nosuffix")
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ganeti.base import jsonio
+from ganeti import errors
+from ganeti.base import jsonio, process
 from ganeti.storage.lvm import report
 
 RECORDED = jsonio.loads((Path(__file__).parents[2] / "recorded" / "lvm_reports.json").read_text())
@@ -81,3 +82,77 @@ def test_what_lvm_is_asked() -> None:
     ]
     assert report.segments_argv("xenvg")[-2:] == ["--select", 'vg_name="xenvg"']
     assert report.groups_argv()[:6] == ["vgs", *json]
+    assert report.groups_argv("xenvg")[6:] == [*report.groups_argv()[6:], "xenvg"]
+    assert report.segments_argv() == report.segments_argv("xenvg")[:-2]
+    pvs = ["pvs", *json, "-o"]
+    assert report.physicals_argv()[:-1] == pvs
+    assert report.physicals_argv()[-1].startswith("pv_name,vg_name,pv_size,pv_free,")
+
+
+def test_a_report_that_cannot_be_read() -> None:
+    for text in ("", "[]", "{}", '{"report": [[]]}', '{"report": [{"vg": [{"vg_name": "a"}]}]}'):
+        with pytest.raises(errors.BlockDeviceError, match="LVM's report of vg cannot be read: "):
+            report.read_groups(text)
+
+
+# asking the tools -----------------------------------------------------------------------------
+
+
+class Tools:
+    """Programs ``vgs``, ``lvs`` and ``pvs`` with a recorded answer, and what they were asked."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def answer(self, tool: str, name: str) -> None:
+        answer = self._directory / f"{tool}.json"
+        answer.write_text(RECORDED.get(name, '{"report": []}'))
+        program = self._directory / tool
+        program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{program}.asked\ncat {answer}\n')
+        program.chmod(0o755)
+
+    def asked(self, tool: str) -> list[str]:
+        return [tool, *(self._directory / f"{tool}.asked").read_text().splitlines()]
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tools:
+    monkeypatch.setattr(process, "SAFE_PATH", f"{tmp_path}:{process.SAFE_PATH}")
+    return Tools(tmp_path)
+
+
+def test_volume_groups_are_asked_for(tools: Tools) -> None:
+    tools.answer("vgs", "vgs_lost")
+    assert [found.vg_name for found in report.groups()] == ["xenvg"]
+    assert tools.asked("vgs") == report.groups_argv()
+    assert report.group("xenvg").vg_free == 331350016
+    assert tools.asked("vgs") == report.groups_argv("xenvg")
+
+
+def test_volumes_are_asked_for(tools: Tools) -> None:
+    tools.answer("lvs", "lvs_segments")
+    assert [found.lv_name for found in report.volumes(["xenvg"])] == ["u1.disk0", "u2.disk0"]
+    assert tools.asked("lvs") == report.volumes_argv(["xenvg"])
+    found = report.volume("xenvg", "u1.disk0")
+    assert found is not None
+    assert found.lv_name == "u1.disk0"
+    assert tools.asked("lvs") == report.volumes_argv(["xenvg"], "u1.disk0")
+    tools.answer("lvs", "none")
+    assert report.volume("xenvg", "u3.disk0") is None
+
+
+def test_physical_volumes_are_asked_for(tools: Tools) -> None:
+    tools.answer("pvs", "pvs_lost")
+    assert [found.pv_name for found in report.physicals()] == ["/dev/sda", "[unknown]"]
+    assert tools.asked("pvs") == report.physicals_argv()
+    tools.answer("pvs", "pvs_segments")
+    assert [found.name for found in report.uses("xenvg")] == ["/dev/sda", "/dev/sdb"]
+    assert tools.asked("pvs") == report.segments_argv("xenvg")
+
+
+def test_disks_that_are_empty_and_may_be_used() -> None:
+    def use(name: str, allocatable: bool, *volumes: str) -> report.PhysicalUse:
+        return report.PhysicalUse(name, "xenvg", 4, 8, 8, allocatable, volumes, frozenset())
+
+    found = [use("a", True), use("b", False), use("c", True, "v"), use("d", False, "v")]
+    assert [item.name for item in report.empty(found)] == ["a"]
