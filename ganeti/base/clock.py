@@ -14,6 +14,9 @@ class Clock(Protocol):
     def monotonic(self) -> float:
         """Seconds that only grow; for durations."""
 
+    def sleep(self, seconds: float) -> None:
+        """Block for so long; only where no event tells of what is waited for."""
+
 
 class SystemClock:
     """The clock of the machine."""
@@ -23,6 +26,9 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 SYSTEM: Clock = SystemClock()
@@ -43,6 +49,11 @@ class Deadline:
     @property
     def has_passed(self) -> bool:
         return self._clock.monotonic() >= self._end
+
+
+def nanoseconds(moment: float) -> int:
+    """A point in time as entries of reason trails have it."""
+    return round(moment * 1_000_000_000)
 
 
 def split(seconds: float) -> list[int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
+
+from ganeti.base.clock import SYSTEM
 
 T = TypeVar("T")
 
@@ -24,8 +25,8 @@ def until(
     first: float = 0.01,
     factor: float = 1.5,
     largest: float = 0.5,
-    wait: Callable[[float], object] = time.sleep,
-    monotonic: Callable[[], float] = time.monotonic,
+    wait: Callable[[float], object] = SYSTEM.sleep,
+    monotonic: Callable[[], float] = SYSTEM.monotonic,
 ) -> T | None:
     """Call ``attempt`` until it returns something other than None; None after ``timeout`` seconds.
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ganeti import paths
+from ganeti.base.clock import SYSTEM
 from ganeti.cli.command import Command
 
 _HIDDEN = "<hidden>"
@@ -50,7 +51,7 @@ def _harmless(command: Command, words: Sequence[str]) -> list[str]:
 
 def _append(program: str, level: str, text: str) -> Path | None:
     path = _file()
-    now = time.time()
+    now = SYSTEM.now()
     moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
     line = f"{moment},{int(now % 1 * 1000):03d}: {program} pid={os.getpid()} {level} {text}\n"
     try:

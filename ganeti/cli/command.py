@@ -20,6 +20,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.cli import options as o
 from ganeti.cli.option import Option
 
@@ -73,6 +74,7 @@ class Call:
     opts: SimpleNamespace
     args: list[str]
     spec: Command
+    clock: Clock = SYSTEM
 
     @cached_property
     def client(self) -> Client:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base.clock import nanoseconds
 from ganeti.cli import failures, notices
 from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
@@ -62,7 +63,7 @@ def _common(call: Call) -> WireOp:
 
 def reason_trail(call: Call) -> list[list[Any]]:
     """Who asks for it: the text of ``--reason`` if there is one, then program and command."""
-    now = time.time_ns()
+    now = nanoseconds(call.clock.now())
     trail: list[list[Any]] = []
     if call.opts.reason:
         trail.append(["gnt:user", call.opts.reason, now])

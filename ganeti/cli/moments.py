@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import datetime
 
 from ganeti import errors
 from ganeti.base import units
+from ganeti.base.clock import SYSTEM
 
 #: What is understood, for help texts.
 FORMS = (
@@ -28,7 +28,7 @@ def parse(text: str, now: float | None = None) -> float:
     Raises:
         OpPrereqError: nothing of that kind.
     """
-    now = time.time() if now is None else now
+    now = SYSTEM.now() if now is None else now
     wanted = text.strip()
     try:
         if wanted == "now":

@@ -11,7 +11,6 @@ refuse calls of the last master.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -166,7 +165,7 @@ def hold(
     retiring: str = "",
     renew: Callable[[], Own] | None = None,
     clock: Clock = SYSTEM,
-    wait: Callable[[float], object] = time.sleep,
+    wait: Callable[[float], object] = SYSTEM.sleep,
 ) -> dict[NodeUuid, Answer[MasterView]]:
     """Vote; returns the answers when this node may be the master.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from ganeti.base.clock import SYSTEM, nanoseconds
 from ganeti.htools import plan
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import say, warn
@@ -53,7 +53,7 @@ def carry_out(sets: Sequence[Sequence[Step]], values: Values) -> int:
 
 
 def _run_set(client: Client, steps: Sequence[Step], values: Values) -> bool:
-    reason = [["hbal", values.get("reason") or "balance", int(time.time() * 1e9)]]
+    reason = [["hbal", values.get("reason") or "balance", nanoseconds(SYSTEM.now())]]
     common = {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
     jobs = [[op | common for op in plan.opcodes(step)] for step in steps]
     submitted = client.submit_many_jobs(jobs)

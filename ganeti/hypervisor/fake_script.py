@@ -23,7 +23,6 @@ anything:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ganeti import errors
 from ganeti.base import files, jsonio, typed
+from ganeti.base.clock import SYSTEM
 
 T = TypeVar("T")
 
@@ -114,7 +114,7 @@ class Script:
         if rule is None:
             return None
         if rule.delay:
-            time.sleep(rule.delay)  # what the script asks for: a slow hypervisor
+            SYSTEM.sleep(rule.delay)  # what the script asks for: a slow hypervisor
         if rule.fail is not UNSET:
             raise error(str(rule.fail))
         return rule

@@ -8,9 +8,9 @@ now are found by ``gnt-cluster verify``.
 from __future__ import annotations
 
 import logging
-import time
 
 from ganeti import errors
+from ganeti.base.clock import SYSTEM, Clock, nanoseconds
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
 from ganeti.opcodes.base import OpCode
@@ -25,7 +25,7 @@ PATIENCE = 30.0
 _REASON = "the former master did not finish a migration"
 
 
-def settle(config: Config, rpc: NodeRpc, queue: JobQueue) -> list[int]:
+def settle(config: Config, rpc: NodeRpc, queue: JobQueue, *, clock: Clock = SYSTEM) -> list[int]:
     """Submit a clean-up for each instance that was on its way; returns the ids of the jobs."""
     answers = rpc.within(PATIENCE).many(config.online_nodes(), NodeCalls.run_rights, [])
     found: dict[str, None] = {}
@@ -38,7 +38,7 @@ def settle(config: Config, rpc: NodeRpc, queue: JobQueue) -> list[int]:
             OpInstanceMigrate(
                 instance_name=config.instances[uuid].name,
                 cleanup=True,
-                reason=[("gnt:master", _REASON, time.time_ns())],
+                reason=[("gnt:master", _REASON, nanoseconds(clock.now()))],
             )
         ]
         for uuid in found

@@ -14,6 +14,7 @@ from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, jsonio, sealed_file
+from ganeti.base.clock import SYSTEM
 from ganeti.base.text import plural
 from ganeti.config import store
 from ganeti.config.upgrade import downgrade, upgrade, versions
@@ -304,7 +305,8 @@ def _held(pid_file: daemon.PidFile) -> Iterator[None]:
 
 def _label(version: int) -> str:
     """Part of the names of files that are set aside: ``backup-3.0-20250131T120000``."""
-    return f"backup-{versions.text(version)}-{time.strftime('%Y%m%dT%H%M%S')}"
+    moment = time.strftime("%Y%m%dT%H%M%S", time.localtime(SYSTEM.now()))
+    return f"backup-{versions.text(version)}-{moment}"
 
 
 if __name__ == "__main__":

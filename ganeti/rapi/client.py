@@ -18,13 +18,13 @@ as it always was.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 from ganeti.base import jsonio
+from ganeti.base.clock import SYSTEM, Clock
 from ganeti.rapi.client_disks import DisksClient
 from ganeti.rapi.client_link import (
     CertificateError,
@@ -154,6 +154,7 @@ class GanetiRapiClient(DisksClient):
         ca_file: str | Path | None = None,
         verify_hostname: bool = True,
         timeout: float = 120.0,
+        clock: Clock = SYSTEM,
     ) -> None:
         """Connect with the first request.
 
@@ -164,6 +165,7 @@ class GanetiRapiClient(DisksClient):
             ca_file: certificates (PEM) one of which the server must prove to have.
             verify_hostname: whether, with ``ca_file``, the certificate must be for ``host``.
             timeout: seconds for one request.
+            clock: for waiting.
         """
         if curl_factory is not None:
             raise Error("This client does not use pycurl, so curl_factory must be None")
@@ -176,6 +178,7 @@ class GanetiRapiClient(DisksClient):
             Link(host, port, settings=settings, username=username, password=password, token=token)
         )
         self._logger = logger
+        self._clock = clock
         self.username = username
 
     def close(self) -> None:
@@ -486,9 +489,9 @@ class GanetiRapiClient(DisksClient):
 
         The server says when the job has ended. Only who may not wait there asks each ``period``.
         """
-        until = None if retries == -1 else time.monotonic() + max(0, retries) * period
+        until = None if retries == -1 else self._clock.monotonic() + max(0, retries) * period
         while True:
-            left = _LONGEST_WAIT if until is None else until - time.monotonic()
+            left = _LONGEST_WAIT if until is None else until - self._clock.monotonic()
             seconds = max(0.0, min(left, _LONGEST_WAIT))
             status = self._wait_once(job_id, seconds, period)["status"]
             if status in JOB_STATUS_FINALIZED:
@@ -501,9 +504,9 @@ class GanetiRapiClient(DisksClient):
 
         After ``timeout`` seconds (None: never) it is returned as it is then.
         """
-        until = None if timeout is None else time.monotonic() + timeout
+        until = None if timeout is None else self._clock.monotonic() + timeout
         while True:
-            left = _LONGEST_WAIT if until is None else max(0.0, until - time.monotonic())
+            left = _LONGEST_WAIT if until is None else max(0.0, until - self._clock.monotonic())
             job = self._wait_once(job_id, min(left, _LONGEST_WAIT))
             if job["status"] in JOB_STATUS_FINALIZED or left <= 0:
                 return job
@@ -517,7 +520,7 @@ class GanetiRapiClient(DisksClient):
                 raise
         job = self.GetJobStatus(job_id)
         if job["status"] not in JOB_STATUS_FINALIZED:
-            time.sleep(min(seconds, period))  # who may not write may not wait at the server
+            self._clock.sleep(min(seconds, period))  # who may not write may not wait at the server
         return job
 
     def WaitForJobChange(

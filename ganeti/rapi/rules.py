@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import msgspec
 
+from ganeti.base.clock import SYSTEM, nanoseconds
 from ganeti.luxi.requests import FilterSettings
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.route import Call, Route
@@ -30,7 +30,7 @@ def _replace(call: Call) -> str:
     if isinstance(values["priority"], bool) or not isinstance(values["priority"], int):
         raise failures.bad_request("parameter priority: expected an integer")
     source = f"gnt:library:rlib2:{handler_name(call.route.path)}"
-    trail = [*values["reason"], [source, call.identity.name, time.time_ns()]]
+    trail = [*values["reason"], [source, call.identity.name, nanoseconds(SYSTEM.now())]]
     rule = (values["priority"], values["predicates"], values["action"], trail)
     return call.luxi.replace_filter(call.path.get("uuid"), *rule, user=user_of(call))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from ganeti.base import typed
+from ganeti.base.clock import SYSTEM, nanoseconds
 from ganeti.base.text import nearest
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.base import OpCode, id_of
@@ -82,7 +82,7 @@ def user_of(call: Call) -> str:
 
 def reason_trail(call: Call) -> list[list[Any]]:
     """Who asked and why, as entries of a job's reason trail."""
-    now = time.time_ns()
+    now = nanoseconds(SYSTEM.now())
     given = call.query.get(REASON.name)
     source = f"gnt:library:rlib2:{handler_name(call.route.path)}"
     entry = [source, call.identity.name, now]

@@ -84,18 +84,18 @@ def watcher(call: Call) -> None:
         )
         raise Exit(1)
     if word == "pause":
-        until = call.client.set_watcher_pause(time.time() + units.parse_timespec(rest[0]))
-        print(_paused(until))
+        until = call.client.set_watcher_pause(call.clock.now() + units.parse_timespec(rest[0]))
+        print(_paused(until, call.clock.now()))
     elif word == "continue":
         call.client.set_watcher_pause(None)
         print("The watcher is no longer paused.")
     else:
         pause = call.client.query_config_values(["watcher_pause"])[0]
-        print(_paused(pause))
+        print(_paused(pause, call.clock.now()))
 
 
-def _paused(until: float | None) -> str:
-    if until is None or until < time.time():
+def _paused(until: float | None, now: float) -> str:
+    if until is None or until < now:
         return "The watcher is not paused."
     return f"The watcher is paused until {time.ctime(until)}."
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +66,7 @@ def submit_job(call: Call) -> int:
     for name in call.args:
         ops = _read_ops(call, name)
         work += [[op for op in ops for _ in range(opts.rep_op)] for _ in range(opts.rep_job)]
-    started = time.monotonic()
+    started = call.clock.monotonic()
     if opts.each:
         ids: list[int | None] = [call.client.submit_job(ops) for ops in work]
         tasks = [jobs.Task("", number) for number in ids]
@@ -75,10 +74,10 @@ def submit_job(call: Call) -> int:
         tasks = [
             jobs.Task("", item.job_id, item.error) for item in call.client.submit_many_jobs(work)
         ]
-    submitted = time.monotonic()
+    submitted = call.clock.monotonic()
     outcomes = jobs.wait_many(call, tasks, announce=True)
     if opts.timing_stats:
-        ended = time.monotonic()
+        ended = call.clock.monotonic()
         count = sum(len(ops) for ops in work)
         print(f"Submitted {len(work)} jobs with {count} opcodes in {submitted - started:.3f} s")
         print(f"They took {ended - submitted:.3f} s, in all {ended - started:.3f} s")
@@ -131,7 +130,9 @@ def locks(call: Call) -> int:
         if code or not call.opts.interval:
             return code
         print(flush=True)
-        time.sleep(max(1, call.opts.interval))  # what the user asked for; no event tells of locks
+        call.clock.sleep(
+            max(1, call.opts.interval)
+        )  # what the user asked for; no event tells of locks
 
 
 def _busy(call: Call, result: QueryResult) -> QueryResult:

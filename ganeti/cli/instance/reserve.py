@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,13 +33,13 @@ _COUNT = value(
 )
 
 
-def moment(text: str | None) -> float | None:
+def moment(text: str | None, now: float) -> float | None:
     """Unix time of a duration from now or a point in time; None stays None. OpPrereqError."""
     if text is None:
         return None
     if _DURATION.fullmatch(text):
-        return time.time() + units.parse_timespec(text)
-    return moments.parse(text)
+        return now + units.parse_timespec(text)
+    return moments.parse(text, now)
 
 
 @INSTANCE.command(
@@ -94,7 +93,7 @@ def add(call: Call, instances: list[dict[str, Any]]) -> list[str]:
         iallocator=opts.iallocator,
         opportunistic_locking=opts.opportunistic_locking,
         owner=opts.owner,
-        expires=moment(opts.expires),
+        expires=moment(opts.expires, call.clock.now()),
     )
     return found
 
@@ -123,7 +122,7 @@ def modify_reservation(call: Call) -> None:
 
     What is reserved is changed with gnt-instance modify, where with gnt-instance failover.
     """
-    rows = jobs.run(call, expires=moment(call.opts.expires))
+    rows = jobs.run(call, expires=moment(call.opts.expires, call.clock.now()))
     if not rows:
         return
     print(f"Modified reservation {call.args[0]}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -100,23 +99,24 @@ def list_jobs(call: Call) -> int:
         numeric=True,
         condition=listing.any_of("status", wanted) if wanted else None,
         extra_fields=("archived",) if opts.archived else (),
-        on_terminal=_for_person(opts.output, failed=wanted == ("error",)),
+        on_terminal=_for_person(call, failed=wanted == ("error",)),
         limit=limit,
     )
 
 
-def _for_person(chosen: str | None, *, failed: bool) -> listing.OnTerminal:
+def _for_person(call: Call, *, failed: bool) -> listing.OnTerminal:
     texts = {**dict.fromkeys(_TIMES, output.stamp), "summary": _summary}
-    if chosen is not None:
+    if call.opts.output is not None:
         return listing.OnTerminal(LIST_FIELDS, texts=texts)
     needs = [*_TIMES, *(["opresult"] if failed else [])]
     usual = ("id", "status", "user", "summary")
-    return listing.OnTerminal(usual, needs, lambda found: _with_times(found, failed), texts)
+    return listing.OnTerminal(
+        usual, needs, lambda found: _with_times(found, failed, call.clock.now()), texts
+    )
 
 
-def _with_times(result: QueryResult, failed: bool) -> QueryResult:
+def _with_times(result: QueryResult, failed: bool, now: float) -> QueryResult:
     """Age and duration after the user, and at the end the error, in place of what they are of."""
-    now = time.time()
     fields, archived = result.fields[:4], result.fields[4 : -4 if failed else -3]
     rows = []
     for row in result.data:

@@ -6,7 +6,6 @@ Works on files of the master node, then lets the master copy them to the master 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -241,7 +240,7 @@ def _kind(stored: str) -> str:
 def _add_token(call: Call, name: str) -> None:
     from ganeti.rapi import tokens
 
-    opts, now = call.opts, time.time()
+    opts, now = call.opts, call.clock.now()
     _check_permissions(opts.permissions or ())
     if opts.group is not None:
         call.client.query("group", ["name"], ["==", "name", opts.group])  # fails for no group
@@ -282,7 +281,7 @@ def _list_tokens(call: Call) -> None:
 
     from ganeti.rapi import tokens
 
-    now = time.time()
+    now = call.clock.now()
     records = [
         {
             "id": item.id,
