@@ -52,11 +52,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/planning/migration_verdict.py": ("test/unit/ops/test_op_migration_verdict.py",),
     "ganeti/locking/manager.py": ("test/unit/locking", "test/property/test_lock_manager.py"),
     "ganeti/storage/lvm/report.py": ("test/unit/storage/test_lvm_report.py",),
-    "ganeti/config/verify.py": (
-        "test/unit/config/test_config_facts.py",
-        "test/unit/config/test_config_disks.py",
-        "test/unit/config/test_config_drbd.py",
-    ),
+    "ganeti/config/verify.py": ("test/unit/config/test_config_verify.py",),
     "ganeti/storage/drbd/machine.py": ("test/unit/storage/test_drbd_machine.py",),
     "ganeti/filters/compile.py": ("test/unit/filters/test_filter_compile.py",),
     "ganeti/placement/score.py": ("test/unit/placement/test_score.py",),

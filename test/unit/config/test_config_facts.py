@@ -6,10 +6,10 @@ import re
 import threading
 
 import pytest
-from config_samples import cluster, config, data, disk, instance, node
+from config_samples import cluster, config, disk, instance, node
 
 from ganeti import constants, errors
-from ganeti.config import ssconf, verify
+from ganeti.config import ssconf
 from ganeti.config.reservations import Reservations
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -146,153 +146,6 @@ class TestSsconf:
         after = Config(base.replace(before.data, instances=same_names, disks={}))
         assert ssconf.values(before) == ssconf.values(after)
         assert not ssconf.affects(before, after)
-
-
-class TestVerify:
-    def test_a_sound_configuration_has_no_defect(self):
-        assert verify.problems(config()) == []
-
-    @pytest.mark.parametrize(
-        ("change", "text"),
-        [
-            (
-                {"cluster": cluster(master_node="gone")},
-                "master node gone is not in the list of nodes",
-            ),
-            (
-                {"nodes": {"node-1": node(1)}},
-                "master node node1.example.com is not a master candidate",
-            ),
-            ({"cluster": cluster(enabled_hypervisors=())}, "no hypervisor is enabled"),
-            (
-                {"cluster": cluster(enabled_hypervisors=("fake", "kvm"))},
-                "hypervisor kvm is enabled but has no parameters",
-            ),
-            ({"cluster": cluster(enabled_disk_templates=())}, "no disk template is enabled"),
-            (
-                {"cluster": cluster(candidate_certs={"node-1": "a", "gone": "b"})},
-                "certificate of node gone, which does not exist, is accepted",
-            ),
-            (
-                {"cluster": cluster(candidate_certs={})},
-                "master candidate node1.example.com has no accepted certificate",
-            ),
-            ({"nodegroups": {}}, "there is no node group"),
-            ({"nodegroups": {}}, "belongs to the missing node group group-1"),
-            (
-                {"nodes": {"node-1": node(1, master_candidate=True, drained=True)}},
-                "node node1.example.com is more than one of",
-            ),
-            ({"disks": {}}, "instance web1.example.com has the missing disk disk-1"),
-            (
-                {"instances": {"inst-1": instance(1, disks=("disk-1", "disk-1"))}},
-                "has disk disk-1 twice",
-            ),
-            ({"instances": {"inst-1": instance(1, name="")}}, "instance inst-1 has no name"),
-            (
-                {"instances": {"inst-1": instance(1, primary_node="gone")}},
-                "has the missing primary node gone",
-            ),
-            ({"instances": {"inst-1": instance(1, hypervisor=None)}}, "has no hypervisor"),
-            (
-                {"instances": {"inst-1": instance(1, hypervisor="kvm")}},
-                "uses hypervisor kvm, which is not enabled",
-            ),
-            ({"disks": {"disk-1": disk("disk-1", "web1", 3)}}, "is number 0 but is called disk/3"),
-            (
-                {"disks": {"disk-1": disk("disk-1", "web1", logical_id=())}},
-                "disk disk-1 has no type or no logical id",
-            ),
-            (
-                {"disks": {"disk-1": disk("disk-1", "web1", nodes=("gone",))}},
-                "disk disk-1 lies on the missing node gone",
-            ),
-            (
-                {
-                    "instances": {
-                        "a": instance(1, disks=("disk-1",)),
-                        "b": instance(2, disks=("disk-1",)),
-                    }
-                },
-                "disk disk-1 is attached to 2 instances: web1.example.com, web2.example.com",
-            ),
-            (
-                {
-                    "disks": {
-                        "disk-1": disk("disk-1", "x"),
-                        "disk-2": disk("disk-2", "x", logical_id=disk("disk-1", "x").logical_id),
-                    }
-                },
-                "2 disks of type file use the same place",
-            ),
-            (
-                {"disks": {"disk-1": disk("disk-1", "x", nodes=("node-2",))}},
-                "disk disk-1 does not lie on the primary node of web1.example.com",
-            ),
-            (
-                {"disks": {"disk-2": disk("disk-1", "x")}},
-                "disk disk-1 is listed under the uuid disk-2",
-            ),
-            (
-                {
-                    "disks": {
-                        "disk-1": disk("disk-1", "x"),
-                        "plain": volume("plain"),
-                        "drbd": disk(
-                            "drbd",
-                            "x",
-                            dev_type=DiskTemplate.DRBD,
-                            logical_id=("node-1", "node-2", 11000, 0, 0, "secret"),
-                            children=(volume("data"), volume("meta", "meta")),
-                        ),
-                    }
-                },
-                "2 disks of type plain use the same place ('xenvg', 'data')",
-            ),
-            (
-                {"instances": {"a": instance(1), "b": instance(1, uuid="b")}},
-                "instance name web1.example.com is used 2 times",
-            ),
-            (
-                {"instances": {"a": instance(1), "b": instance(2, nics=instance(1).nics)}},
-                "MAC address aa:00:00:00:00:01 is used 2 times",
-            ),
-            (
-                {"nodes": {"a": node(1, master_candidate=True), "b": node(1)}},
-                "node name node1.example.com is used 2 times",
-            ),
-            (
-                {
-                    "instances": {
-                        "a": instance(1, network_port=11000),
-                        "b": instance(2, network_port=11000),
-                    }
-                },
-                "TCP port 11000 is used 2 times",
-            ),
-            (
-                {
-                    "instances": {"a": instance(1, network_port=11000)},
-                    "cluster": cluster(tcpudp_port_pool=(11000,)),
-                },
-                "TCP port 11000 is used and in the pool of free ports",
-            ),
-        ],
-    )
-    def test_each_defect_is_told(self, change, text):
-        found = verify.problems(config(**change))
-        assert any(text in line for line in found), found
-
-    def test_a_promise_may_lack_what_a_real_instance_needs(self):
-        promise = instance(2, forthcoming=True, hypervisor=None, name="", nics=())
-        made = data().instances
-        assert verify.problems(config(instances={**made, "inst-2": promise})) == []
-
-    def test_equal_paths_on_different_nodes_are_different_places(self):
-        one, two = disk("disk-1", "x"), disk("disk-2", "x", nodes=("node-2",))
-        two = base.replace(two, logical_id=one.logical_id)
-        found = verify.problems(config(disks={"disk-1": one, "disk-2": two}))
-        assert not any("same place" in line for line in found)
 
 
 class TestReservations:
