@@ -328,3 +328,183 @@ def test_threads_exclude_each_other_and_nobody_is_forgotten():
         thread.join(60)
     assert wrong == []
     assert all(not row.owners and not row.pending for row in locks.snapshot())
+
+
+# what an object that is gone leaves -------------------------------------------------------------
+
+
+def test_locks_of_objects_that_are_gone_are_forgotten_whoever_holds_them(locks):
+    locks.ask(1, ["web1", "web2"])
+    locks.keep(1, INSTANCE, ["web1"])
+    waiting = locks.ask(2, ["web2", "web3"])
+    locks.forget(INSTANCE, ["web2", "nowhere"])
+    assert locks.told == [(2, State.FAILED)]
+    assert "instance web2 was removed meanwhile" in errors.text(waiting.error)
+    assert locks.held(1, INSTANCE) == {"web1"}
+    assert locks.ask(3, ["web3"]).state is State.GRANTED
+    locks.forget(INSTANCE, ["web2"])
+    locks.create(INSTANCE, ["web2"])
+    assert not locks.holds(1, INSTANCE, "web2")
+    locks.release(1)
+    assert locks.ask(4, ["web1", "web2"]).state is State.GRANTED
+
+
+def test_a_forgotten_lock_leaves_those_of_other_levels_and_of_all_names(locks):
+    locks.create(NODE, ["web1", "node1"])
+    locks.ask(1, ["web1"], level=NODE)
+    locks.ask(2, ALL)
+    locks.forget(INSTANCE, ["web1"])
+    assert locks.held(1, NODE) == {"web1"}
+    assert locks.held(2, INSTANCE) == {"web2", "web3"}
+
+
+def test_a_new_lock_that_was_forgotten_does_not_vanish_a_second_time(locks):
+    locks.ask(1, ["web1"], new=["web4"])
+    locks.forget(INSTANCE, ["web4"])
+    assert locks.ask(2, (), new=["web4"]).state is State.GRANTED
+    locks.keep(2, INSTANCE, ["web4"])
+    locks.release(1)
+    assert locks.held(2, INSTANCE) == {"web4"}
+    locks.release(2)
+    assert locks.ask(3, ["web4"]).state is State.GRANTED
+
+
+def test_who_removes_a_lock_holds_the_others_on(locks):
+    locks.ask(1, ["web1"], new=["web4"])
+    for name in ("web4", "web1"):
+        locks.remove(1, INSTANCE, name)
+    assert locks.held(1, INSTANCE) == frozenset()
+    locks.release(1)
+    with pytest.raises(errors.LockError, match=r"instance/web2 is not held exclusively by 1 and"):
+        locks.remove(1, INSTANCE, "web2")
+    locks.ask(2, ALL)
+    locks.remove(2, INSTANCE, "web2")
+    with pytest.raises(errors.LockError, match=r"instance/web2 is not held exclusively by 2 and"):
+        locks.remove(2, INSTANCE, "web2")
+    locks.discard(INSTANCE, "nowhere")  # nothing to do: no error
+
+
+# what can be read -------------------------------------------------------------------------------
+
+
+def test_the_list_of_locks_has_owners_modes_and_waiters_in_order(locks):
+    locks.create(CLUSTER, ["BGL"])
+    for owner in (1, 2, 3):
+        locks.ask(owner, ["BGL"], shared=True, level=CLUSTER)
+    locks.ask(1, ["web2"])
+    locks.ask(2, ["web2"], shared=True)
+    locks.ask(3, ALL)
+    rows = {row.name: (row.mode, row.owners, row.pending) for row in locks.snapshot()}
+    assert list(rows) == [
+        "cluster/BGL",
+        "cluster/[lockset]",
+        "instance/web1",
+        "instance/web2",
+        "instance/web3",
+        "instance/[lockset]",
+        "node/[lockset]",
+    ]
+    assert rows["cluster/BGL"] == ("shared", (1, 2, 3), ())
+    assert rows["cluster/[lockset]"] == (None, (), ())
+    assert rows["instance/web2"] == ("exclusive", (1,), (("shared", 2),))
+    assert rows["instance/[lockset]"] == (None, (), (("exclusive", 3),))
+
+
+def test_a_wait_is_explained_by_those_who_hold_and_those_ahead(locks):
+    locks.ask(1, ["web1"])
+    locks.ask(2, ["web2"], shared=True)
+    locks.clock.time = 10.0
+    locks.ask(3, ["web1"], shared=True)
+    locks.clock.time = 15.0
+    locks.ask(4, ["web2", "web1"])
+    locks.ask(5, ["web1"])
+    locks.clock.time = 18.5
+    found = locks.explain(4)
+    assert (found.level, found.names, found.mode, found.age) == (
+        "instance",
+        ("web1", "web2"),
+        "exclusive",
+        3.5,
+    )
+    first, second = found.obstacles
+    assert (first.lock, first.mode) == ("instance/web1", "exclusive")
+    assert (first.holders, first.ahead) == (((1, "exclusive"),), (3,))
+    assert (second.lock, second.holders, second.ahead) == ("instance/web2", ((2, "shared"),), ())
+    assert locks.explain(3).mode == "shared"
+    [only] = locks.explain(5).obstacles
+    assert (only.lock, only.ahead) == ("instance/web1", (3, 4))
+
+
+def test_a_wait_for_all_names_is_explained_by_those_who_hold_some(locks):
+    locks.ask(1, ["web1"])
+    locks.ask(2, ["web2"], shared=True)
+    locks.ask(3, ALL, shared=True)
+    locks.ask(4, ["web3"])
+    found = locks.explain(3)
+    assert found.names is None
+    [whole] = found.obstacles
+    assert (whole.lock, whole.holders) == ("instance/[lockset]", ((1, "parts of it"),))
+    [whole] = locks.explain(4).obstacles
+    assert (whole.lock, whole.holders, whole.ahead) == ("instance/[lockset]", (), (3,))
+
+
+def test_who_does_not_wait_needs_no_explanation(locks):
+    waiting = locks.ask(1, ["web1"])
+    assert locks.explain(1) is None
+    assert locks.waiting(1) is None
+    waiting = locks.ask(2, ["web1"])
+    assert locks.waiting(2) is waiting
+    locks.release(1)
+    assert locks.explain(2) is None
+    assert not locks.cancel(waiting)
+    locks.set_priority(2, 5)
+    assert locks.held(2, INSTANCE) == {"web1"}
+
+
+def test_each_owner_holds_what_it_was_granted(locks):
+    assert locks.held(1, INSTANCE) == frozenset()
+    assert not locks.holds(1, INSTANCE, "web1")
+    locks.ask(1, ["web1"], shared=True)
+    assert locks.holds(1, INSTANCE, "web1")
+    assert not locks.holds(1, INSTANCE, "web1", shared=False)
+    assert not locks.holds(1, INSTANCE, "web2")
+    assert not locks.holds(1, NODE, "web1")
+    locks.release(1)
+    locks.ask(2, ALL)
+    assert locks.holds(2, INSTANCE, "web1", shared=False)
+    assert locks.held(2, INSTANCE) == {"web1", "web2", "web3"}
+
+
+def test_a_lock_on_all_names_is_released_as_one(locks):
+    locks.ask(1, ALL)
+    with pytest.raises(errors.LockError, match="1 holds all locks of level instance as one"):
+        locks.release(1, INSTANCE, ["web1"])
+    locks.release(1, NODE)
+    assert locks.held(1, INSTANCE) == {"web1", "web2", "web3"}
+    locks.release(1, INSTANCE)
+    assert locks.ask(2, ["web1"]).state is State.GRANTED
+
+
+def test_the_highest_level_that_an_owner_holds_is_named(locks):
+    locks.create(NODE, ["node1"])
+    locks.ask(1, ["web1"])
+    locks.ask(1, ["node1"], level=NODE)
+    text = "1 holds locks of level node and cannot take locks of level instance any more"
+    with pytest.raises(errors.LockError, match=text):
+        locks.ask(1, ["web2"])
+    with pytest.raises(errors.LockError, match=text):
+        locks.take_free(1, INSTANCE, ALL, shared=True)
+
+
+def test_waiting_makes_urgent_by_full_periods(locks):
+    locks.ask(1, ["web1"])
+    waiting = locks.ask(2, ["web1"], priority=5)
+    for seconds, effective in ((9.9, 5), (10.0, 4), (29.0, 3), (30.0, 2)):
+        locks.clock.time = seconds
+        locks.age(10.0)
+        assert (waiting.effective, waiting.priority) == (effective, 5)
+    locks.set_priority(2, 0)
+    assert (waiting.effective, waiting.priority) == (0, 0)
+    locks.age(10.0)
+    assert waiting.effective == -3
+    assert waiting.key == (-3, waiting.seq)
