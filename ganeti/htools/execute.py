@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from ganeti.base.clock import SYSTEM, nanoseconds
 from ganeti.htools import plan
@@ -16,18 +18,50 @@ from ganeti.placement.balance import Step
 
 #: What the master calls the priorities of jobs.
 _PRIORITIES = {"low": 10, "normal": 0, "high": -10}
-_RUNNING = frozenset({"queued", "waiting", "canceling", "running"})
+#: Status of jobs that have not ended.
+RUNNING = frozenset({"queued", "waiting", "canceling", "running"})
 #: Seconds one request waits for a job to change.
 _WAIT = 30
 
 
-def carry_out(sets: Sequence[Sequence[Step]], values: Values) -> int:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Opcodes, and where they expect an instance to be: name, primary and secondary node."""
+
+    opcodes: list[dict[str, Any]]
+    expects: tuple[str, str, str] | None = None
+
+
+def jobs_of(steps: Sequence[Step]) -> list[list[Job]]:
+    """The jobs of a plan, set by set."""
+    return [[_job(step) for step in one] for one in plan.sets(steps)]
+
+
+def _job(step: Step) -> Job:
+    index = step.move.instance
+    name = step.before.board.instances[index].name
+    return Job(plan.opcodes(step), (name, *step.before.place(index)))
+
+
+def client_of(values: Values) -> Client:
+    """A connection to the master daemon that ``-L`` names."""
+    socket = values.get("luxi")
+    return Client(Path(socket) if socket else None)
+
+
+def check_source(values: Values) -> None:
+    """Jobs go to where the cluster was read."""
+    if "exec" in values and "luxi" not in values:
+        raise UsageError("-X (--exec) submits jobs to the master daemon; it needs -L")
+
+
+def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: str) -> int:
     """Submit set by set; after SIGTERM or SIGINT no further set. Returns the exit code.
 
-    A set whose jobs did not all succeed ends the plan: what follows counted on them.
+    A set whose jobs did not all succeed ends the plan, as does an instance that is not where the
+    plan left it: what follows counted on them. ``asker`` and ``usual`` are what the jobs give for
+    a reason.
     """
-    if "luxi" not in values:
-        raise UsageError("jobs can be submitted only with -L")
     asked: list[int] = []
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -36,14 +70,13 @@ def carry_out(sets: Sequence[Sequence[Step]], values: Values) -> int:
 
     before = {n: signal.signal(n, stop) for n in (signal.SIGTERM, signal.SIGINT)}
     try:
-        socket = values.get("luxi")
-        with Client(Path(socket) if socket else None) as client:
+        with client_of(values) as client:
             wanted = sets[:1] if "first_job_group" in values else sets
-            for number, steps in enumerate(wanted, 1):
+            for number, jobs in enumerate(wanted, 1):
                 if asked:
                     say(f"Stopped before set {number} of {len(wanted)}.")
                     return 0
-                if not _run_set(client, steps, values):
+                if not _run_set(client, jobs, with_reason(values, asker, usual)):
                     return 1
         say("All jobs completed successfully.")
         return 0
@@ -52,29 +85,59 @@ def carry_out(sets: Sequence[Sequence[Step]], values: Values) -> int:
             signal.signal(signum, handler)
 
 
-def _run_set(client: Client, steps: Sequence[Step], values: Values) -> bool:
-    reason = [["hbal", values.get("reason") or "balance", nanoseconds(SYSTEM.now())]]
-    common = {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
-    jobs = [[op | common for op in plan.opcodes(step)] for step in steps]
-    submitted = client.submit_many_jobs(jobs)
+def with_reason(values: Values, asker: str, usual: str) -> dict[str, Any]:
+    """What every opcode gets: the priority and the reason of the command line."""
+    reason = [[asker, values.get("reason") or usual, nanoseconds(SYSTEM.now())]]
+    return {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
+
+
+def _run_set(client: Client, jobs: Sequence[Job], common: dict[str, Any]) -> bool:
+    outrun = _outrun(client, jobs)
+    if outrun:
+        warn("The cluster has changed since the plan was made; the rest of it is not carried out:")
+        warn("\n".join(f"  {line}" for line in outrun))
+        return False
+    submitted = client.submit_many_jobs([[op | common for op in job.opcodes] for job in jobs])
     for one in submitted:
         if one.job_id is None:
             warn(f"A job was refused: {one.error}")
     ids = [one.job_id for one in submitted if one.job_id is not None]
     say(f"Got job IDs {', '.join(map(str, ids))}")
-    ends = [_wait(client, job) for job in ids]
-    for job, status in zip(ids, ends):
+    ends = [wait(client, job) for job in ids]
+    for job_id, status in zip(ids, ends):
         if status != "success":
-            warn(f"Job {job} ended with status {status}; see: gnt-job info {job}")
+            warn(f"Job {job_id} ended with status {status}; see: gnt-job info {job_id}")
     return len(ids) == len(jobs) and all(status == "success" for status in ends)
 
 
-def _wait(client: Client, job: int) -> str:
+def _outrun(client: Client, jobs: Sequence[Job]) -> list[str]:
+    """Instances that are not where the jobs of a set expect them."""
+    expected = {job.expects[0]: job.expects[1:] for job in jobs if job.expects is not None}
+    if not expected:
+        return []
+    qfilter = ["|", *(["=", "name", name] for name in expected)]
+    found = {}
+    for row in client.query("instance", ["name", "pnode", "snodes"], qfilter).data:
+        name, primary, others = (value for _, value in row)
+        found[name] = (primary or "", others[0] if others else "")
+    lines = []
+    for name, (primary, secondary) in expected.items():
+        if name not in found:
+            lines.append(f"instance {name} is gone")
+        elif found[name] != (primary, secondary):
+            now, planned = (
+                ":".join(filter(None, nodes)) for nodes in (found[name], expected[name])
+            )
+            lines.append(f"instance {name} is on {now}, not on {planned}")
+    return lines
+
+
+def wait(client: Client, job: int) -> str:
     """Block until a job has ended; its status."""
     known = None
     while True:
         change = client.wait_for_job_change(job, ["status"], known, None, _WAIT)
         if change is not None:
             known = change.values
-            if known[0] not in _RUNNING:
+            if known[0] not in RUNNING:
                 return str(known[0])

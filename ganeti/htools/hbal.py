@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from pathlib import Path
 
-from ganeti.htools import plan, program, sources, tables, text
+from ganeti.htools import execute, plan, program, sources, tables, text
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.placement import moves
@@ -100,6 +100,7 @@ def report_inconsistencies(cluster: Cluster, values: Values) -> None:
 
 
 def run(values: Values) -> int:
+    execute.check_source(values)
     cluster = sources.read(values)
     verbosity = values.verbosity
     if verbosity > 1:
@@ -146,9 +147,7 @@ def run(values: Values) -> int:
     _save(cluster, last, values)
     _print_tables("Final", last, values)
     if "exec" in values and done:
-        from ganeti.htools import execute
-
-        return execute.carry_out(plan.sets(done), values)
+        return execute.carry_out(execute.jobs_of(done), values, "hbal", "balance")
     return 0
 
 

@@ -95,7 +95,7 @@ def opcodes(step: Step) -> list[Json]:
 _SCRIPT_HEAD = """\
 #!/bin/sh
 
-# Carries out a plan of hbal; touch /tmp/stop-htools to end it between two jobs.
+# Carries out a plan; touch /tmp/stop-htools to end it between two jobs.
 
 set -e
 
@@ -109,8 +109,13 @@ check() {
 """
 
 
-def listing(steps: Sequence[Step], *, script: bool = False) -> str:
-    """All commands of a plan, set by set; ``script``: as a shell script."""
+def listing(
+    steps: Sequence[Step], *, script: bool = False, then: Sequence[tuple[str, list[str]]] = ()
+) -> str:
+    """All commands of a plan, set by set; ``script``: as a shell script.
+
+    ``then`` follows: titles, each with its commands.
+    """
     lines = []
     for number, jobs in enumerate(sets(steps), 1):
         lines += ["", f"echo jobset {number}, {len(jobs)} jobs"]
@@ -119,6 +124,8 @@ def listing(steps: Sequence[Step], *, script: bool = False) -> str:
             if script:
                 lines.append("  check")
             lines += [f"  {command}" for command in commands(step)]
+    for title, last in then:
+        lines += ["", f"echo {title}", *(f"  {command}" for command in last)]
     if script:
         return _SCRIPT_HEAD + "\n".join(lines) + "\n"
     return "\n".join(f"  {line}" for line in lines)

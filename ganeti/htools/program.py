@@ -61,7 +61,8 @@ def run(program: Program, arguments: Sequence[str] | None = None) -> int:
         warn(f"Error: {errors.text(err)}")
         return constants.EXIT_FAILURE
     except OSError as err:
-        warn(f"Error: {err}")
+        named = f"{err.filename}: {err.strerror}" if err.filename else str(err)
+        warn(f"Error: {named}")
         return constants.EXIT_FAILURE
     except KeyboardInterrupt:
         warn("Interrupted.")

@@ -18,7 +18,7 @@ from ganeti.base import jsonio
 from ganeti.htools import objects
 from ganeti.htools.options import UsageError, Values
 from ganeti.placement.facts import Cluster
-from ganeti.rapi.client_link import GanetiApiError, Link, Settings
+from ganeti.rapi.client_link import CertificateError, GanetiApiError, Link, Settings
 
 _PORT = 5080
 _PATHS = {
@@ -126,6 +126,9 @@ def _asked(remote: Remote) -> dict[str, Any]:
             name: link.request("GET", path, [] if name == "info" else [("bulk", "1")])
             for name, path in _PATHS.items()
         }
+    except CertificateError as err:
+        hint = "give its authority with --ca-file FILE, or do not verify it with --insecure"
+        raise RemoteError(f"{err}; {hint}") from err
     except GanetiApiError as err:
         raise RemoteError(f"{remote.host}: {err}") from err
     finally:

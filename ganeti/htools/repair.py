@@ -1,0 +1,132 @@
+"""What tags say about automatic repairs, and which repair an instance needs. Pure.
+
+A repair leaves two tags on its instance: ``pending`` with its jobs, and ``result`` when they have
+ended. Both have the type of the repair, an identifier that they share, and a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+from ganeti.placement.facts import Instance, Mirror
+
+PREFIX = "ganeti:watcher:autorepair:"
+
+
+class Type(IntEnum):
+    """Repairs, from the least to the most that the users of an instance notice."""
+
+    FIX_STORAGE = 0
+    MIGRATE = 1
+    FAILOVER = 2
+    REINSTALL = 3
+
+    @property
+    def word(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+TYPES = {kind.word: kind for kind in Type}
+
+
+class Result(StrEnum):
+    """How a repair ended; ``enoperm``: tags do not allow it."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ENOPERM = "enoperm"
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A repair that was begun, or ended when there is a result."""
+
+    kind: Type
+    uuid: str
+    time: int
+    jobs: tuple[int, ...] = ()
+    result: Result | None = None
+
+    @property
+    def tag(self) -> str:
+        jobs = "+".join(map(str, self.jobs))
+        if self.result is None:
+            return f"{PREFIX}pending:{self.kind.word}:{self.uuid}:{self.time}:{jobs}"
+        return f"{PREFIX}result:{self.kind.word}:{self.uuid}:{self.time}:{self.result}:{jobs}"
+
+
+def read(tag: str) -> Repair | None:
+    """The repair that a tag records; None for other tags, and for those that make no sense."""
+    if not tag.startswith(PREFIX):
+        return None
+    word, *fields = tag.removeprefix(PREFIX).split(":")
+    if (word, len(fields)) not in (("pending", 4), ("result", 5)):
+        return None
+    kind, uuid, time, *rest = fields
+    try:
+        result = Result(rest[0]) if word == "result" else None
+        jobs = tuple(int(job) for job in rest[-1].split("+") if job)
+        return Repair(TYPES[kind], uuid, int(time), jobs, result)
+    except (KeyError, ValueError):
+        return None
+
+
+def repairs(tags: Iterable[str]) -> list[Repair]:
+    """All repairs that tags record, the oldest first."""
+    found = [repair for repair in map(read, sorted(tags)) if repair is not None]
+    return sorted(found, key=lambda repair: repair.time)
+
+
+def unfinished(found: Sequence[Repair]) -> list[Repair]:
+    """Repairs whose end is not on record."""
+    ended = {repair.uuid for repair in found if repair.result is not None}
+    return [repair for repair in found if repair.result is None and repair.uuid not in ended]
+
+
+def suspended(tags: Iterable[str], now: float) -> bool:
+    """Whether an object says that nothing below it is repaired now.
+
+    A time that cannot be read suspends for good.
+    """
+    for tag in tags:
+        word, colon, until = tag.partition(f"{PREFIX}suspend")[2].partition(":")
+        if not tag.startswith(f"{PREFIX}suspend") or word:
+            continue
+        if not colon or not until.isdigit() or int(until) > now:
+            return True
+    return False
+
+
+def allowed(levels: Sequence[Iterable[str]]) -> Type | None:
+    """The most that may be done: what the first of the objects with such a tag says.
+
+    Of several tags of one object, the least counts.
+    """
+    for tags in levels:
+        kinds = [TYPES[word] for word in _words(tags) if word in TYPES]
+        if kinds:
+            return min(kinds)
+    return None
+
+
+def _words(tags: Iterable[str]) -> list[str]:
+    return [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
+
+
+def needed(item: Instance, offline: frozenset[str]) -> Type | None:
+    """What an instance needs when some nodes are offline; None when it is well.
+
+    Instances on shared storage need none of these: they start on any node.
+    """
+    if item.forthcoming:
+        return None
+    primary, secondary = item.primary in offline, item.secondary in offline
+    if item.mirror is Mirror.SECONDARY:
+        if primary and secondary:
+            return Type.REINSTALL
+        if primary:
+            return Type.FAILOVER
+        return Type.FIX_STORAGE if secondary else None
+    return Type.REINSTALL if primary and item.template == "plain" else None
