@@ -219,7 +219,8 @@ def claim(
         NoMasterError: somebody else was quicker, or too few nodes accepted.
     """
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
-    number = max([rpc.epoch, *seen]) + 1 + lead
+    # Perhaps nobody has answered, not even the daemon of this node.
+    number = max([rpc.epoch, own.position[0], *seen]) + 1 + lead
     rpc.epoch, rpc.master = number, own.node.name
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
     accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)

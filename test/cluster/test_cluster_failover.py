@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, Ran, tool
+from local_cluster import Cluster, Ran, copied, tool
 from waiting import wait_for
 
 from ganeti import constants
@@ -18,31 +18,22 @@ from ganeti.base import process
 from ganeti.config.store import read_config
 from ganeti.model.config import ConfigData
 
+pytestmark = pytest.mark.long
+
 MASTERD = constants.MASTERD
 FAILOVER = "cluster master-failover"
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Cluster]:
+def fresh() -> Iterator[Cluster]:
     """Three nodes of which a test may do away with the master."""
-    made = Cluster(tmp_path / "c", 3)
-    try:
+    with copied(3) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 def masterd(cluster: Cluster, node: str, *options: str) -> Ran:
     """Start the master daemon of a node by hand."""
-    result = subprocess.run(
-        [sys.executable, "-m", "ganeti.master.daemon", *options],
-        env=cluster.env(node),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    return Ran(result.returncode, result.stdout, result.stderr)
+    return cluster.start_daemon(MASTERD, node, *options)
 
 
 def kill_node(cluster: Cluster, node: str) -> None:
@@ -51,15 +42,8 @@ def kill_node(cluster: Cluster, node: str) -> None:
 
 def revive(cluster: Cluster, node: str) -> None:
     """Start the node daemon again, and nothing else."""
-    result = subprocess.run(
-        [sys.executable, "-m", "ganeti.node.daemon"],
-        env=cluster.env(node),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    started = cluster.start_daemon(constants.NODED, node)
+    assert started.code == 0, started.err
 
 
 def masters(cluster: Cluster) -> list[str]:
@@ -360,9 +344,8 @@ def test_the_drain_flag_is_that_of_the_last_command(fresh: Cluster) -> None:
     assert flag("node3") == "unset"
 
 
-def test_two_nodes(tmp_path: Path) -> None:
-    pair = Cluster(tmp_path / "c", 2)
-    try:
+def test_two_nodes() -> None:
+    with copied(2) as pair:
         pair.ok("cluster add-tags", "kept")
         kill_node(pair, "node1")
         refused = pair.gnt(FAILOVER, node="node2", timeout=90)
@@ -374,8 +357,20 @@ def test_two_nodes(tmp_path: Path) -> None:
         assert tags(pair, "node2") == ["kept"]
         revive(pair, "node1")
         assert masterd(pair, "node1").code == constants.EXIT_NOTMASTER
-    finally:
-        pair.destroy()
+
+
+def test_alone_without_any_node_daemon_it_goes_on_from_its_own_term(fresh: Cluster) -> None:
+    for node in ("node1", "node2", "node3"):
+        kill_node(fresh, node)
+    alone = masterd(fresh, "node1", "--no-voting", "--yes-do-it")
+    assert alone.code == 0, alone.err
+    fresh.ok("cluster add-tags", "kept")
+    fresh.kill_master()
+    for node in ("node1", "node2", "node3"):
+        revive(fresh, node)
+    again = masterd(fresh, "node1")
+    assert again.code == 0, again.err
+    assert tags(fresh, "node1") == ["kept"]
 
 
 def test_the_administrator_may_give_changes_up(fresh: Cluster) -> None:
