@@ -110,12 +110,16 @@ def read_request(data: bytes) -> Any:
     """
     value = read(data)
     if _SUSPECT.search(data):
-        found = next((found for text in _texts(value) if (found := _UNUSABLE.search(text))), None)
-        if found is not None:
-            raise errors.ParseError(
-                f"invalid JSON: \\u{ord(found[0]):04x} is not a character that can be used"
-            )
+        problem = next((found for text in _texts(value) if (found := unusable(text))), None)
+        if problem is not None:
+            raise errors.ParseError(f"invalid JSON: {problem}")
     return value
+
+
+def unusable(text: str) -> str | None:
+    """Why :func:`read_request` refuses a text, None when it does not."""
+    found = _UNUSABLE.search(text)
+    return found and f"\\u{ord(found[0]):04x} is not a character that can be used"
 
 
 def _texts(value: Any) -> Iterator[str]:

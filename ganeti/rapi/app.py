@@ -90,9 +90,10 @@ class _Api:
         reader = None if route.reads else conditional.target(route, self._methods)
 
         def respond(req: falcon.Request, resp: falcon.Response, **path: str) -> None:
-            call = self._understand(
-                route, req, dict(zip(route.variables, path.values(), strict=True))
-            )
+            names = dict(zip(route.variables, path.values(), strict=True))
+            for name, text in names.items():
+                _refuse_unusable(f"The {name} in the path", text)
+            call = self._understand(route, req, names)
             match = req.get_header("If-Match")
             if match is not None and not route.reads:
                 conditional.check_match(call, reader, match)
@@ -132,6 +133,8 @@ def _arguments(route: Route, text: str) -> dict[str, Any]:
     known = {arg.name: arg for arg in route.query}
     found: dict[str, Any] = {}
     for name, values in given.items():
+        for value in values:
+            _refuse_unusable(f"Query argument '{name}'" if name in known else "The query", value)
         if name in known:
             found[name] = known[name].read(values)
         elif not route.reads:
@@ -141,6 +144,12 @@ def _arguments(route: Route, text: str) -> dict[str, Any]:
         if arg.required and not found.get(arg.name):
             raise failures.bad_request(f"Query argument '{arg.name}' is missing: {arg.doc}")
     return found
+
+
+def _refuse_unusable(what: str, text: str) -> None:
+    problem = jsonio.unusable(text)
+    if problem is not None:
+        raise failures.bad_request(f"{what} cannot be read: {problem}")
 
 
 def _body(route: Route, req: falcon.Request) -> Any:

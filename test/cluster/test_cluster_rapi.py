@@ -296,6 +296,13 @@ def test_paths_that_try_something(api, path):
     assert answer.status in (400, 404)
 
 
+@pytest.mark.parametrize("request_", ["DELETE /2/tags?tag=a%00", "GET /2/instances?filter=%00"])
+def test_a_zero_character_is_a_bad_request(api, request_):
+    answer = api.ask(request_)
+    assert answer.status == 400
+    assert "\\u0000 is not a character that can be used" in answer.error
+
+
 def test_permissions(api):
     query = "GET /2/query/node?fields=name"
     for request, statuses in (
