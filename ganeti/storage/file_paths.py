@@ -133,10 +133,10 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     if base == "/" or not _is_below(real, base, or_equal=True):
         base = ""
     for tree in FORBIDDEN_TREES:
-        for form in (base + tree, os.path.realpath(base + tree)):
+        for form in (base + tree, _real_below(base, tree)):
             if _is_below(real, form, or_equal=True):
                 return f"{_shown(text, real)} is a system directory (part of {form})"
-    if real in {os.path.realpath(base + name) for name in FORBIDDEN_AS_ROOT}:
+    if real in {_real_below(base, name) for name in FORBIDDEN_AS_ROOT}:
         return f"{_shown(text, real)} is shared by the whole system: use a directory of its own"
     return _mode_problem(text, real)
 
@@ -333,6 +333,16 @@ def _mode_problem(text: str, real: str) -> str | None:
 
 def _shown(text: str, real: str) -> str:
     return f"'{text}'" if text == real else f"'{text}' (really '{real}')"
+
+
+def _real_below(base: str, name: str) -> str:
+    """``os.path.realpath(base + name)`` for a base that is real already; looks at ``name`` only."""
+    path = base
+    for part in name.strip("/").split("/"):
+        path = f"{path}/{part}" if part else path
+        if part and os.path.islink(path):
+            return os.path.realpath(base + name)
+    return path or "/"
 
 
 def _is_below(path: str, base: str, *, or_equal: bool = False) -> bool:
