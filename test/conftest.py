@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import long_files_first
 import memory_disk
 import pytest
@@ -12,6 +13,11 @@ import pytest
 # Tests start the programs hundreds of times; their modules are to be compiled once for all.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 memory_disk.use()
+# How long something takes says nothing on a machine with other work.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:

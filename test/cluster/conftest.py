@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster
+from local_cluster import Cluster, copied
 from storage_nodes import GROUP, StorageNodes
 
 from ganeti.storage.registry import TEMPLATES
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("cluster") / "c", 3)
-    try:
+def cluster() -> Iterator[Cluster]:
+    with copied(3) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +27,9 @@ def storage_cluster(
     and break is written at :class:`storage_nodes.StorageNodes`. Give fake instances as usual
     (``-o noop``); write to their disks through ``nodes.path("node1", "drbd0")``.
     """
-    directory = tmp_path_factory.mktemp("storage")
-    made = Cluster(directory / "c", 3)
-    try:
+    with copied(3) as made:
         roots = {f"node{number}": made.root(f"node{number}") for number in (1, 2, 3)}
-        nodes = StorageNodes(directory / "stand-ins", roots)
+        nodes = StorageNodes(tmp_path_factory.mktemp("storage"), roots)
         enabled = [name for name in ("drbd", "plain") if name in TEMPLATES]
         made.ok(
             "cluster modify",
@@ -45,5 +40,3 @@ def storage_cluster(
             ",".join([*enabled, "file", "sharedfile", "diskless"]),
         )
         yield made, nodes
-    finally:
-        made.destroy()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import os
+import shutil
 import signal
-import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import command_server
 
 from ganeti import constants, paths
-from ganeti.base import daemon, process
+from ganeti.base import daemon, process, services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TOOL = [sys.executable, str(REPOSITORY / "tools" / "local-cluster")]
@@ -33,13 +39,8 @@ class Ran:
 
 def tool(verb: str, directory: Path, *words: str, timeout: float = 120) -> Ran:
     """Run tools/local-cluster."""
-    result = subprocess.run(
-        [*TOOL, verb, "--dir", str(directory), *words],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    argv = [command_server.LOCAL_CLUSTER, verb, "--dir", str(directory), *words]
+    result = command_server.shared().run(argv, os.environ, timeout)
     return Ran(result.returncode, result.stdout, result.stderr)
 
 
@@ -48,13 +49,17 @@ class Cluster:
 
     def __init__(self, directory: Path, nodes: int, hypervisor: str = "fake") -> None:
         self.directory = directory
+        self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
+        self._make(hypervisor)
+
+    def _make(self, hypervisor: str) -> None:
+        count = str(len(self.names))
         started = tool(
-            "start", directory, "--nodes", str(nodes), "--hypervisor", hypervisor, "--keep"
+            "start", self.directory, "--nodes", count, "--hypervisor", hypervisor, "--keep"
         )
         if started.code:
-            tool("stop", directory)  # its logs stay, nothing runs on
+            tool("stop", self.directory)  # its logs stay, nothing runs on
         assert started.code == 0, started.err + started.out
-        self.names = [f"node{n}.example.com" for n in range(1, nodes + 1)]
 
     def root(self, node: str = "node1") -> Path:
         return self.directory / node
@@ -112,16 +117,14 @@ class Cluster:
         os.kill(pid, signal.SIGKILL)
         process.wait_exit(pid, 10)
 
-    def start_master(self) -> Ran:
-        result = subprocess.run(
-            [sys.executable, "-m", "ganeti.master.daemon"],
-            env=self.env(),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+    def start_daemon(self, name: str, node: str = "node1", *options: str) -> Ran:
+        """Start one of ``services.ALL``; returns when it is ready or has refused."""
+        argv = [services.ALL[name].module, *options]
+        result = command_server.shared().run(argv, self.env(node), 60)
         return Ran(result.returncode, result.stdout, result.stderr)
+
+    def start_master(self) -> Ran:
+        return self.start_daemon(constants.MASTERD)
 
     def disks(self) -> list[str]:
         """Files of disks on all nodes, relative to the node's root."""
@@ -139,3 +142,60 @@ class Cluster:
 
     def destroy(self) -> None:
         tool("destroy", self.directory)
+
+
+class CopiedCluster(Cluster):
+    """A cluster as it was right after it was made, started from a copy of its files.
+
+    The first of a kind in a test process is made as usual, stopped and kept. The next ones are
+    that one again: same directory, addresses, certificates and uuids. Its daemons come from
+    :mod:`command_server`. One at a time of each kind; use :func:`copied`.
+    """
+
+    def __init__(self, directory: Path, original: Path, nodes: int, hypervisor: str) -> None:
+        self._original = original
+        super().__init__(directory, nodes, hypervisor)
+
+    def _make(self, hypervisor: str) -> None:
+        if not self._original.exists():
+            super()._make(hypervisor)
+            assert tool("stop", self.directory).code == 0
+            shutil.copytree(self.directory, self._original, symlinks=True)
+        else:
+            shutil.copytree(self._original, self.directory, symlinks=True)
+        short = [name.partition(".")[0] for name in self.names]
+        with ThreadPoolExecutor() as pool:
+            started = list(pool.map(lambda node: self.start_daemon(constants.NODED, node), short))
+        started += [self.start_daemon(name) for name in (constants.MASTERD, constants.RAPI)]
+        for ran in started:
+            assert ran.code == 0, ran.err + ran.out
+
+
+@functools.cache
+def _place() -> Path:
+    """Where this test process has its copied clusters and what they are copied from."""
+    place = Path(tempfile.mkdtemp(prefix="c", dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place
+
+
+_in_use: set[str] = set()
+
+
+@contextlib.contextmanager
+def copied(nodes: int, hypervisor: str = "fake") -> Iterator[Cluster]:
+    """A cluster in which nothing has happened yet; gone after the block."""
+    kind = next(
+        name
+        for number in range(10)
+        if (name := f"{hypervisor}{nodes}{number or ''}") not in _in_use
+    )
+    _in_use.add(kind)
+    made = None
+    try:
+        made = CopiedCluster(_place() / kind, _place() / f"{kind}.original", nodes, hypervisor)
+        yield made
+    finally:
+        if made is not None:
+            made.destroy()
+        _in_use.discard(kind)

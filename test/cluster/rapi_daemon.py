@@ -10,7 +10,6 @@ import shlex
 import socket
 import ssl
 import subprocess
-import sys
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -140,15 +139,7 @@ class RapiDaemon:
 
     def start(self, *options: str) -> Ran:
         """Start the daemon again."""
-        result = subprocess.run(
-            [sys.executable, "-m", "ganeti.rapi.daemon", *options],
-            env=self.cluster.env(),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-        return Ran(result.returncode, result.stdout, result.stderr)
+        return self.cluster.start_daemon(constants.RAPI, "node1", *options)
 
 
 def basic(user: str, password: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, tool
+from local_cluster import Cluster, copied, tool
 
 from ganeti import constants
 from ganeti.base import process
@@ -49,16 +49,13 @@ NODE = "node2"
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("containers") / "c", 2)
-    try:
+def mixed() -> Iterator[Cluster]:
+    with copied(2) as made:
         for node in ("node1", "node2"):
             _install_os(made.paths(node).os_search_path[1] / "tree")
         made.ok("cluster modify --enabled-hypervisors", "fake,chroot,lxc")
         yield made
-    finally:
-        made.destroy()
-        assert mounts.tree(made.directory, mounts.read()) == []
+    assert mounts.tree(made.directory, mounts.read()) == []
 
 
 def _install_os(directory: Path) -> None:

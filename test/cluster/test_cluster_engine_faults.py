@@ -39,7 +39,8 @@ def test_a_damaged_job_file_is_moved_aside_and_the_rest_runs(cluster: Cluster) -
     cluster.kill_master()
     (queue / f"job-{number}").write_text('{"id": 1, "ops": [')
     assert cluster.start_master().code == 0
-    assert (queue / f"job-{number}.corrupted").exists()
+    # The daemon is ready before it has read its queue; the file is moved aside while it reads.
+    wait_for((queue / f"job-{number}.corrupted").exists, "the damaged file to be moved aside")
     log = (cluster.paths().log / "master-daemon.log").read_text()
     assert f"job-{number}.corrupted" in log
     cluster.ok("debug delay", "0.001")

@@ -14,6 +14,8 @@ from local_cluster import Cluster
 from storage_nodes import StorageNodes
 from waiting import wait_for
 
+pytestmark = pytest.mark.long
+
 ONE, TWO = "one.example.com", "two.example.com"
 MIB = 1 << 20
 LEFT = "0a1b2c3d-0000-4000-8000-000000000001.file.disk0"

@@ -10,20 +10,19 @@ from contextlib import ExitStack
 
 import loop_lvm
 import pytest
-from local_cluster import Cluster
+from local_cluster import Cluster, copied
 
 Both = tuple[Cluster, dict[str, loop_lvm.LoopDisks]]
 
 
 @pytest.fixture(scope="module")
-def lvm_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def lvm_cluster() -> Iterator[Both]:
     """Two nodes with a volume group ``xenvg`` on three disks each."""
     reason = loop_lvm.why_not()
     if reason:
         pytest.skip(reason)
-    made = Cluster(tmp_path_factory.mktemp("lost") / "c", 2)
     with ExitStack() as stack:
-        stack.callback(made.destroy)
+        made = stack.enter_context(copied(2))
         disks: dict[str, loop_lvm.LoopDisks] = {}
         for node in ("node1", "node2"):
             home = made.root(node) / "etc/lvm"

@@ -10,6 +10,8 @@ import pytest
 from local_cluster import Cluster
 from storage_nodes import StorageNodes
 
+pytestmark = pytest.mark.long
+
 NAME = "db1.example.com"
 OTHER = "db2.example.com"
 Both = tuple[Cluster, StorageNodes]

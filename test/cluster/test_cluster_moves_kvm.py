@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
-from local_cluster import Cluster, tool
+from local_cluster import Cluster, copied, tool
 from test_cluster_moves import kill_noded, recorded
 from waiting import wait_for
 
@@ -29,15 +29,13 @@ NAME = "beat.example.com"
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("kvm") / "c", 2, "kvm")
-    made.ok(
-        "instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics", NAME
-    )
-    try:
+def pair() -> Iterator[Cluster]:
+    with copied(2, "kvm") as made:
+        made.ok(
+            "instance add -n node1 -o bootsector+beat -t sharedfile --disk 0:size=4M --no-nics",
+            NAME,
+        )
         yield made
-    finally:
-        made.destroy()
 
 
 def serial(cluster: Cluster, node: str) -> str:

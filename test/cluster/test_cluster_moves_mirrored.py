@@ -11,6 +11,8 @@ from test_cluster_moves import kill_noded, recorded, runs_on, script
 
 from ganeti import constants
 
+pytestmark = pytest.mark.long
+
 WEB = "web1.example.com"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from local_cluster import Cluster, tool
+from local_cluster import Cluster, copied, tool
 
 from ganeti import constants
 from ganeti.luxi.client import Client, QueryResult
@@ -28,10 +28,9 @@ FIELDS = ["name", "oper_ram", "xyz", "be/maxmem", "nic0.ip", "nic1.ip", "nic2.ip
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     """node3 is marked offline, node4 is dead; each node has one instance."""
-    made = Cluster(tmp_path_factory.mktemp("query") / "c", 4)
-    try:
+    with copied(4) as made:
         for number, addresses in ((1, 2), (2, 3), (3, 1), (4, 2)):
             nets = [f"--net={n}:ip=192.0.2.{10 * number + n}" for n in range(addresses)]
             made.ok(
@@ -46,8 +45,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made.ok("node modify -O yes --force", "node3")
         assert tool("kill-node", made.directory, "node4").code == 0
         yield made
-    finally:
-        made.destroy()
 
 
 @pytest.fixture

@@ -18,8 +18,9 @@ from ganeti.net.unix_socket import FramedClient
 
 #: A name that makes regular expressions with nested repetitions work very long.
 LONG = f"{'a' * 60}.example.com"
-#: Seconds that others may wait meanwhile; on an idle machine it is some milliseconds.
-PATIENCE = 2.0
+#: Seconds that others may wait meanwhile on a busy machine; on an idle one it is some milliseconds,
+#: and what the tests send would stop them for minutes.
+PATIENCE = 15.0
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, tool
+from local_cluster import Cluster, copied, tool
 from waiting import wait_for
 
 from ganeti import constants
 from ganeti.config.store import read_config
+
+pytestmark = pytest.mark.long
 
 RECOVER = "cluster recover-quorum"
 DEAD = ("node2.example.com", "node3.example.com")
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path / "c", 3)
-    try:
+def fresh() -> Iterator[Cluster]:
+    with copied(3) as made:
         yield made
-    finally:
-        made.destroy()
 
 
 def kill(cluster: Cluster, *nodes: str) -> None:
@@ -35,15 +31,8 @@ def kill(cluster: Cluster, *nodes: str) -> None:
 def revive(cluster: Cluster, *nodes: str) -> None:
     """Start the node daemons again, and nothing else."""
     for node in nodes:
-        result = subprocess.run(
-            [sys.executable, "-m", "ganeti.node.daemon"],
-            env=cluster.env(node),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
+        started = cluster.start_daemon(constants.NODED, node)
+        assert started.code == 0, started.err
 
 
 def masters(cluster: Cluster) -> list[str]:

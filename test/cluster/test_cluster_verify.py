@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster, tool
+from local_cluster import Cluster, copied, tool
 
 WEB = "web.example.com"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("verify") / "c", 3)
-    assert made.add(WEB).code == 0
-    yield made
-    tool("stop", made.directory)
+def cluster() -> Iterator[Cluster]:
+    with copied(3) as made:
+        assert made.add(WEB).code == 0
+        yield made
 
 
 def on_terminal(cluster: Cluster, *words: str) -> str:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -217,9 +216,7 @@ def test_a_node_that_dies_in_the_middle_leaves_what_verify_names(storage_cluster
     nodes.clear_rules()
     assert adding.returncode == 1
     assert "of lost.example.com could not be made: node node1.example.com" in err
-    subprocess.run(
-        [sys.executable, "-m", "ganeti.node.daemon"], env=cluster.env(), check=True, timeout=30
-    )
+    assert cluster.start_daemon("ganeti-noded").code == 0
     assert cluster.cells("instance list -o name") == [[NAME]]
     verified = cluster.gnt("cluster verify")
     assert verified.code == 1

@@ -16,6 +16,8 @@ from local_cluster import Cluster, Ran
 from ganeti import constants
 from ganeti.base import process
 
+pytestmark = pytest.mark.long
+
 GUEST = "web1.example.com"
 
 

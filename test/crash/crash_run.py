@@ -18,7 +18,7 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import Cluster
+from local_cluster import copied
 from waiting import wait_for
 
 from ganeti import constants
@@ -35,7 +35,8 @@ class CrashRun:
 
     def __init__(self, directory: Path, nodes: int) -> None:
         directory.mkdir()
-        self.cluster = Cluster(directory / "c", nodes)
+        self._resources = contextlib.ExitStack()
+        self.cluster = self._resources.enter_context(copied(nodes))
         self.known = Acknowledged()
         self.paths = self.cluster.paths()
         services.stop(constants.MASTERD, self.paths)
@@ -52,7 +53,7 @@ class CrashRun:
 
     def close(self) -> None:
         self.master.close()
-        self.cluster.destroy()
+        self._resources.close()
 
     # rounds --------------------------------------------------------------------------------
 

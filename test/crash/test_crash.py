@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from crash_run import CrashRun, choose
 
+pytestmark = pytest.mark.long
+
 #: Number of nodes -> places to kill at: in a sample, and when all are asked for (None: each one).
 SAMPLE = {1: 20, 3: 6}
 ALL = {1: None, 3: 80}

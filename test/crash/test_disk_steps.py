@@ -30,11 +30,13 @@ from master_process import MasterProcess
 
 sys.path.append(str(Path(__file__).parents[1] / "cluster"))
 
-from local_cluster import Cluster
+from local_cluster import copied
 
 from ganeti import constants
 from ganeti.base import services
 from ganeti.luxi.client import Client
+
+pytestmark = pytest.mark.long
 
 WEB, DB = "web.example.com", "db.example.com"
 #: Reserved, not yet an instance.
@@ -80,7 +82,8 @@ class Steps:
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
-        self.cluster = Cluster(directory / "c", 1)
+        self._resources = contextlib.ExitStack()
+        self.cluster = self._resources.enter_context(copied(1))
         self.cluster.ok(
             "cluster modify --enabled-disk-templates file,sharedfile,diskless"
             " --ipolicy-bounds-specs min:disk-size=1,nic-count=0/max:disk-size=1000000"
@@ -100,7 +103,7 @@ class Steps:
 
     def close(self) -> None:
         self.master.close()
-        self.cluster.destroy()
+        self._resources.close()
 
     def prepare(self) -> dict[str, str]:
         """Everything as the operations want it; checksums of the named disks."""

@@ -9,6 +9,8 @@ from lab import project
 from lab.machine import Machine, Spec, check_host
 from lab.place import Unavailable, run_directory
 
+pytestmark = pytest.mark.long
+
 VG = "xenvg"
 #: What fits into a minute; test_hosts_lvm.py runs the whole suite.
 SHORT = "plain and (life or larger)"

@@ -22,6 +22,7 @@ CLUSTERS = int(os.environ.get("PARTITION_CLUSTERS", "3"))
 REASON = why_not()
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.root,
     pytest.mark.skipif(REASON is not None, reason=str(REASON)),
 ]

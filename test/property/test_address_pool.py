@@ -152,5 +152,5 @@ class Pools(RuleBasedStateMachine):
             assert len(network.reservations or "") == len(network.ext_reservations or "") == 8
 
 
-Pools.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Pools.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
 TestPools = Pools.TestCase

@@ -150,7 +150,6 @@ class Lab:
 @settings(
     max_examples=60,
     stateful_step_count=40,
-    deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -41,6 +41,8 @@ from ganeti.opcodes.instance_disks import (
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMigrate, OpInstanceMove
 from ganeti.ops.steps.relocation import settlement
 
+pytestmark = pytest.mark.long
+
 #: Running on a shared disk; running on a disk of its node; stopped, with two disks of its node.
 FAR, NEAR, DOWN = "far.example.com", "near.example.com", "down.example.com"
 NEW = "new.example.com"

@@ -22,6 +22,8 @@ from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.opcodes.instance_move import OpInstanceMove
 
+pytestmark = pytest.mark.long
+
 WEB, DB = "web.example.com", "db.example.com"
 
 

@@ -409,7 +409,6 @@ def test_disks_through_any_series_of_operations(monkeypatch: pytest.MonkeyPatch)
         settings=settings(
             max_examples=15,
             stateful_step_count=30,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             # a series that fails is told as it is: to shorten it takes minutes
             phases=[Phase.generate],

@@ -253,7 +253,6 @@ def test_a_running_job_that_is_asked_to_end(end, statuses, result):
 @settings(
     max_examples=100,
     stateful_step_count=60,
-    deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )

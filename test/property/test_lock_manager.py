@@ -401,7 +401,6 @@ priorities = st.integers(-20, 19)
 @settings(
     max_examples=120,
     stateful_step_count=100,
-    deadline=None,
     database=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -21,6 +21,8 @@ from ganeti.opcodes.instance import OpInstanceRemove
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.opcodes.reservation import OpReservationExpire
 
+pytestmark = pytest.mark.long
+
 WEB = "web.example.com"
 
 

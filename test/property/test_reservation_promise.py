@@ -152,9 +152,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
     cluster.close()
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=ACTIONS, seed=st.integers(0, 1000))
 def test_all_reservations_can_be_committed_in_any_order(
     model: Model, actions: list[tuple[str, str, int, int]], seed: int

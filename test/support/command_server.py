@@ -1,10 +1,12 @@
-"""Runs ``gnt-*`` commands of tests quickly: each in a process of its own, forked from one that has
-their modules loaded already.
+"""Runs programs for tests quickly: each in a process of its own, forked from one that has their
+modules loaded already.
 
-A command behaves as one that was started with ``python -m ganeti.cli``: its arguments,
-environment, output, exit code and death are its own. Only the loading of modules, which takes most
-of its processor time, is done once. Tests of start-up, of terminals and of signals start commands
-as usual.
+These are the commands (``gnt-*``), the daemons (by the names of their modules) and
+``tools/local-cluster``. Each behaves as one that was started as usual: its arguments, environment,
+output, exit code and death are its own, and daemons go to the background. Only the loading of
+modules, which takes most of the processor time, is done once. What differs is what ``/proc`` says:
+``cmdline`` and ``environ`` are those of the server. Tests of start-up, of terminals and of signals
+start programs as usual.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import contextlib
 import functools
 import gc
 import importlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pkgutil
@@ -26,8 +30,12 @@ import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+#: What ``argv[0]`` says to run ``tools/local-cluster``.
+LOCAL_CLUSTER = "local-cluster"
+_DAEMONS = ("ganeti.node.daemon", "ganeti.master.daemon", "ganeti.rapi.daemon")
 #: Longest request: arguments and environment as JSON.
 _REQUEST = 1 << 20
 
@@ -53,7 +61,7 @@ class CommandServer:
     def run(
         self, argv: Sequence[str], env: Mapping[str, str], timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        """``python -m ganeti.cli ARGV`` with nothing on its standard input.
+        """Run a program (``argv[0]``, see above) with nothing on its standard input.
 
         Raises:
             subprocess.TimeoutExpired: it was killed after ``timeout`` seconds.
@@ -102,6 +110,9 @@ def serve(listener: socket.socket) -> None:
     package = importlib.import_module("ganeti.cli")
     for module in pkgutil.walk_packages(package.__path__, "ganeti.cli."):
         importlib.import_module(module.name)
+    for name in _DAEMONS:
+        importlib.import_module(name)
+    tool = _load_tool()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that supervise
     poll = select.poll()
@@ -114,12 +125,12 @@ def serve(listener: socket.socket) -> None:
         connection, _address = listener.accept()
         if os.fork() == 0:
             listener.close()
-            _supervise(connection)
+            _supervise(connection, tool)
             os._exit(0)
         connection.close()
 
 
-def _supervise(connection: socket.socket) -> None:
+def _supervise(connection: socket.socket, tool: ModuleType) -> None:
     """Run one command; tell its process id and its exit code."""
     request, fds, _flags, _address = socket.recv_fds(connection, _REQUEST, 2)
     while not request.endswith(b"\n"):
@@ -138,19 +149,36 @@ def _supervise(connection: socket.socket) -> None:
         os.chdir(directory)
         os.environ.clear()
         os.environ.update(env)
-        os._exit(_run(argv))
+        os._exit(_run(argv, tool))
     connection.sendall(f"{pid}\n".encode())
     _pid, status = os.waitpid(pid, 0)
     with contextlib.suppress(OSError):  # who asked has given up
         connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _run(argv: list[str]) -> int:
+def _load_tool() -> ModuleType:
+    path = str(REPOSITORY / "tools" / LOCAL_CLUSTER)
+    loader = importlib.machinery.SourceFileLoader("local_cluster_tool", path)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[loader.name] = module
+    loader.exec_module(module)
+    return module
+
+
+def _run(argv: list[str], tool: ModuleType) -> int:
     from ganeti.cli import __main__ as entry
 
-    sys.argv = [entry.__file__, *argv]
     try:
-        code: object = entry.main()
+        if argv[0] == LOCAL_CLUSTER:
+            sys.argv = argv
+            code: object = tool.main()
+        elif argv[0] in _DAEMONS:
+            code = importlib.import_module(argv[0]).main(argv[1:])
+        else:
+            sys.argv = [entry.__file__, *argv]
+            code = entry.main()
     except SystemExit as end:
         code = end.code
     except BaseException:

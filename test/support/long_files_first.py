@@ -1,7 +1,7 @@
 """Order of test files: those that took longest in earlier runs come first.
 
 Files are what runs side by side, so a long one that begins last leaves processors idle. A first run
-takes files by name, which puts the long tests of clusters before the short ones of modules.
+knows no times: it begins with the files that are marked ``long``, then takes them by name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import pytest
 
 #: Name in pytest's cache: file -> seconds.
 _CACHE = "ganeti/seconds_of_files"
+#: Seconds that a file marked ``long`` is taken to need before it ran.
+_LONG = 60.0
 
 
 class LongFilesFirst:
@@ -25,7 +27,11 @@ class LongFilesFirst:
         self._seen: dict[str, float] = defaultdict(float)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=lambda item: -self._known.get(_file(item.nodeid), 0.0))
+        items.sort(key=lambda item: -self._expected(item))
+
+    def _expected(self, item: pytest.Item) -> float:
+        unknown = _LONG if item.get_closest_marker("long") else 0.0
+        return self._known.get(_file(item.nodeid), unknown)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._seen[_file(report.nodeid)] += report.duration

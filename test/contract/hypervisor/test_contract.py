@@ -16,6 +16,8 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.names import RunState
 from ganeti.rpc.objects import Console
 
+pytestmark = pytest.mark.long
+
 
 def test_every_hypervisor_is_tried_somewhere() -> None:
     assert set(HYPERVISORS.names()) == set(TRIED) | set(ELSEWHERE)

@@ -22,7 +22,7 @@ from ganeti.base import process
 from ganeti.model.names import MigrationState
 from ganeti.rpc.objects import NodeNic
 
-pytestmark = pytest.mark.qemu
+pytestmark = [pytest.mark.qemu, pytest.mark.long]
 
 
 # that work

@@ -26,6 +26,8 @@ from ganeti.net import certs
 from ganeti.paths import ROOTDIR_VARIABLE
 from ganeti.rpc.objects import MigrationStatus, NodeInstance
 
+pytestmark = pytest.mark.long
+
 WEB = "web1.example.com"
 ADDRESS = "127.0.0.1"
 both_ways = pytest.mark.parametrize("live", [True, False], ids=["live", "still"])

@@ -252,6 +252,8 @@ class Machine:
     def _command_line(self) -> str:
         spec = self.spec
         words = ["console=hvc0" if spec.xen else "console=ttyS0", "quiet", "loglevel=4", "panic=-1"]
+        # The kernel counts timer ticks while it starts; an emulated processor may be too slow.
+        words.append("no_timer_check")
         # At other addresses each process would be translated anew.
         words += ["mitigations=off", "norandmaps", "net.ifnames=0"]
         words += [f"lab.name={spec.name}", f"lab.layers={len(spec.layers)}"]

@@ -41,7 +41,7 @@ def write(path: Path, parts: list[tuple[str, int]]) -> bytes:
 
 
 @given(st.lists(PART, max_size=6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_copy_is_the_same_whatever_the_target_held(parts: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         source, target = Path(directory) / "source", Path(directory) / "target"

@@ -412,7 +412,7 @@ def keys_in(value: Any) -> set[str]:
     return set().union(*map(keys_in, value)) if isinstance(value, list) else set()
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(requests(), st.sampled_from([SIDE, MINE, BOTH]))
 def test_what_passes_has_only_marked_parameters(raw: dict[str, Any], mine: Limits) -> None:
     try:

@@ -143,7 +143,7 @@ def test_program_and_its_exit_codes(tmp_path: Path) -> None:
         assert "Traceback" not in bad.stderr
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     free=st.lists(st.integers(0, 1000), min_size=1, max_size=5),
     memory=st.lists(st.integers(1, 400), max_size=5),

@@ -393,7 +393,7 @@ def summary(verdict: Any) -> str:
     return f"{type(verdict).__name__} {uuid}"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     made=st.lists(rule_values, max_size=4),
     job_id=st.integers(0, 5),

@@ -29,7 +29,6 @@ GOOD = b"POST /good HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
 fuzz = settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

@@ -20,9 +20,7 @@ from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.values import JobDep
 
 OPCODES = registry.all_opcodes()
-QUICK = settings(
-    deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150
-)
+QUICK = settings(database=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
 
 TEXT = st.text(max_size=6)
 WORD = st.text(min_size=1, max_size=6)
