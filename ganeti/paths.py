@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOTDIR_VARIABLE = "GANETI_ROOTDIR"
 HOSTNAME_VARIABLE = "GANETI_HOSTNAME"
 
 
-@dataclass(frozen=True)
 class Paths:
     """Names of everything on disk below ``root``; makes no directory by itself."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Paths) and self.root == other.root
+
+    def __hash__(self) -> int:
+        return hash(self.root)
 
     def under(self, absolute: str) -> Path:
         """A path of the real system moved below the root (``<root>/etc/hosts``)."""

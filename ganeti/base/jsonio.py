@@ -39,8 +39,8 @@ def _no_constant(text: str) -> float:
 
 
 #: Characters that no file or path can have, and what a JSON text with one has in it.
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
-_SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_UNUSABLE = "[\0\ud800-\udfff]"
+_SUSPECT = rb"\\u(?:0000|[dD][89a-fA-F])"
 #: Bytes from which on importing msgspec costs less than reading without it.
 _LARGE = 256 * 1024
 
@@ -109,7 +109,7 @@ def read_request(data: bytes) -> Any:
         ParseError: as :func:`loads`, or such a character.
     """
     value = read(data)
-    if _SUSPECT.search(data):
+    if re.search(_SUSPECT, data):
         problem = next((found for text in _texts(value) if (found := unusable(text))), None)
         if problem is not None:
             raise errors.ParseError(f"invalid JSON: {problem}")
@@ -118,7 +118,7 @@ def read_request(data: bytes) -> Any:
 
 def unusable(text: str) -> str | None:
     """Why :func:`read_request` refuses a text, None when it does not."""
-    found = _UNUSABLE.search(text)
+    found = re.search(_UNUSABLE, text)
     return found and f"\\u{ord(found[0]):04x} is not a character that can be used"
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from functools import cache
 
 #: Characters of a path that are shown.
 _LONG_PATH = 200
-_DIGITS = re.compile(r"([0-9]+)")
 #: Letters from which on the beginning of a name is a hint.
 _BEGINNING = 3
 
@@ -20,10 +20,15 @@ def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """
     parts = [
         _number(part) if index % 2 else (1, 0, part)
-        for index, part in enumerate(_DIGITS.split(name))
+        for index, part in enumerate(_digits().split(name))
         if part
     ]
     return (*parts, (-1, 0, name))
+
+
+@cache
+def _digits() -> re.Pattern[str]:
+    return re.compile(r"([0-9]+)")
 
 
 def _number(digits: str) -> tuple[int, int, str]:

@@ -6,7 +6,7 @@ import re
 
 from ganeti import errors
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
+_SIZE = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*"
 _SIZE_UNITS = {
     "": 1,
     "m": 1,
@@ -19,7 +19,7 @@ _SIZE_UNITS = {
     "tb": 1024 * 1024,
     "tib": 1024 * 1024,
 }
-_TIME = re.compile(r"\s*([0-9]{1,12})\s*([smhdw]?)\s*")
+_TIME = r"\s*([0-9]{1,12})\s*([smhdw]?)\s*"
 _TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 #: Sizes are rounded up to this many MiB, the extent size that volume managers use.
@@ -37,7 +37,7 @@ def parse_size(text: str | int) -> int:
     """
     text = str(text)
     shown = text[:30]
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text)
     if not match:
         raise errors.UnitParseError(
             f"'{shown}' is not a size: expected a number with an optional unit M, G or T, as in 10G"
@@ -74,7 +74,7 @@ def parse_timespec(text: str) -> int:
     Raises:
         UnitParseError: no number, unknown unit.
     """
-    match = _TIME.fullmatch(text)
+    match = re.fullmatch(_TIME, text)
     if not match:
         raise errors.UnitParseError(
             f"'{text[:30]}' is not a time: expected a number with an optional unit s, m, h, d or w"

@@ -14,13 +14,13 @@ decorator follow parser, usage, help and argument checks::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ganeti.base.clock import SYSTEM, Clock
+from ganeti.base.record import Record
 from ganeti.cli import options as o
 from ganeti.cli.option import Option
 
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from ganeti.luxi.client import Client
 
 
-@dataclass(frozen=True)
-class Args:
+class Args(Record):
     """How many positional arguments of a kind a command takes; ``most`` None is any number."""
 
     kind: str
@@ -65,16 +64,24 @@ def choice(*words: str, field: str = "") -> Args:
     return Args("choice", choices=words, strict=True, field=field)
 
 
-@dataclass
 class Call:
     """One run of a command: what it was called with, and its way to the master."""
 
-    program: str
-    command: str
-    opts: SimpleNamespace
-    args: list[str]
-    spec: Command
-    clock: Clock = SYSTEM
+    def __init__(
+        self,
+        program: str,
+        command: str,
+        opts: SimpleNamespace,
+        args: list[str],
+        spec: Command,
+        clock: Clock = SYSTEM,
+    ) -> None:
+        self.program = program
+        self.command = command
+        self.opts = opts
+        self.args = args
+        self.spec = spec
+        self.clock = clock
 
     @cached_property
     def client(self) -> Client:
@@ -87,9 +94,10 @@ class Call:
 
 Run = Callable[[Call], int | None]
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-@dataclass(frozen=True)
-class Command:
+
+class Command(Record):
     """A registered command; ``run`` returns the exit code, None for success."""
 
     name: str
@@ -97,18 +105,18 @@ class Command:
     run: Run | None
     args: tuple[Args, ...]
     #: options that do not follow from a field
-    extras: tuple[Option, ...]
+    extras: Sequence[Option]
     #: module of the program's package that registers it
     module: str
     #: opcode whose fields are options, and usually what is submitted
     op: str = ""
     #: fields that are no options; the fields that are ones, if only some are
-    without: tuple[str, ...] = ()
-    only: tuple[str, ...] | None = None
+    without: Sequence[str] = ()
+    only: Sequence[str] | None = None
     #: exceptions for fields of this command
-    names: Mapping[str, Named] = field(default_factory=dict)
+    names: Mapping[str, Named] = _NOTHING
     #: fields of other requests that are options; what they mean is up to the function
-    also: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    also: Mapping[str, Sequence[str]] = _NOTHING
     #: whether something is created, so that there is nothing to take back to a default
     new: bool = False
     aliases: tuple[str, ...] = ()
@@ -221,17 +229,19 @@ class Command:
         return f"{count} {noun} ({self.arguments_text})"
 
 
-@dataclass
 class Program:
     """A gnt-* program; its commands are in ``modules`` of its package, imported when it runs."""
 
-    name: str
-    title: str
-    modules: tuple[str, ...] = ()
-    #: whether runs are logged on this node; not for programs that must write nothing
-    audited: bool = True
-    commands: dict[str, Command] = field(default_factory=dict)
-    _loading: str = ""
+    def __init__(
+        self, name: str, title: str, modules: tuple[str, ...] = (), *, audited: bool = True
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.modules = modules
+        #: whether runs are logged on this node; not for programs that must write nothing
+        self.audited = audited
+        self.commands: dict[str, Command] = {}
+        self._loading = ""
 
     @property
     def package(self) -> str:
@@ -245,8 +255,8 @@ class Program:
         op: str = "",
         without: Sequence[str] = (),
         only: Sequence[str] | None = None,
-        names: Mapping[str, Named] | None = None,
-        also: Mapping[str, Sequence[str]] | None = None,
+        names: Mapping[str, Named] = _NOTHING,
+        also: Mapping[str, Sequence[str]] = _NOTHING,
         new: bool = False,
         options: Sequence[Option] = (),
         aliases: tuple[str, ...] = (),
@@ -264,16 +274,16 @@ class Program:
         def register(run: Run) -> Run:
             self._add(
                 Command(
-                    name=name,
-                    run=run,
-                    args=args,
-                    extras=tuple(options),
-                    module=self._loading or run.__module__.rpartition(".")[2],
+                    name,
+                    run,
+                    args,
+                    options,
+                    self._loading or run.__module__.rpartition(".")[2],
                     op=op,
-                    without=tuple(without),
-                    only=None if only is None else tuple(only),
-                    names=names or {},
-                    also=also or {},
+                    without=without,
+                    only=only,
+                    names=names,
+                    also=also,
                     new=new,
                     aliases=aliases,
                     usage=usage,
@@ -299,16 +309,7 @@ class Program:
         Its help is the description of the opcode.
         """
         self._add(
-            Command(
-                name=name,
-                run=None,
-                args=args,
-                extras=tuple(options),
-                module=self._loading,
-                op=op,
-                without=tuple(without),
-                new=new,
-            )
+            Command(name, None, args, options, self._loading, op=op, without=without, new=new)
         )
 
     def _add(self, command: Command) -> None:
@@ -319,9 +320,9 @@ class Program:
 
         Idempotent.
         """
-        from ganeti.cli import generated
+        from ganeti.cli import generated_modules
 
-        known = generated.COMMANDS.get(self.name, {}).get(name)
+        known = generated_modules.COMMANDS.get(self.name, {}).get(name)
         for module in self.modules if known is None else (known,):
             self._loading = module
             import_module(f"{self.package}.{module}")

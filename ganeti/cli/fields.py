@@ -8,10 +8,10 @@ Names of fields that say otherwise are in ``NAMES``; a command adds its own with
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ganeti.base.record import Record
 from ganeti.cli import values
 from ganeti.cli.option import Option
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from ganeti.cli.derive import Field
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Record):
     """What of an option does not follow from its field."""
 
     flags: tuple[str, ...] = ()

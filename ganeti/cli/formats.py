@@ -25,8 +25,8 @@ REASONS = {1: "unknown", 2: "nodata", 3: "unavail", 4: "offline"}
 
 Record = dict[str, Any]
 
-_PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9._/]*")
-_ESCAPES = re.compile(r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})")
+_PLAIN_KEY = r"[A-Za-z][A-Za-z0-9._/]*"
+_ESCAPES = r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})"
 
 
 def wanted(call: Call) -> str | None:
@@ -100,12 +100,12 @@ def _true_once() -> Iterable[bool]:
 
 
 def _key(name: str) -> str:
-    return name if _PLAIN_KEY.fullmatch(name) else yaml_scalar(name)
+    return name if re.fullmatch(_PLAIN_KEY, name) else yaml_scalar(name)
 
 
 def yaml_scalar(value: Any) -> str:
     """JSON text with the escapes of YAML, which knows no surrogate pairs."""
-    return _ESCAPES.sub(_escape, jsonio.dumps(value))
+    return re.sub(_ESCAPES, _escape, jsonio.dumps(value))
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Text of the module ``generated``, which tools/make-docs writes so that commands start fast."""
+"""Text of the modules that tools/make-docs writes so that commands start fast."""
 
 from __future__ import annotations
 
@@ -8,37 +8,56 @@ from ganeti.cli.command import Program
 from ganeti.cli.derive import facts
 
 _HEAD = '''\
-"""What commands know of opcodes without importing them. Made by tools/make-docs; do not edit.
+"""{summary} Made by tools/make-docs; do not edit.
 
-Fields of the opcodes that commands submit (see ``ganeti.cli.fields``), and the module in which
-each command is.
+{rest}
 """
 
 # fmt: off
-from typing import Any
-
 '''
 
 
-def module_text(programs: Iterable[Program]) -> str:
-    """The module ``ganeti.cli.generated``; loads all commands."""
-    lines = [_HEAD, "OPCODES: dict[str, Any] = {\n"]
-    modules: list[str] = []
-    op_ids: set[str] = set()
-    for program in programs:
+def modules(programs: Iterable[Program]) -> dict[str, str]:
+    """Names of the modules and their texts; loads all commands."""
+    found = list(programs)
+    for program in found:
         program.load()
-        modules.append(f"    {program.name!r}: {{\n")
-        for name, command in sorted(program.commands.items()):
-            op_ids.update(command.also, [command.op] if command.op else [])
-            modules += [
-                f"        {word!r}: {command.module!r},\n" for word in (name, *command.aliases)
-            ]
-        modules.append("    },\n")
-    for op_id in sorted(op_ids):
-        doc, own = facts(op_id)
-        lines.append(f"    {op_id!r}: ({doc!r}, (\n")
+    return {"generated": _opcodes(found), "generated_modules": _modules(found)}
+
+
+def _opcodes(programs: Iterable[Program]) -> str:
+    names: set[str] = set()
+    for program in programs:
+        for command in program.commands.values():
+            names.update(command.also, [command.op] if command.op else [])
+    lines = [
+        _HEAD.format(
+            summary="What commands know of opcodes without importing them.",
+            rest="Fields of the requests that commands make (see ``ganeti.cli.fields``).",
+        ),
+        "from typing import Any\n\nOPCODES: dict[str, Any] = {\n",
+    ]
+    for name in sorted(names):
+        doc, own = facts(name)
+        lines.append(f"    {name!r}: ({doc!r}, (\n")
         lines += [f"        {field!r},\n" for field in own]
         lines.append("    )),\n")
-    lines += ["}\n", "\n#: Program, command or alias: module of its package\n"]
-    lines += ["COMMANDS: dict[str, dict[str, str]] = {\n", *modules, "}\n"]
-    return "".join(lines)
+    return "".join([*lines, "}\n"])
+
+
+def _modules(programs: Iterable[Program]) -> str:
+    lines = [
+        _HEAD.format(
+            summary="The module in which each command is.",
+            rest="Program, command or alias: module of its package.",
+        ),
+        "COMMANDS: dict[str, dict[str, str]] = {\n",
+    ]
+    for program in programs:
+        lines.append(f"    {program.name!r}: {{\n")
+        for name, command in sorted(program.commands.items()):
+            lines += [
+                f"        {word!r}: {command.module!r},\n" for word in (name, *command.aliases)
+            ]
+        lines.append("    },\n")
+    return "".join([*lines, "}\n"])

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ganeti.base import jsonio
+from ganeti.base.record import Record
 from ganeti.cli import formats
 from ganeti.cli.command import Call
 
@@ -21,7 +21,7 @@ Pair = tuple[str, Any]
 
 _INDENT = "  "
 #: What begins something else than a plain text in YAML, or ends one inside of it.
-_NOT_PLAIN = re.compile(
+_NOT_PLAIN = (
     r"""\s*([-?:](\s|$)|[#&*!|>%@`"',\]}]|[~=]\s*$)|.*(:(\s|$)|\s\#)|.*[^ -~\u00a0-\ud7ff]"""
 )
 _FLOW = ("[", "{")
@@ -29,8 +29,7 @@ _FLOW = ("[", "{")
 Scalar = Callable[[Any, int], str]
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(Record):
     """A list or mapping in one line of the text; the other forms have all of it."""
 
     value: Any
@@ -125,7 +124,7 @@ def text(value: Any, level: int = 0) -> str:
     """
     shown = "" if isinstance(value, Mapping | list | tuple) else str(value)
     lines = shown.splitlines() or [""]
-    if any(map(_NOT_PLAIN.match, lines)) or _ends_early(value, shown):
+    if any(re.match(_NOT_PLAIN, line) for line in lines) or _ends_early(value, shown):
         return formats.yaml_scalar(shown)
     first, *rest = lines
     return "\n".join([first, *(f"{_INDENT * level}{line}" for line in rest)])

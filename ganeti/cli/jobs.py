@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
 from ganeti.base.clock import nanoseconds
+from ganeti.base.record import Record
 from ganeti.cli import failures, notices
 from ganeti.cli.command import Call
 from ganeti.cli.failures import Exit
@@ -248,8 +248,7 @@ def _results(client: Client, job_id: int) -> list[Any]:
 # several jobs
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(Record):
     """How one of several jobs ended: the result of its first opcode, or the failure as text."""
 
     name: str
@@ -257,8 +256,7 @@ class Outcome:
     result: Any
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Record):
     """One of several jobs: a name for people, its id, or why it was not taken."""
 
     name: str

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from ganeti import constants
+from ganeti.base.record import Record
 from ganeti.base.text import nearest
 from ganeti.cli import formats, notices, output
 from ganeti.cli.command import Call
@@ -22,8 +23,7 @@ from ganeti.luxi.client import QueryResult
 ALL_FIELDS = "all"
 
 
-@dataclass(frozen=True)
-class OnTerminal:
+class OnTerminal(Record):
     """What a list command shows differently to a person.
 
     ``usual`` are the columns without ``-o``, ``needs`` further fields for ``arrange``, which
@@ -33,7 +33,7 @@ class OnTerminal:
     usual: Sequence[str]
     needs: Sequence[str] = ()
     arrange: Callable[[QueryResult], QueryResult] = lambda result: result
-    texts: Mapping[str, output.Format] = field(default_factory=dict)
+    texts: Mapping[str, output.Format] = MappingProxyType({})
 
 
 def chosen_fields(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
+from ganeti.base.record import Record
 from ganeti.cli import values
 
 #: Headings in the help of a command.
@@ -50,8 +50,7 @@ _METAVARS = {
 }
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(Record):
     """One option of commands.
 
     ``kind`` names the reader of its value (see ``READERS``); empty for a switch. ``action`` is
@@ -87,10 +86,6 @@ class Option:
     def hidden_value(self) -> bool:
         """Whether the value must not be logged."""
         return self.kind == "keyprivateval"
-
-    def but(self, **changes: Any) -> Option:
-        """A copy with other attributes."""
-        return replace(self, **changes)
 
 
 def switch(*flags: str, dest: str, help: str, group: str = GENERAL) -> Option:

@@ -9,7 +9,6 @@ help (``usage``). Options may also follow arguments, which Ganeti never allowed;
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +46,7 @@ def parse(
     """
     flags = {flag: option for option in (*options, HELP) for flag in option.flags}
     result = SimpleNamespace(
-        **{option.dest: copy.copy(option.default) for option in options if option.dest}
+        **{option.dest: _fresh(option.default) for option in options if option.dest}
     )
     rest, args = list(words), list[str]()
     while rest and not (passes_on and args):
@@ -69,6 +68,11 @@ def parse(
                 raise UsageError(f"{err}; {hint}") from None
             raise
     return result, args + rest
+
+
+def _fresh(default: Any) -> Any:
+    """A default that belongs to this run of the command alone."""
+    return default.copy() if isinstance(default, list | dict) else default
 
 
 def _is_number(word: str, flags: dict[str, Option]) -> bool:

@@ -11,11 +11,11 @@ All functions are pure. Client and server use the same table, so neither knows m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, text
+from ganeti.base.record import Record
 from ganeti.luxi import arguments
 
 _PARSE_FAILURE = "Failed to parse request: "
@@ -25,8 +25,7 @@ _CLASS = "error_class"
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Record):
     """One positional argument; its type is in the notation of ``luxi/arguments.py``."""
 
     name: str
@@ -35,8 +34,7 @@ class Argument:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Record):
     """One method; ``result`` is for people."""
 
     name: str

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from ganeti import constants, errors, paths
 from ganeti.base import patience
+from ganeti.base.record import Record
 from ganeti.luxi import calls
 from ganeti.net import unix_socket
 
@@ -57,8 +57,7 @@ class MasterDownError(_Unreachable):
     exit_code: ClassVar[int] = constants.EXIT_FAILURE
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDef:
+class FieldDef(Record):
     """Description of one query field; ``kind`` is text, number, unit, ... or unknown."""
 
     name: str
@@ -71,24 +70,21 @@ class FieldDef:
         return cls(raw["name"], raw["title"], raw["kind"], raw.get("doc", ""))
 
 
-@dataclass(frozen=True, slots=True)
-class QueryResult:
+class QueryResult(Record):
     """Answer of a query: descriptions, and per object one ``[status, value]`` for each field."""
 
     fields: list[FieldDef]
     data: list[list[tuple[int, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class JobChange:
+class JobChange(Record):
     """Current values of the fields that were asked for, and the new log entries."""
 
     values: Row
     log: list[LogEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(Record):
     """Result for one job of a batch: its id, or why it was refused."""
 
     job_id: int | None

@@ -14,13 +14,13 @@ import socket
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from ganeti import constants, errors
 from ganeti.base import retry
 from ganeti.base.clock import Deadline
+from ganeti.base.record import Record
 
 TERMINATOR = b"\x03"
 #: Longest path in a ``sockaddr_un``, without the closing zero.
@@ -365,8 +365,7 @@ def _refuse_taken(path: Path) -> None:
     raise errors.LuxiError(f"Cannot listen on {path}: another process does")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Record):
     """Process, user and group at the other end of a Unix socket, when it connected."""
 
     pid: int

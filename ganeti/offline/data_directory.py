@@ -21,15 +21,12 @@ _ENDED = frozenset(("canceled", "success", "error"))
 _JOB = "job-"
 
 
-@dataclass(frozen=True)
 class CopiedPaths(Paths):
     """Paths of a data directory that was copied somewhere, without all the others."""
 
-    directory: Path = Path()
-
     @property
     def data(self) -> Path:
-        return self.directory
+        return self.root
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class DataDirectory:
         directory = Path(text).resolve()
         if directory.parts[-len(_STANDARD) :] == _STANDARD:
             return cls(Paths(directory.parents[len(_STANDARD) - 1]), True)
-        return cls(CopiedPaths(root=directory, directory=directory), False)
+        return cls(CopiedPaths(directory), False)
 
     def read(self) -> Any:
         """What is in ``config.data``, as it is; raises as :func:`read`."""

@@ -83,7 +83,9 @@ def package(path: Path) -> str:
 def sources() -> Iterator[tuple[str, str]]:
     """Package and text of each module."""
     for path in sorted((ROOT / "ganeti").rglob("*.py")):
-        if path.name != "generated.py":  # made from the opcodes, which are read themselves
+        if not path.name.startswith(
+            "generated"
+        ):  # made from the opcodes, which are read themselves
             yield package(path), path.read_text()
 
 

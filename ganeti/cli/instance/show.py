@@ -89,7 +89,7 @@ def show_info(call: Call) -> None:
         raise errors.OpPrereqError(
             "Name the instances to show, or use --all for all of them", errors.ErrorCode.INVAL
         )
-    found = jobs.run(call, instances=names)
+    found = jobs.run_op(call, "OP_INSTANCE_QUERY_DATA", instances=names, static=opts.static)
     order = list(found) if names else natural_sorted(found)
     info.show(call, [_instance(found[name]) for name in order])
 

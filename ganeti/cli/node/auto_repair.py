@@ -7,12 +7,12 @@ exactly one node; anything else is left to people.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ganeti import errors, paths
 from ganeti.base import files, jsonio
+from ganeti.base.record import Record
 from ganeti.cli import jobs
 from ganeti.cli import options as o
 from ganeti.cli.command import Call
@@ -24,8 +24,7 @@ _LOST = "[unknown]"
 _STATE = "lvm-self-repair.json"
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Record):
     """What to do: the node to repair, if any; what the next run shall take for the last state."""
 
     text: str
