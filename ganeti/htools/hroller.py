@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
 from ganeti.htools import program, sources, tables
 from ganeti.htools.hbal import pick_group, report_inconsistencies
 from ganeti.htools.options import UsageError, Values
@@ -75,8 +73,8 @@ def _master_last(layout: Layout, found: list[list[int]]) -> list[list[int]]:
 def _print_moves(layout: Layout, members: list[int], names: dict[str, str]) -> None:
     """Where instances on shared storage can wait: the node with the most memory left."""
     board = layout.board
-    left = np.where(board.online, layout.memory_left, -np.inf)
-    left[members] = -np.inf
+    left = layout.memory_left.copy()
+    left[~board.online] = left[members] = float("-inf")
     for i, item in enumerate(board.instances):
         if layout.primary[i] in members and layout.secondary[i] < 0 and item.runs:
             target = int(left.argmax())
