@@ -428,7 +428,7 @@ def encode_known(err: BaseException) -> list[Any]:
     return [getattr(err, "known_as", "") or name, args]
 
 
-def decode(value: Any) -> GanetiError | None:
+def decode(value: object) -> GanetiError | None:
     """The error that ``encode`` wrote, or None when the value is not an encoded error."""
     if not (isinstance(value, list | tuple) and len(value) == 2):
         return None

@@ -53,7 +53,7 @@ def fields(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(kind)
 
 
-def _work_out(kind: Any) -> None:
+def _work_out(kind: object) -> None:
     if kind not in _known:
         with _LOCK:
             msgspec.json.Decoder(kind)

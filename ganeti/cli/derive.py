@@ -31,7 +31,7 @@ def facts(name: str) -> tuple[str, tuple[Field, ...]]:
     )
 
 
-def _field(found: describe.Parameter, kind: Any) -> Field:
+def _field(found: describe.Parameter, kind: object) -> Field:
     parts = [part for part in describe.members(kind) if part is not type(None)]
     optional = bool(describe.members(kind))
     inner = describe.peel(parts[0] if len(parts) == 1 else kind)[0]
@@ -54,7 +54,7 @@ def _field(found: describe.Parameter, kind: Any) -> Field:
     return (found.name, name, default, words, found.description)
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     """Kind of the option for a type; empty when there is none."""
     if kind in (int, float):
         return str(kind.__name__)
@@ -71,5 +71,5 @@ def _kind(kind: Any) -> str:
     return "string" if _is_text(kind) else ""
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, str | Enum)

@@ -103,7 +103,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(_PLAIN_KEY, name) else yaml_scalar(name)
 
 
-def yaml_scalar(value: Any) -> str:
+def yaml_scalar(value: object) -> str:
     """JSON text with the escapes of YAML, which knows no surrogate pairs."""
     return re.sub(_ESCAPES, _escape, jsonio.dumps(value))
 
@@ -128,7 +128,7 @@ def _csv(names: Sequence[str], records: Sequence[Record], headers: bool) -> list
     return text.getvalue().removesuffix("\n").split("\n") if text.tell() else []
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else jsonio.dumps(value)

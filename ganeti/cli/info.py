@@ -39,7 +39,7 @@ class Flow(Record):
         return self.shown or str(self.value)
 
 
-def show(call: Call, data: Any) -> None:
+def show(call: Call, data: object) -> None:
     """Print a structure in the form that ``--format`` asks for."""
     form = call.opts.format
     if form == "json":
@@ -48,7 +48,7 @@ def show(call: Call, data: Any) -> None:
         print(dump(data, formats.yaml_scalar if form == "yaml" else None), end="")
 
 
-def _plain(data: Any) -> Any:
+def _plain(data: object) -> Any:
     """A structure with mappings in place of pairs."""
     pairs = _pairs(data)
     if pairs is not None:
@@ -58,7 +58,7 @@ def _plain(data: Any) -> Any:
     return data.value if isinstance(data, Flow) else data
 
 
-def dump(data: Any, exact: Callable[[Any], str] | None = None) -> str:
+def dump(data: object, exact: Callable[[Any], str] | None = None) -> str:
     """The text of a structure, with a line break at its end.
 
     ``exact`` writes values that keep their type; without it they are Ganeti's text.
@@ -68,7 +68,7 @@ def dump(data: Any, exact: Callable[[Any], str] | None = None) -> str:
     return "".join(_parts(_keys(data, exact), 0, lambda value, _: exact(value), after_key=False))
 
 
-def _keys(data: Any, exact: Callable[[Any], str]) -> Any:
+def _keys(data: object, exact: Callable[[Any], str]) -> Any:
     """A structure whose keys are written like its values, so that ``no`` or ``1`` stays a text."""
     pairs = _pairs(data)
     if pairs:
@@ -78,7 +78,7 @@ def _keys(data: Any, exact: Callable[[Any], str]) -> Any:
     return data.value if isinstance(data, Flow) else data
 
 
-def _parts(data: Any, level: int, scalar: Scalar, *, after_key: bool) -> list[str]:
+def _parts(data: object, level: int, scalar: Scalar, *, after_key: bool) -> list[str]:
     pairs = _pairs(data)
     if isinstance(data, Mapping | list | tuple) and not data:
         return [scalar(data, level), "\n"]
@@ -100,7 +100,7 @@ def _parts(data: Any, level: int, scalar: Scalar, *, after_key: bool) -> list[st
     return [scalar(data, level), "\n"]
 
 
-def _pairs(data: Any) -> list[Pair] | None:
+def _pairs(data: object) -> list[Pair] | None:
     if isinstance(data, Mapping):
         return sorted(data.items())
     if isinstance(data, list) and data and isinstance(data[0], tuple):
@@ -117,7 +117,7 @@ def _block(entries: Sequence[list[str]], level: int, *, after_key: bool) -> list
     return result
 
 
-def text(value: Any, level: int = 0) -> str:
+def text(value: object, level: int = 0) -> str:
     """Text of a value; further lines of it are indented so that they stay part of it.
 
     A list or mapping that comes here is empty and has none.
@@ -130,14 +130,14 @@ def text(value: Any, level: int = 0) -> str:
     return "\n".join([first, *(f"{_INDENT * level}{line}" for line in rest)])
 
 
-def _ends_early(value: Any, shown: str) -> bool:
+def _ends_early(value: object, shown: str) -> bool:
     """Whether brackets at the beginning are no list or mapping of YAML."""
     if not shown.lstrip().startswith(_FLOW):
         return False
     return isinstance(value, str) or "\\'" in shown
 
 
-def filled(actual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def filled(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
     """Values in force, those that are inherited as ``default (value)``; nested mappings too."""
     result: dict[str, Any] = {}
     for key, value in actual.items():

@@ -37,7 +37,7 @@ WireOp = dict[str, Any]
 Feedback = Callable[[LogEntry], None]
 
 
-def build(call: Call, op_id: str, **params: Any) -> WireOp:
+def build(call: Call, op_id: str, **params: object) -> WireOp:
     """The wire form of an opcode with the parameters that are not None.
 
     Priority, dry run, debug level and reason come from the options of the command.
@@ -70,17 +70,17 @@ def reason_trail(call: Call) -> list[list[Any]]:
     return [*trail, [f"gnt:client:{call.program}", call.command, now]]
 
 
-def build_own(call: Call, **changes: Any) -> WireOp:
+def build_own(call: Call, **changes: object) -> WireOp:
     """Like :func:`build` for the opcode of the command: its arguments and options, and changes."""
     return build(call, call.spec.op, **{**call.spec.parameters(call), **changes})
 
 
-def run(call: Call, **changes: Any) -> Any:
+def run(call: Call, **changes: object) -> Any:
     """Like :func:`run_op` for the opcode of the command: its arguments and options, and changes."""
     return run_ops(call, [build_own(call, **changes)])[0]
 
 
-def changes(call: Call, *, besides: Collection[str] = (), **more: Any) -> WireOp:
+def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> WireOp:
     """Parameters that options with a value give, and ``more``; None where nothing is to change.
 
     Switches that stand for no value and the fields in ``besides`` only say how.
@@ -102,7 +102,7 @@ def changes(call: Call, *, besides: Collection[str] = (), **more: Any) -> WireOp
     return found
 
 
-def run_op(call: Call, op_id: str, **params: Any) -> Any:
+def run_op(call: Call, op_id: str, **params: object) -> Any:
     """Submit one opcode as a job, wait for it and return its result.
 
     With ``--submit`` the command ends here with success.
@@ -113,7 +113,7 @@ def run_op(call: Call, op_id: str, **params: Any) -> Any:
     return run_ops(call, [build(call, op_id, **params)])[0]
 
 
-def run_for_result(call: Call, op_id: str, **params: Any) -> Any:
+def run_for_result(call: Call, op_id: str, **params: object) -> Any:
     """Like :func:`run_op` for a command that prints the result: the log goes to stderr."""
     return run_ops(call, [build(call, op_id, **params)], feedback=tell_entry)[0]
 
@@ -287,7 +287,7 @@ def run_many(call: Call, work: Sequence[tuple[str, WireOp]], *, announce: bool) 
     return wait_many(call, tasks, announce=announce)
 
 
-def children(result: Any, name: str = "") -> list[Task]:
+def children(result: object, name: str = "") -> list[Task]:
     """Jobs that an opcode submitted (``{"jobs": [[ok, id or text]]}``)."""
     jobs = result.get("jobs", []) if isinstance(result, dict) else []
     return [Task(name, int(value)) if ok else Task(name, None, str(value)) for ok, value in jobs]

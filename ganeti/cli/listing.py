@@ -115,7 +115,7 @@ def _names(call: Call, kind: str) -> list[str]:
     return [item.name for item in call.client.query_fields(kind)]
 
 
-def _last(call: Call, kind: str, fields: list[str], qfilter: Any, limit: int) -> Any:
+def _last(call: Call, kind: str, fields: list[str], qfilter: object, limit: int) -> Any:
     """A filter of the last rows only, when there are more; says how many are left out."""
     names = [row[0][1] for row in call.client.query(kind, fields, qfilter).data]
     if len(names) <= limit:
@@ -157,6 +157,6 @@ def _warn_unknown(call: Call, kind: str, names: Sequence[str]) -> int:
     return constants.EXIT_UNKNOWN_FIELD
 
 
-def any_of(field: str, wanted: Sequence[Any]) -> list[Any]:
+def any_of(field: str, wanted: Sequence[object]) -> list[Any]:
     """Filter: the field has one of these values."""
     return ["|", *(["==", field, value] for value in wanted)]

@@ -98,7 +98,7 @@ def switch_off(*flags: str, dest: str, help: str, group: str = GENERAL) -> Optio
     return Option(flags, dest, help, default=True, const=False, group=group)
 
 
-def select(*flags: str, dest: str, const: Any, help: str, group: str = SELECTION) -> Option:
+def select(*flags: str, dest: str, const: object, help: str, group: str = SELECTION) -> Option:
     """One of several options without a value that exclude each other; the last one counts."""
     return Option(flags, dest, help, const=const, group=group)
 
@@ -108,7 +108,7 @@ def value(
     dest: str,
     help: str,
     kind: str = "string",
-    default: Any = None,
+    default: object = None,
     choices: tuple[str, ...] = (),
     metavar: str = "",
     group: str = GENERAL,

@@ -75,16 +75,16 @@ def stamp(value: Sequence[int] | None) -> str:
     return f"{timestamp(value[0])}.{value[1]:06d}"
 
 
-def joined(value: Any) -> str:
+def joined(value: object) -> str:
     """Items of a list with commas between them."""
     return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
 
 
-def yes_no(value: Any) -> str:
+def yes_no(value: object) -> str:
     return "Y" if value else "N"
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     return str(value)
 
 
@@ -193,7 +193,7 @@ def fields_table(
 
 def fixed_table(
     columns: Sequence[tuple[str, str]],
-    rows: Sequence[Sequence[Any]],
+    rows: Sequence[Sequence[object]],
     *,
     separator: str | None = None,
     headers: bool = True,

@@ -62,7 +62,7 @@ class Draft:
         self._deletes.pop((container, uuid), None)
         self._puts[container, uuid] = obj
 
-    def update(self, obj: ConfigObject, **values: Any) -> None:
+    def update(self, obj: ConfigObject, **values: object) -> None:
         """Put a copy of the object's *current* version with other values.
 
         Raises:
@@ -107,7 +107,7 @@ class Draft:
         """The cluster object as this change has left it."""
         return self._cluster or self.config.cluster
 
-    def update_cluster(self, **values: Any) -> None:
+    def update_cluster(self, **values: object) -> None:
         serial = self.config.cluster.serial_no + 1
         self._cluster = base.replace(self.cluster, mtime=self.now, serial_no=serial, **values)
 

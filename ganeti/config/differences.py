@@ -98,7 +98,7 @@ def _keys(old: Values, new: Values, names: Iterable[str]) -> list[Values]:
 
 
 def leaves(
-    path: Path, old: Any, new: Any, *, exact: bool = False
+    path: Path, old: object, new: object, *, exact: bool = False
 ) -> Iterator[tuple[Path, Any, Any]]:
     """Values that differ in two trees.
 
@@ -114,7 +114,7 @@ def leaves(
         yield from leaves((*path, str(key)), before.get(key), after.get(key), exact=exact)
 
 
-def _branches(value: Any, other: Any) -> Values | None:
+def _branches(value: object, other: object) -> Values | None:
     """What is below a value, if it is compared piece by piece with the other one."""
     if isinstance(value, dict):
         return value

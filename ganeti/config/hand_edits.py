@@ -21,7 +21,7 @@ _NAMED = 5
 _SHOWN = 60
 
 
-def describe(old: Any, new: Any) -> list[str]:
+def describe(old: object, new: object) -> list[str]:
     """What differs, one line for each object that came or went and for each key. Pure.
 
     Values of secrets are not shown.
@@ -35,7 +35,7 @@ def describe(old: Any, new: Any) -> list[str]:
     return lines or ["only its form (spaces, order of keys)"]
 
 
-def _objects(raw: Any) -> dict[str, tuple[str, Any]]:
+def _objects(raw: object) -> dict[str, tuple[str, Any]]:
     """Place -> name and values of each object; what is not in one is at the place ''."""
     found: dict[str, tuple[str, Any]] = {}
     rest = {}
@@ -49,14 +49,14 @@ def _objects(raw: Any) -> dict[str, tuple[str, Any]]:
     return {"": ("", rest), **found}
 
 
-def _changes(place: str, name: str, old: Any, new: Any) -> Iterator[str]:
+def _changes(place: str, name: str, old: object, new: object) -> Iterator[str]:
     label = f" ({name})" if name else ""
     for path, before, after in differences.leaves((), old, new, exact=True):
         where = "/".join((place, *path)).strip("/")
         yield f"{where}{label}: {_value(before, path)} -> {_value(after, path)}"
 
 
-def _value(value: Any, path: tuple[str, ...]) -> str:
+def _value(value: object, path: tuple[str, ...]) -> str:
     text = jsonio.dumps(redact(value, path))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
@@ -88,7 +88,7 @@ def _moment(paths: Paths) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(paths.config_file.stat().st_mtime))
 
 
-def _brief(paths: Paths, new: Any) -> str:
+def _brief(paths: Paths, new: object) -> str:
     lines = known_changes(paths, new)
     if lines is None:
         return "its SHA-256 is not that in config.data.sha256; what was there before is not known"
@@ -103,7 +103,7 @@ def _back(paths: Paths) -> str:
     return f". To take it back: cp {copy} {paths.config_file}"
 
 
-def known_changes(paths: Paths, new: Any) -> list[str] | None:
+def known_changes(paths: Paths, new: object) -> list[str] | None:
     """What an edit changed; None when what was there before is not known."""
     previous = sealed_file.previous(paths.config_file)
     return None if previous is None else describe(jsonio.loads(previous), new)

@@ -153,12 +153,12 @@ class _Check:
             if not self._scope.has(kind, word):
                 raise self._refusal(f"do anything with {_KINDS[kind]} '{word}'")
 
-    def _keys(self, given: Mapping[str, Any], allowed: frozenset[str], what: str) -> None:
+    def _keys(self, given: Mapping[str, object], allowed: frozenset[str], what: str) -> None:
         for key in given:
             if key not in allowed:
                 raise self._refusal(f"set the {what} '{key}'")
 
-    def _inside(self, value: Any, where: str) -> None:
+    def _inside(self, value: object, where: str) -> None:
         """Check the parts of a value that is safe as a whole."""
         if isinstance(value, list):
             for item in value:

@@ -85,14 +85,19 @@ def mac_prefix(text: str) -> str:
 # parameter sets ------------------------------------------------------------------------------
 
 
-def merge(current: Mapping[str, Any], change: Mapping[str, Any], own: Mapping[str, Any]) -> Params:
+def merge(
+    current: Mapping[str, object], change: Mapping[str, object], own: Mapping[str, object]
+) -> Params:
     """``current`` without the parameters that ``change`` resets, and with the checked ``own``."""
     kept = {key: value for key, value in current.items() if change.get(key) != params.VALUE_DEFAULT}
     return {**kept, **own}
 
 
 def _changed(
-    schema: type[msgspec.Struct], current: Mapping[str, Any], change: Mapping[str, Any], what: str
+    schema: type[msgspec.Struct],
+    current: Mapping[str, object],
+    change: Mapping[str, object],
+    what: str,
 ) -> Params:
     """A partial set after a change: a parameter that is reset is left out."""
     known = [info.name for info in typed.fields(schema)]
@@ -107,7 +112,7 @@ def _changed(
     return merge(current, change, own)
 
 
-def backend(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def backend(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Complete backend parameters; reset ones have their builtin value.
 
     Raises:
@@ -119,7 +124,9 @@ def backend(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
     return full
 
 
-def own_backend(config: Config, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def own_backend(
+    config: Config, current: Mapping[str, object], change: Mapping[str, object]
+) -> Params:
     """Own backend parameters of an instance after a change; the others come from the cluster.
 
     Raises:
@@ -135,7 +142,7 @@ def _check_memory(full: Params) -> None:
         raise refuse(f"minmem {full['minmem']} is larger than maxmem {full['maxmem']}")
 
 
-def nic(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def nic(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Complete parameters of NICs; OpPrereqError, ParameterError."""
     partial = _changed(NicParams, current, change, "NIC")
     full = params.check(NicParams, partial, "NIC", partial=False)
@@ -167,7 +174,9 @@ def check_nic(full: Mapping[str, Any], what: str = "") -> None:
         )
 
 
-def node(current: Mapping[str, Any], change: Mapping[str, Any], *, single: bool = False) -> Params:
+def node(
+    current: Mapping[str, object], change: Mapping[str, object], *, single: bool = False
+) -> Params:
     """Own node parameters of a group or (``single``) of a node after a change.
 
     Raises:
@@ -182,12 +191,12 @@ def node(current: Mapping[str, Any], change: Mapping[str, Any], *, single: bool 
     return _changed(NodeParams, current, change, "node")
 
 
-def cluster_node(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def cluster_node(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Complete node parameters of the cluster."""
     return params.check(NodeParams, node(current, change), "node", partial=False)
 
 
-def hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Complete parameters of one hypervisor; ParameterError."""
     driver = HYPERVISORS.get(name)
     what = f"hypervisor {name}"
@@ -196,7 +205,7 @@ def hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, Any])
     )
 
 
-def os_hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def os_hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Own hypervisor parameters of an OS; those of the whole cluster are refused."""
     driver = HYPERVISORS.get(name)
     wrong = sorted(set(change) & driver.traits.global_params)
@@ -206,7 +215,7 @@ def os_hypervisor(name: str, current: Mapping[str, Any], change: Mapping[str, An
 
 
 def disk(
-    current: Mapping[str, Mapping[str, Any]], change: Mapping[str, Mapping[str, Any]]
+    current: Mapping[str, Mapping[str, object]], change: Mapping[str, Mapping[str, object]]
 ) -> dict[str, Params]:
     """Own disk parameters by template after a change; templates that have none are left out.
 
@@ -245,14 +254,14 @@ def _sensible(template: str, values: Params) -> Params:
 
 
 def cluster_disk(
-    current: Mapping[str, Mapping[str, Any]], change: Mapping[str, Mapping[str, Any]]
+    current: Mapping[str, Mapping[str, object]], change: Mapping[str, Mapping[str, object]]
 ) -> dict[str, Params]:
     """Complete disk parameters of every template."""
     own = disk(current, change)
     return {name: {**values, **own.get(name, {})} for name, values in default_params().items()}
 
 
-def _typed(value: Any, wanted: type, what: str) -> Any:
+def _typed(value: object, wanted: type, what: str) -> Any:
     if wanted is bool and isinstance(value, str):
         return params.boolean(value, f"parameter {what}")
     try:
@@ -264,7 +273,7 @@ def _typed(value: Any, wanted: type, what: str) -> Any:
 # instance policy -----------------------------------------------------------------------------
 
 
-def cluster_policy(current: Mapping[str, Any], change: Mapping[str, Any]) -> Params:
+def cluster_policy(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """A complete policy after a change; a key that is reset gets its builtin value.
 
     Raises:
@@ -277,7 +286,7 @@ def cluster_policy(current: Mapping[str, Any], change: Mapping[str, Any]) -> Par
 
 
 def group_policy(
-    cluster: Mapping[str, Any], current: Mapping[str, Any], change: Mapping[str, Any]
+    cluster: Mapping[str, object], current: Mapping[str, object], change: Mapping[str, object]
 ) -> Params:
     """Own keys of a group's policy after a change; checked together with the cluster's.
 
@@ -303,7 +312,7 @@ def _sound(policy: Params, *, standard: bool = True) -> Params:
     return policy
 
 
-def _policy(change: Mapping[str, Any]) -> Params:
+def _policy(change: Mapping[str, object]) -> Params:
     """The keys of a change that are not resets, with checked forms."""
     for key in change:
         if key not in _POLICY_KEYS:
@@ -326,7 +335,7 @@ def _policy(change: Mapping[str, Any]) -> Params:
     return result
 
 
-def _bounds(value: Any) -> list[dict[str, Params]]:
+def _bounds(value: object) -> list[dict[str, Params]]:
     if not isinstance(value, list) or not value:
         raise refuse("minmax of the instance policy is a list of at least one pair of min and max")
     for pair in value:
@@ -335,7 +344,7 @@ def _bounds(value: Any) -> list[dict[str, Params]]:
     return [{limit: _sizes(sizes, limit) for limit, sizes in pair.items()} for pair in value]
 
 
-def _sizes(value: Any, what: str) -> Params:
+def _sizes(value: object, what: str) -> Params:
     if not isinstance(value, Mapping):
         raise refuse(f"{what} of the instance policy is a mapping of sizes")
     for key in value:
@@ -347,14 +356,14 @@ def _sizes(value: Any, what: str) -> Params:
     return {key: _count(f"{what} {key}", size) for key, size in value.items()}
 
 
-def _count(what: str, value: Any) -> int:
+def _count(what: str, value: object) -> int:
     try:
         return typed.convert(value, _Natural, strict=False)
     except msgspec.ValidationError:
         raise refuse(f"{what} must be an integer that is not negative, not '{value}'") from None
 
 
-def _allowed(value: Any) -> list[str]:
+def _allowed(value: object) -> list[str]:
     if not isinstance(value, list) or not value:
         raise refuse("the instance policy must allow at least one disk template")
     unknown = [str(name) for name in value if name not in ipolicy.ALL_TEMPLATES]
@@ -417,7 +426,7 @@ def disk_state(current: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
     return result
 
 
-def _state(current: Mapping[str, Any], given: Any, known: Iterable[str], what: str) -> Params:
+def _state(current: Mapping[str, object], given: object, known: Iterable[str], what: str) -> Params:
     if not isinstance(given, Mapping):
         raise errors.ParameterError(f"{what} must be a mapping of parameters")
     for key in given:

@@ -17,7 +17,7 @@ _PLACE_OF_DISK = "logical_id"
 _DRBD_SECRET = 5
 
 
-def redact(value: Any, path: Sequence[str] = ()) -> Any:
+def redact(value: object, path: Sequence[str] = ()) -> Any:
     """A copy of a value without secrets; ``path`` are the keys that lead to it.
 
     Below a key with a secret name every value is replaced; names below it stay, so that one sees
@@ -39,7 +39,7 @@ def _is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _PLACE.search(key)
 
 
-def _hidden(value: Any) -> Any:
+def _hidden(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _hidden(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

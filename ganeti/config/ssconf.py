@@ -69,7 +69,7 @@ def _lines(items: Any) -> str:
     return "\n".join(items)
 
 
-def _params(params: Mapping[str, Any]) -> str:
+def _params(params: Mapping[str, object]) -> str:
     return "\n".join(f"{key}={value}" for key, value in sorted(params.items()))
 
 

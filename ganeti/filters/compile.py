@@ -299,13 +299,13 @@ def _contains(column: Column[R], operand: Operand, value: Value) -> Predicate[R]
     return test
 
 
-def _mismatch(operand: Operand, got: Any, wanted: str) -> ParameterError:
+def _mismatch(operand: Operand, got: object, wanted: str) -> ParameterError:
     return ParameterError(
         f"The filter needs {wanted} in the field '{operand.name}', which holds {_type_word(got)}"
     )
 
 
-def _type_word(value: Any) -> str:
+def _type_word(value: object) -> str:
     for types, word in (
         (bool, "a boolean"),
         (str, "a text"),

@@ -7,6 +7,7 @@ depth ends in an error that names the limit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
@@ -108,7 +109,7 @@ class _Open:
         return And(operands) if self.operator == "&" else Or(operands)
 
 
-def from_wire(wire: Any) -> Filter | None:
+def from_wire(wire: object) -> Filter | None:
     """The tree of a filter in its JSON form; None for null, which lets everything pass.
 
     Raises QueryFilterParseError that quotes the part that is wrong.
@@ -149,7 +150,7 @@ def _check_size(depth: int, nodes: int, patterns: int) -> None:
         raise QueryFilterParseError(f"The filter has more than {MAX_PATTERNS} regular expressions")
 
 
-def _read(wire: Any) -> Filter | _Open:
+def _read(wire: object) -> Filter | _Open:
     if not isinstance(wire, list | tuple) or not wire:
         raise QueryFilterParseError(
             f'A filter must be a list such as ["==", "name", "web1"], not {_quote(wire)}'
@@ -172,7 +173,7 @@ def _read(wire: Any) -> Filter | _Open:
     return _condition(wire, operator, rest)
 
 
-def _condition(wire: Any, operator: str, rest: list[Any]) -> Filter:
+def _condition(wire: object, operator: str, rest: Sequence[object]) -> Filter:
     name = rest[0]
     if not isinstance(name, str) or not name:
         raise QueryFilterParseError(
@@ -194,7 +195,7 @@ def _condition(wire: Any, operator: str, rest: list[Any]) -> Filter:
     return Compare(_ORDERS[operator], name, value)
 
 
-def _value(wire: Any, value: Any) -> Value:
+def _value(wire: object, value: object) -> Value:
     if isinstance(value, str):
         if len(value) > MAX_VALUE_LENGTH:
             raise QueryFilterParseError(
@@ -211,7 +212,7 @@ def _value(wire: Any, value: Any) -> Value:
     )
 
 
-def _check_arity(wire: Any, operator: str, rest: list[Any], wanted: int) -> None:
+def _check_arity(wire: object, operator: str, rest: Sequence[object], wanted: int) -> None:
     if len(rest) != wanted:
         raise QueryFilterParseError(
             f"'{operator}' takes {wanted} operand{'s' if wanted > 1 else ''},"
@@ -219,7 +220,7 @@ def _check_arity(wire: Any, operator: str, rest: list[Any], wanted: int) -> None
         )
 
 
-def _quote(value: Any, limit: int = 60) -> str:
+def _quote(value: object, limit: int = 60) -> str:
     """A short text of a JSON value; lists inside lists are not shown."""
     if isinstance(value, list | tuple):
         parts = ["[...]" if isinstance(part, list | tuple) else _quote(part) for part in value[:4]]

@@ -14,7 +14,6 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import join_names, nearest
@@ -102,7 +101,7 @@ class OsDefinition:
                 ErrorCode.INVAL,
             )
 
-    def check_parameters(self, values: Mapping[str, Any]) -> None:
+    def check_parameters(self, values: Mapping[str, object]) -> None:
         """Refuse names that the definition does not list; older definitions list none.
 
         Raises:

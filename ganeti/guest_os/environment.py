@@ -33,7 +33,9 @@ _NETWORK = {
 }
 
 
-def common(definition: OsDefinition, osparams: Mapping[str, Any], *, debug: int = 0) -> Environment:
+def common(
+    definition: OsDefinition, osparams: Mapping[str, object], *, debug: int = 0
+) -> Environment:
     """What every script gets, and all that ``verify`` gets.
 
     Raises:
@@ -173,7 +175,7 @@ def _transfer(prefix: str, disk: AttachedDisk, index: int) -> Environment:
     return env
 
 
-def _disk(prefix: str, attached: AttachedDisk, hvparams: Mapping[str, Any]) -> Environment:
+def _disk(prefix: str, attached: AttachedDisk, hvparams: Mapping[str, object]) -> Environment:
     disk = attached.disk
     env = {
         "ACCESS": str(disk.mode),
@@ -194,7 +196,7 @@ def _disk(prefix: str, attached: AttachedDisk, hvparams: Mapping[str, Any]) -> E
     return {prefix + key: value for key, value in env.items()}
 
 
-def _nic(prefix: str, nic: NodeNic, hvparams: Mapping[str, Any]) -> Environment:
+def _nic(prefix: str, nic: NodeNic, hvparams: Mapping[str, object]) -> Environment:
     mode, link = nic.nicparams.get("mode"), nic.nicparams.get("link")
     env = {"MAC": nic.mac, "UUID": nic.uuid}
     if nic.name:
@@ -222,7 +224,7 @@ def _network(netinfo: Mapping[str, Any]) -> Environment:
     return env
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 

@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import files, process
@@ -102,7 +101,7 @@ def rename(
 
 def verify(
     found: OsDefinition,
-    osparams: Mapping[str, Any],
+    osparams: Mapping[str, object],
     *,
     checks: Sequence[str] = (CHECK_PARAMETERS,),
     debug: int = 0,
@@ -142,7 +141,7 @@ def verify(
 
 def validate(
     name: str,
-    osparams: Mapping[str, Any],
+    osparams: Mapping[str, object],
     paths: Paths,
     *,
     required: bool = True,

@@ -37,7 +37,7 @@ def read(socket: str, static_memory: int) -> Cluster:
 def _rows(client: Client, kind: str, fields: tuple[str, ...]) -> list[Json]:
     result = client.query(kind, fields)
 
-    def value(cell: tuple[int, Any]) -> Any:
+    def value(cell: tuple[int, object]) -> Any:
         return cell[1] if cell[0] == 0 else None
 
     return [dict(zip(fields, map(value, row))) for row in result.data]

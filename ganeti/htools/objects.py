@@ -107,7 +107,7 @@ def _or(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def flat(raw: Mapping[str, Any]) -> Json:
+def flat(raw: Mapping[str, object]) -> Json:
     """An object of the remote API with the names of query fields."""
     result = dict(raw)
     for parameters, prefix in (("beparams", "be/"), ("ndparams", "ndp/")):

@@ -133,7 +133,7 @@ class Values:
     def __contains__(self, key: str) -> bool:
         return key in self.options
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         return self.options.get(key, default)
 
     def number(self, key: str, default: float) -> float:

@@ -8,6 +8,7 @@ work as they always did, but every user of this machine can see them there.
 from __future__ import annotations
 
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def read(remote: Remote, static_memory: int) -> Cluster:
     return objects.build(_list(answers, "groups"), nodes, instances, info, static_memory)
 
 
-def _list(answers: dict[str, Any], name: str) -> list[dict[str, Any]]:
+def _list(answers: Mapping[str, object], name: str) -> list[dict[str, Any]]:
     found = answers[name]
     if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
         raise RemoteError(f"the answer to {name} is not a list of objects")

@@ -15,7 +15,7 @@ class WireError(errors.GenericError):
     """Something in the data is missing or has the wrong shape; the text names object and key."""
 
 
-def take(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
+def take(raw: Mapping[str, object], key: str, kind: type, where: str) -> Any:
     """A member of an object, of a type; raises :class:`WireError`."""
     value = raw.get(key)
     if kind is int and isinstance(value, float) and not isinstance(value, bool):
@@ -29,7 +29,7 @@ def take(raw: Mapping[str, Any], key: str, kind: type, where: str) -> Any:
     return value
 
 
-def names(raw: Any, where: str) -> tuple[str, ...]:
+def names(raw: object, where: str) -> tuple[str, ...]:
     """A list of texts."""
     if raw is None:
         return ()
@@ -38,14 +38,14 @@ def names(raw: Any, where: str) -> tuple[str, ...]:
     return tuple(raw)
 
 
-def spec(raw: Any, where: str) -> Spec:
+def spec(raw: object, where: str) -> Spec:
     """A size of an instance policy."""
     if not isinstance(raw, dict):
         raise WireError(f"{where}: {raw!r} is not a size")
     return Spec(**{ours: take(raw, theirs, int, where) for ours, theirs in SPEC_KEYS.items()})
 
 
-def policy(raw: Any, where: str) -> Policy:
+def policy(raw: object, where: str) -> Policy:
     """An instance policy, complete."""
     if raw is None:
         return BUILTIN_POLICY
@@ -65,7 +65,7 @@ def policy(raw: Any, where: str) -> Policy:
     )
 
 
-def amount(value: Any) -> int | None:
+def amount(value: object) -> int | None:
     """A number of MiB, processors or spindles; None when it is not known."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -313,7 +313,7 @@ class FakeHypervisor(Hypervisor):
                 os.rename(self._moving(name, "away"), self._path(name))
 
     def finish_target(
-        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+        self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         name = instance.name
         if self.script.ruled("finish_target", name):
@@ -384,7 +384,7 @@ class FakeHypervisor(Hypervisor):
         except msgspec.ValidationError as err:
             raise errors.HypervisorError(f"parameter of the fake hypervisor: {err}") from err
 
-    def _bent(self, real: InstanceInfo | None, lie: Any) -> InstanceInfo | None:
+    def _bent(self, real: InstanceInfo | None, lie: object) -> InstanceInfo | None:
         if lie is None:
             return None
         facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}

@@ -119,7 +119,7 @@ class Script:
             raise error(str(rule.fail))
         return rule
 
-    def believable(self, method: str, lie: Any, kind: type[T]) -> T:
+    def believable(self, method: str, lie: object, kind: type[T]) -> T:
         """A lie as the type that callers expect."""
         try:
             return typed.convert(lie, kind)
@@ -128,7 +128,7 @@ class Script:
                 f"{self.file}: the lie of {method} cannot be used: {err}"
             ) from err
 
-    def bent(self, method: str, facts: dict[str, Any], lie: Any) -> dict[str, Any]:
+    def bent(self, method: str, facts: Mapping[str, object], lie: object) -> dict[str, Any]:
         """Facts with the values that a lie replaces."""
         changes = self.believable(method, lie, dict[str, Any])
         for key in changes.keys() - facts.keys():

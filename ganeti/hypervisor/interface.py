@@ -224,7 +224,7 @@ class Migratable(Protocol):
         self,
         instance: NodeInstance,
         disks: Sequence[AttachedDisk],
-        info: Mapping[str, Any],
+        info: Mapping[str, object],
         address: str,
     ) -> str:
         """Wait for the guest at an IP address of this node; returns ``address:port``.
@@ -256,7 +256,7 @@ class Migratable(Protocol):
         """
 
     def finish_target(
-        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+        self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         """Let the guest run here if it does not yet; or without ``success`` end what waits for it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -14,7 +14,7 @@ from ganeti.base.text import nearest
 P = TypeVar("P", bound=msgspec.Struct)
 
 
-def load(kind: type[P], values: Mapping[str, Any], hypervisor: str) -> P:
+def load(kind: type[P], values: Mapping[str, object], hypervisor: str) -> P:
     """Typed parameters; missing ones get the builtin value.
 
     Raises:

@@ -37,7 +37,7 @@ class JobHandle(Protocol):
     @property
     def submitter(self) -> Submitter | None: ...
 
-    def log(self, message: Any, kind: str = "message") -> None:
+    def log(self, message: object, kind: str = "message") -> None:
         """Add an entry to the job's log; clients that wait see it at once."""
 
     def submit(self, jobs: list[list[OpCode]]) -> list[int]:

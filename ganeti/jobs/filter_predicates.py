@@ -70,7 +70,7 @@ class Action:
     limit: int = 0
 
 
-def action_of(raw: Any) -> Action:
+def action_of(raw: object) -> Action:
     """The action of a rule from its JSON form.
 
     Raises:
@@ -90,7 +90,7 @@ def action_of(raw: Any) -> Action:
     )
 
 
-def check_priority(raw: Any) -> int:
+def check_priority(raw: object) -> int:
     """The priority of a rule; OpPrereqError unless it is a number from 0 on."""
     if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= HIGHEST:
         raise _wrong(
@@ -103,7 +103,7 @@ def check_priority(raw: Any) -> int:
 class Predicates:
     """All predicates of one rule, compiled; a job must fulfil each of them."""
 
-    def __init__(self, raw: Any, watermark: int) -> None:
+    def __init__(self, raw: object, watermark: int) -> None:
         """Compile the JSON form.
 
         Raises:
@@ -120,7 +120,7 @@ class Predicates:
                 raise _wrong(f"predicate {number} is wrong: {errors.text(err)}") from err
         self._told = False
 
-    def _compile(self, item: Any, watermark: int) -> Callable[[JobFacts], bool]:
+    def _compile(self, item: object, watermark: int) -> Callable[[JobFacts], bool]:
         if not (isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)):
             raise errors.ParameterError(
                 f"expected [kind, filter] with one of the kinds {', '.join(KINDS)},"
@@ -181,7 +181,7 @@ class _Compiler(Generic[R]):
         self._watermark = watermark
         self._columns: list[Column[R]] = []
 
-    def compile(self, raw: Any, budget: Budget) -> Callable[[R], bool]:
+    def compile(self, raw: object, budget: Budget) -> Callable[[R], bool]:
         """A test of a row; null as a filter is true for every row.
 
         Raises:
@@ -243,11 +243,11 @@ def _fits(condition: tree.Condition) -> Callable[[Any], bool]:
     return _is_number
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -260,7 +260,7 @@ def _id_getter(name: str) -> Get:
 def _parameter_getter(name: str) -> Get:
     path = name.split(".")
 
-    def get(op: Any) -> Any:
+    def get(op: object) -> Any:
         value = op
         for key in path:
             if not isinstance(value, dict):
@@ -286,7 +286,7 @@ def _trail(op: Op) -> Sequence[Sequence[Any]]:
     return op.get("reason") or ()
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A JSON value in a message: short, and whatever is nested only as a list or an object."""
     if isinstance(value, list | tuple):
         parts = ["[...]" if isinstance(part, list | tuple) else shown(part) for part in value[:4]]

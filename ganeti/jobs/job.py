@@ -142,7 +142,7 @@ class Book:
         if written is not None:
             self.files.wait(written, copies=Effect.COPY in effect)
 
-    def log(self, job: Job, kind: str, message: Any) -> None:
+    def log(self, job: Job, kind: str, message: object) -> None:
         """Add a log entry to a job (called by its operation)."""
         plain = msgspec.to_builtins(message)
         with self.mutex:
@@ -189,7 +189,7 @@ class Handle:
     def cancel_asked(self) -> threading.Event:
         return self._job.cancel_asked
 
-    def log(self, message: Any, kind: str = "message") -> None:
+    def log(self, message: object, kind: str = "message") -> None:
         self._book.log(self._job, kind, message)
 
     def submit(self, jobs: list[list[OpCode]]) -> list[int]:

@@ -119,12 +119,12 @@ class Machine:
         #: what changed since :meth:`take_news`, by its place in the job file
         self._news: Parts = {}
 
-    def change(self, index: int, **members: Any) -> None:
+    def change(self, index: int, **members: object) -> None:
         """Change one opcode."""
         self.job.change(index, **members)
         self._news.setdefault(f"ops/{index}", {}).update(members)
 
-    def change_all(self, first: int, **members: Any) -> None:
+    def change_all(self, first: int, **members: object) -> None:
         """Change all opcodes from one on."""
         for index in range(first, len(self.job.ops)):
             self.change(index, **members)
@@ -132,7 +132,7 @@ class Machine:
     def started(self, at: Stamp) -> None:
         self.job.start_timestamp = self._news.setdefault("", {})["start_timestamp"] = at
 
-    def log(self, at: Stamp, kind: str, message: Any) -> None:
+    def log(self, at: Stamp, kind: str, message: object) -> None:
         """Add an entry to the log of the current opcode."""
         index = _current(self.job)
         log = self.job.ops[index].log

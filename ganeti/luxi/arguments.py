@@ -19,15 +19,15 @@ _LARGEST = 2**63
 _LONGEST_ID = 18
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _is_job_id(value: Any) -> bool:
+def _is_job_id(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= _LONGEST_ID and value.isascii() and value.isdigit()
     return _is_int(value)
@@ -46,7 +46,7 @@ _WORDS: dict[str, tuple[Check, str, str]] = {
 }
 
 
-def is_valid(notation: str, value: Any) -> bool:
+def is_valid(notation: str, value: object) -> bool:
     """Whether a value has a type."""
     return _check(notation)(value)
 

@@ -140,16 +140,16 @@ class Client:
     ) -> None:
         self.close()
 
-    def call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: object) -> Any:
         """Send any request and return its result."""
         return self._read(calls.decode_response, name, args)
 
-    def fetch(self, name: str, *args: Any) -> bytes:
+    def fetch(self, name: str, *args: object) -> bytes:
         """Send any request and return the JSON text of its result, without reading it."""
         data: bytes = self._read(calls.result_bytes, name, args)
         return data
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
         method = calls.find(name)
         calls.bind(method, args)
         message = calls.encode_request(name, args)
@@ -221,7 +221,7 @@ class Client:
 
     # queries
 
-    def query(self, what: str, fields: Sequence[str], qfilter: Any = None) -> QueryResult:
+    def query(self, what: str, fields: Sequence[str], qfilter: object = None) -> QueryResult:
         """Fields of all objects of a kind that pass a filter.
 
         Unknown fields do not fail: their kind is ``unknown``. A filter of names only fails
@@ -305,14 +305,14 @@ class Client:
         """What differs between the configurations of two times (seconds since the epoch)."""
         return dict(self.call("QueryConfigDiff", begin, end))
 
-    def _rows(self, name: str, *args: Any) -> list[Row]:
+    def _rows(self, name: str, *args: object) -> list[Row]:
         return [list(row) for row in self.call(name, *args)]
 
     # jobs
 
     def submit_job(
         self,
-        ops: Sequence[Mapping[str, Any]],
+        ops: Sequence[Mapping[str, object]],
         key: str | None = None,
         *,
         user: str | None = None,
@@ -331,11 +331,11 @@ class Client:
         """Why a job does not go on; see ``jobs/explain.py`` for the keys."""
         return dict(self.call("ExplainJob", job_id))
 
-    def submit_job_to_drained_queue(self, ops: Sequence[Mapping[str, Any]]) -> int:
+    def submit_job_to_drained_queue(self, ops: Sequence[Mapping[str, object]]) -> int:
         """Like :meth:`submit_job`, also while the queue takes no other jobs."""
         return int(self.call("SubmitJobToDrainedQueue", list(ops)))
 
-    def submit_many_jobs(self, jobs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Submission]:
+    def submit_many_jobs(self, jobs: Sequence[Sequence[Mapping[str, object]]]) -> list[Submission]:
         """Hand in several jobs at once; relative dependencies count inside the batch."""
         raw = self.call("SubmitManyJobs", [list(ops) for ops in jobs])
         return [Submission(int(value)) if ok else Submission(None, str(value)) for ok, value in raw]
@@ -415,9 +415,9 @@ class Client:
         self,
         uuid: str | None,
         priority: int,
-        predicates: Sequence[Any],
-        action: Any,
-        reason: Sequence[Any],
+        predicates: Sequence[object],
+        action: object,
+        reason: Sequence[object],
         *,
         user: str | None = None,
     ) -> str:

@@ -70,7 +70,7 @@ class Reply:
             taken, self._open = self._open, False
         return taken
 
-    def ok(self, value: Any) -> None:
+    def ok(self, value: object) -> None:
         if not self._take():
             return
         self.on_abandoned = None  # what it names may name this answer

@@ -205,7 +205,7 @@ class Core:
 
     # services for operations -------------------------------------------------------------
 
-    def query(self, what: str, fields: Sequence[str], qfilter: Any) -> dict[str, Any]:
+    def query(self, what: str, fields: Sequence[str], qfilter: object) -> dict[str, Any]:
         return dict(engine.query(self.sources(), what, list(fields), qfilter))
 
     def query_fields(self, what: str, fields: Sequence[str] | None) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Filter:
     objects: frozenset[str] = frozenset()
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Filter:
+    def from_wire(cls, raw: object) -> Filter:
         """Of ``{"kind": [..], "object": [..]}`` or null.
 
         Raises:
@@ -165,7 +165,7 @@ class Events:
                 data = {"keys": keys, "serial_no": after.cluster.serial_no}
                 self._add("cluster", "changed", (after.cluster.cluster_name,), data)
 
-    def _compare(self, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    def _compare(self, kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> None:
         for uuid, obj in new.items():
             former = old.get(uuid)
             if former is obj:
@@ -177,7 +177,7 @@ class Events:
         for uuid in old.keys() - new.keys():
             self._add(kind, "removed", _words(old[uuid]), {})
 
-    def _add(self, kind: str, change: str, objects: tuple[str, ...], data: Any) -> None:
+    def _add(self, kind: str, change: str, objects: tuple[str, ...], data: object) -> None:
         self._last += 1
         event = {
             "id": f"{self.run}-{self._last}",
@@ -193,7 +193,7 @@ class Events:
 
     # telling
 
-    def after(self, position: Any, wanted: Filter) -> dict[str, Any]:
+    def after(self, position: object, wanted: Filter) -> dict[str, Any]:
         """What happened after a position (``<run>-<number>``, null for from now on).
 
         ``{"events": [..], "last": position, "lost": whether events are missing before these}``;
@@ -221,7 +221,7 @@ class Events:
         return {"events": shown, "last": f"{self.run}-{last}", "lost": lost}
 
 
-def _position(text: Any) -> tuple[str, int]:
+def _position(text: object) -> tuple[str, int]:
     run, _, number = text.rpartition("-") if isinstance(text, str) else ("", "", "")
     if not (run and number.isascii() and number.isdigit() and len(number) < 16):
         raise errors.RequestError(
@@ -253,7 +253,7 @@ def _told(record: JobRecord, seen: _Seen) -> dict[str, Any]:
     return {"status": seen.status, "opcodes": count, "op": at, "summary": summary}
 
 
-def _shortened(message: Any) -> Any:
+def _shortened(message: object) -> Any:
     """A message, or the begin of its text when it is long."""
     if not isinstance(message, str):
         text = jsonio.answer_bytes(message)
@@ -275,5 +275,5 @@ def _differences(old: Any, new: Any) -> list[str]:
     return [n for n in names if n not in STAMPS and getattr(old, n) != getattr(new, n)]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return str(value) if isinstance(value, str) else value

@@ -105,7 +105,7 @@ _IN_MEMORY: Mapping[str, Callable[[Config], Any]] = {
 }
 
 
-def is_quick(fields: Any) -> bool:
+def is_quick(fields: object) -> bool:
     """Whether QueryConfigValues needs no file for its answer; takes whatever a client sent."""
     return (
         isinstance(fields, list)

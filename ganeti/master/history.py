@@ -39,7 +39,7 @@ from ganeti.model.config import Config
 MOST = 10_000
 
 
-def query(config: Config, history: History, wanted: Any) -> dict[str, Any]:
+def query(config: Config, history: History, wanted: object) -> dict[str, Any]:
     """The answer of QueryHistory; blocks as long as reading takes (seconds for a full history).
 
     Raises:
@@ -49,7 +49,7 @@ def query(config: Config, history: History, wanted: Any) -> dict[str, Any]:
     return _Query(config, history, checked(wanted)).answer()
 
 
-def diff(config: Config, history: History, t1: Any, t2: Any) -> dict[str, Any]:
+def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, Any]:
     """The answer of QueryConfigDiff; blocks like :func:`query`.
 
     Raises:
@@ -154,7 +154,7 @@ class _Names:
             elif touch.container != "disks" and name:
                 self._gone.setdefault(touch.uuid, name)
 
-    def _look(self, value: Any) -> None:
+    def _look(self, value: object) -> None:
         if isinstance(value, str):
             data = self._config.data
             containers: tuple[dict[Any, Any], ...] = (data.nodes, data.nodegroups, data.networks)

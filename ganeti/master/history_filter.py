@@ -32,7 +32,7 @@ def wrong(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
 
 
-def checked(wanted: Any) -> dict[str, Any]:
+def checked(wanted: object) -> dict[str, Any]:
     """The keys of a filter that are set."""
     if wanted is None:
         return {}
@@ -61,7 +61,7 @@ def checked(wanted: Any) -> dict[str, Any]:
     return found
 
 
-def moment(value: Any, what: str) -> float:
+def moment(value: object, what: str) -> float:
     """Seconds since the epoch; OpPrereqError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong(f"{what} must be a time in seconds since 1970, not {value!r:.60}")
@@ -71,7 +71,7 @@ def moment(value: Any, what: str) -> float:
         raise wrong(f"{what} is a number that is not a time") from None
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     kind = _ALIASES.get(value, value) if isinstance(value, str) else ""
     if kind not in _CONTAINERS:
         hint = nearest(str(value), _CONTAINERS)

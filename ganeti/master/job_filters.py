@@ -68,7 +68,7 @@ def delete_rule(store: Store, user: str, uuid: Any) -> None:
     store.change("delete filter rule", _author(user, []), edit)
 
 
-def check_uuid(raw: Any) -> str:
+def check_uuid(raw: object) -> str:
     """A uuid in its usual form; OpPrereqError for anything else."""
     if not isinstance(raw, str) or not _UUID.fullmatch(raw):
         raise errors.OpPrereqError(
@@ -79,7 +79,7 @@ def check_uuid(raw: Any) -> str:
     return raw
 
 
-def _checked_trail(raw: Any) -> list[list[Any]]:
+def _checked_trail(raw: object) -> list[list[Any]]:
     if not isinstance(raw, list) or not all(map(_is_entry, raw)):
         raise errors.OpPrereqError(
             "a reason trail must be a list of [source, text, time in nanoseconds]",
@@ -88,7 +88,7 @@ def _checked_trail(raw: Any) -> list[list[Any]]:
     return raw
 
 
-def _is_entry(raw: Any) -> bool:
+def _is_entry(raw: object) -> bool:
     if not isinstance(raw, list) or len(raw) != 3:
         return False
     source, reason, stamp = raw

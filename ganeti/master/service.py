@@ -7,7 +7,7 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -337,7 +337,7 @@ class Service:
         return found
 
 
-def _opcodes(raw: list[Any]) -> list[OpCode]:
+def _opcodes(raw: Sequence[object]) -> list[OpCode]:
     """Opcodes of a job; RequestError (plain text, connection closed) for what is none."""
     try:
         return [wire.from_wire(item) for item in raw]
@@ -380,7 +380,7 @@ def _submitter(
     return Submitter(uid=peer.uid, pid=peer.pid, name=name, user=user, limits=limits)
 
 
-def _limits(value: Any) -> Limits | None:
+def _limits(value: object) -> Limits | None:
     try:
         return None if value is None else typed.convert(value, Limits)
     except msgspec.ValidationError as err:

@@ -67,7 +67,7 @@ def to_wire(obj: ConfigObject) -> dict[str, Any]:
     return result
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, ConfigObject):
         return to_wire(value)
     if isinstance(value, list | tuple):
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def from_wire(cls: type[O], value: Any, what: str) -> O:
+def from_wire(cls: type[O], value: object, what: str) -> O:
     """Object of a JSON value.
 
     Raises:
@@ -91,6 +91,6 @@ def from_wire(cls: type[O], value: Any, what: str) -> O:
         raise errors.ConfigurationError(f"{what}: {err}") from err
 
 
-def replace(obj: O, **changes: Any) -> O:
+def replace(obj: O, **changes: object) -> O:
     """A copy with other values."""
     return msgspec.structs.replace(obj, **changes)

@@ -252,7 +252,7 @@ class Config:
         """Complete hypervisor parameters: cluster, then OS, then instance."""
         return self.hvparams_for(instance.real_hypervisor, instance.os, instance.hvparams)
 
-    def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, Any]) -> Params:
+    def hvparams_for(self, hypervisor: str, os_name: str, own: Mapping[str, object]) -> Params:
         cluster = self.cluster
         base_os = os_name.partition("+")[0]
         return fill(
@@ -265,10 +265,10 @@ class Config:
     def beparams(self, instance: Instance) -> Params:
         return self.beparams_for(instance.beparams)
 
-    def beparams_for(self, own: Mapping[str, Any]) -> Params:
+    def beparams_for(self, own: Mapping[str, object]) -> Params:
         return fill(self.cluster.beparams.get("default", {}), own)
 
-    def osparams_for(self, os_name: str, own: Mapping[str, Any]) -> Params:
+    def osparams_for(self, os_name: str, own: Mapping[str, object]) -> Params:
         """OS parameters: cluster values of the OS, then of OS with variant, then own."""
         base_os = os_name.partition("+")[0]
         values = self.cluster.osparams
@@ -276,7 +276,7 @@ class Config:
         return fill(values.get(base_os, {}), variant, own)
 
     def nicparams_for(
-        self, own: Mapping[str, Any], network: str | None = None, group: GroupUuid | None = None
+        self, own: Mapping[str, object], network: str | None = None, group: GroupUuid | None = None
     ) -> Params:
         """NIC parameters: cluster, then the network's connection to the group, then own."""
         connected: Mapping[str, Any] = {}
@@ -324,7 +324,7 @@ class Config:
             changed[container] = dict(getattr(self.data, container))
         return changed[container]
 
-    def _next(self, changed: dict[str, Any], cluster: Cluster, mtime: float) -> ConfigData:
+    def _next(self, changed: Mapping[str, object], cluster: Cluster, mtime: float) -> ConfigData:
         return base.replace(
             self.data,
             cluster=cluster,

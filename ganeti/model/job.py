@@ -116,7 +116,7 @@ class JobRecord(msgspec.Struct, kw_only=True, dict=True):
     #: the client's own word for its request, if it gave one
     key: str | None = None
 
-    def change(self, index: int, **members: Any) -> None:
+    def change(self, index: int, **members: object) -> None:
         """Put an opcode with other values in the place of one."""
         self.ops[index] = msgspec.structs.replace(self.ops[index], **members)
         if "priority" in members:
@@ -221,7 +221,7 @@ def to_wire(job: JobRecord) -> dict[str, Any]:
     return value
 
 
-def from_wire(value: Any) -> JobRecord:
+def from_wire(value: object) -> JobRecord:
     """Job of a JSON value; keys of other versions are ignored.
 
     Raises:

@@ -30,7 +30,7 @@ class Mark(Enum):
     BEPARAMS = auto()
 
 
-def of(kind: Any) -> frozenset[Mark]:
+def of(kind: object) -> frozenset[Mark]:
     """The marks of an annotated type."""
     found: set[Mark] = set()
     while get_origin(kind) is Annotated:
@@ -39,7 +39,7 @@ def of(kind: Any) -> frozenset[Mark]:
     return frozenset(found)
 
 
-def plain(kind: Any) -> Any:
+def plain(kind: object) -> Any:
     """A type without its annotations."""
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 

@@ -69,7 +69,7 @@ _SIZE_PARAMS = frozenset({"maxmem", "minmem", "memory"})
 RETIRED = {"xen_cmd": "xl"}
 
 
-def fill(*levels: Mapping[str, Any]) -> Params:
+def fill(*levels: Mapping[str, object]) -> Params:
     """One parameter set from the most general to the most special level; later levels win."""
     result: Params = {}
     for level in levels:
@@ -77,17 +77,17 @@ def fill(*levels: Mapping[str, Any]) -> Params:
     return result
 
 
-def without_retired(values: Mapping[str, Any]) -> Params:
+def without_retired(values: Mapping[str, object]) -> Params:
     """The values without parameters of older versions that ask for what is always done."""
     return {key: value for key, value in values.items() if RETIRED.get(key, ...) != value}
 
 
-def without_defaults(values: Mapping[str, Any]) -> Params:
+def without_defaults(values: Mapping[str, object]) -> Params:
     """The values of a change without those that ask for the inherited value."""
     return {key: value for key, value in values.items() if value != VALUE_DEFAULT}
 
 
-def expand_backend(values: Mapping[str, Any]) -> Params:
+def expand_backend(values: Mapping[str, object]) -> Params:
     """Old spelling ``memory`` becomes ``minmem`` and ``maxmem``, where these are not given."""
     result = dict(values)
     if "memory" in result:
@@ -98,7 +98,7 @@ def expand_backend(values: Mapping[str, Any]) -> Params:
 
 
 def check(
-    schema: type[msgspec.Struct], values: Mapping[str, Any], what: str, *, partial: bool = True
+    schema: type[msgspec.Struct], values: Mapping[str, object], what: str, *, partial: bool = True
 ) -> Params:
     """Typed values of a parameter set that may come as text from a command line.
 
@@ -120,7 +120,9 @@ def check(
     return {key: full[key] for key in values} if partial else full
 
 
-def _convert(schema: type[msgspec.Struct], values: Mapping[str, Any], what: str) -> msgspec.Struct:
+def _convert(
+    schema: type[msgspec.Struct], values: Mapping[str, object], what: str
+) -> msgspec.Struct:
     prepared = {
         key: _size(key, value, what) if key in _SIZE_PARAMS and isinstance(value, str) else value
         for key, value in values.items()

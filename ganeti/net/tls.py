@@ -320,7 +320,7 @@ class TLSSocket:
     # the rest of a socket
 
     def makefile(
-        self, mode: str = "r", buffering: int | None = None, **_text: Any
+        self, mode: str = "r", buffering: int | None = None, **_text: object
     ) -> io.BufferedReader | io.BufferedWriter:
         """A binary file over this socket, for reading (``rb``) or writing (``wb``)."""
         size = buffering if buffering is not None and buffering > 1 else io.DEFAULT_BUFFER_SIZE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Any
+from collections.abc import Mapping
 
 from ganeti import errors
 from ganeti.base import files
@@ -70,7 +70,7 @@ class Authoriser:
                 log.info("%s", errors.text(err))
         return []
 
-    def __call__(self, environ: dict[str, Any]) -> str | None:
+    def __call__(self, environ: Mapping[str, object]) -> str | None:
         """Why the caller of a WSGI request is refused, None when it is not."""
         digest = environ.get("ganeti.peer_digest")
         if not digest:

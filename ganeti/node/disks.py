@@ -257,7 +257,7 @@ class Disks(DiskCalls):
         if problems:
             raise errors.BlockDeviceError("; ".join(problems))
 
-    def _rename(self, disk: NodeDisk, new_id: Sequence[Any]) -> None:
+    def _rename(self, disk: NodeDisk, new_id: Sequence[object]) -> None:
         found = self.device(disk)
         if not isinstance(found, Renamable):
             raise errors.BlockDeviceError(f"disks of type {disk.dev_type} cannot be renamed")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import process, programs
@@ -80,7 +79,7 @@ class External(ExternalCalls):
         return result.stdout
 
 
-def _option(key: str, value: Any) -> str:
+def _option(key: str, value: object) -> str:
     if not _OPTION.fullmatch(key):
         raise errors.ParameterError(f"{key[:40]!r} cannot be an option of an allocator")
     return f"--{key}" if value is None else f"--{key}={value}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -38,7 +38,7 @@ class Hotplug(HotplugCalls):
         action: HotplugAction,
         dev_type: HotplugTarget,
         device: Json,
-        extra: Any,
+        extra: object,
         seq: int,
     ) -> None:
         """Add, remove or modify one device, as the hypervisor's own method of that name."""

@@ -58,7 +58,7 @@ class System(SystemCalls):
             [self.hypervisor_info(name, params) for name, params in hv_specs],
         )
 
-    def _room(self, kind: str, name: str, params: Sequence[Any]) -> Json:
+    def _room(self, kind: str, name: str, params: Sequence[object]) -> Json:
         """Sizes are null for a unit that is not there or cannot be asked."""
         size: int | None
         free: int | None

@@ -106,7 +106,7 @@ class Verifier(VerifyCalls):
         """
         return {name: self._run_one(name, checkdict[name], all_hvparams) for name in checkdict}
 
-    def _run_one(self, name: str, argument: Any, hvparams: dict[str, Json]) -> Any:
+    def _run_one(self, name: str, argument: object, hvparams: dict[str, Json]) -> Any:
         check = self._checks.get(name)
         if check is None:
             return _absent(name)
@@ -118,7 +118,7 @@ class Verifier(VerifyCalls):
 
     # hypervisors: the argument is a list of names, of (source, name, params) for hvparms
 
-    def _hypervisors(self, names: Any, hvparams: dict[str, Json]) -> dict[str, str | None]:
+    def _hypervisors(self, names: object, hvparams: dict[str, Json]) -> dict[str, str | None]:
         """``{hypervisor: null or what is missing}``"""
         result: dict[str, str | None] = {}
         for name in _texts(names):
@@ -128,7 +128,7 @@ class Verifier(VerifyCalls):
                 result[name] = errors.text(err)
         return result
 
-    def _hypervisor_params(self, sets: Any, _hv: dict[str, Json]) -> list[list[str]]:
+    def _hypervisor_params(self, sets: object, _hv: dict[str, Json]) -> list[list[str]]:
         """``[[source, hypervisor, text]]`` of those parameter sets that cannot be used"""
         problems: list[list[str]] = []
         for source, name, params in _shaped(sets, list[tuple[str, str, Json]]):
@@ -138,14 +138,14 @@ class Verifier(VerifyCalls):
                 problems.append([source, name, errors.text(err)])
         return problems
 
-    def _hypervisor_info(self, name: Any, hvparams: dict[str, Json]) -> Json:
+    def _hypervisor_info(self, name: object, hvparams: dict[str, Json]) -> Json:
         """Resources as in ``node_info``; the argument is one hypervisor"""
         hypervisor = _shaped(name, str)
         return self._system.hypervisor_info(hypervisor, hvparams.get(hypervisor, {}))
 
     # storage
 
-    def _own_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
+    def _own_path(self, path: object, _hv: dict[str, Json]) -> str | None:
         """null, or why the directory cannot be used for file disks; a missing one is made on use"""
         directory, problem = self._storage_root(path)
         if problem is None and not directory.is_dir():
@@ -154,14 +154,14 @@ class Verifier(VerifyCalls):
                 return f"directory {directory} does not exist and cannot be made"
         return problem
 
-    def _shared_path(self, path: Any, _hv: dict[str, Json]) -> str | None:
+    def _shared_path(self, path: object, _hv: dict[str, Json]) -> str | None:
         """null, or why the directory cannot be used; a missing one is a mount that is missing"""
         directory, problem = self._storage_root(path)
         if problem is None and not directory.is_dir():
             return f"directory {directory} does not exist; mount the shared file system there"
         return problem
 
-    def _storage_root(self, path: Any) -> tuple[Path, str | None]:
+    def _storage_root(self, path: object) -> tuple[Path, str | None]:
         directory = Path(self._context.paths.local(_shaped(path, str)))
         try:
             file_paths.check_root(directory, self._disks.environment())
@@ -169,7 +169,7 @@ class Verifier(VerifyCalls):
             return directory, errors.text(err)
         return directory, None
 
-    def _mount_point(self, path: Any, _hv: dict[str, Json]) -> str | None:
+    def _mount_point(self, path: object, _hv: dict[str, Json]) -> str | None:
         """null, or why the Gluster volume cannot be mounted there"""
         directory = Path(self._context.paths.local(_shaped(path, str)))
         if not directory.is_absolute():
@@ -178,7 +178,7 @@ class Verifier(VerifyCalls):
             return f"{directory} is not a directory"
         return None
 
-    def _allowed_paths(self, _arg: Any, _hv: dict[str, Json]) -> list[str]:
+    def _allowed_paths(self, _arg: object, _hv: dict[str, Json]) -> list[str]:
         """Directories in the node's list that may not be used"""
         paths = self._context.paths
         return [
@@ -187,7 +187,7 @@ class Verifier(VerifyCalls):
             if file_paths.root_problem(directory, paths) is not None
         ]
 
-    def _storage_bounds(self, _arg: Any, _hv: dict[str, Json]) -> list[str] | None:
+    def _storage_bounds(self, _arg: object, _hv: dict[str, Json]) -> list[str] | None:
         """The node's list of directories for file disks; null: it has none"""
         listed = file_paths.load_allowed(self._context.paths)
         return None if listed is None else [str(directory) for directory in listed]
@@ -201,7 +201,7 @@ class Verifier(VerifyCalls):
 
     # network
 
-    def _master_ip(self, what: Any, _hv: dict[str, Json]) -> bool:
+    def _master_ip(self, what: object, _hv: dict[str, Json]) -> bool:
         """Whether the master's address answers; the argument is (master node, address).
 
         A refused connection is an answer: the address is up.
@@ -211,7 +211,7 @@ class Verifier(VerifyCalls):
         failure = probe.unreachable([target]).get(target)
         return failure is None or isinstance(failure, ConnectionRefusedError)
 
-    def _reach_nodes(self, nodes: Any, _hv: dict[str, Json]) -> dict[str, str]:
+    def _reach_nodes(self, nodes: object, _hv: dict[str, Json]) -> dict[str, str]:
         """``{node: text}`` of the nodes that this one cannot reach by TCP.
 
         The argument is ``[[node, primary address, secondary address]]`` with this node in it, or
@@ -252,7 +252,7 @@ class Verifier(VerifyCalls):
         directories = (paths.data, paths.queue, paths.run, paths.log, paths.conf)
         return problems + [text for text in map(_directory_problem, directories) if text]
 
-    def _user_scripts(self, paths: Any, _hv: dict[str, Json]) -> list[str]:
+    def _user_scripts(self, paths: object, _hv: dict[str, Json]) -> list[str]:
         """Those programs that are not there or cannot be run"""
         local = self._context.paths.local
         return [path for path in _texts(paths) if programs.flaw(local(path)) is not None]
@@ -297,7 +297,7 @@ def _log_in(ports: Mapping[str, int]) -> dict[str, str]:
     }
 
 
-def _nodes_to_reach(argument: Any) -> tuple[list[tuple[str, str, str]], list[str]]:
+def _nodes_to_reach(argument: object) -> tuple[list[tuple[str, str, str]], list[str]]:
     """Nodes (name, primary, secondary address), and the names of those to try."""
     nodes = list[tuple[str, str, str]]
     try:
@@ -311,11 +311,11 @@ def _nodes_to_reach(argument: Any) -> tuple[list[tuple[str, str, str]], list[str
     return listed, wanted
 
 
-def _texts(value: Any) -> list[str]:
+def _texts(value: object) -> list[str]:
     return list(_shaped(value, list[str]))
 
 
-def _shaped(value: Any, shape: Any) -> Any:
+def _shaped(value: object, shape: object) -> Any:
     """The argument of a check in its type; ParameterError."""
     try:
         return typed.convert(value, shape)

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, jsonio, sealed_file
@@ -154,7 +153,7 @@ class _Run:
 
     # up ----------------------------------------------------------------------------------
 
-    def _upgrade(self, raw: Any, version: int) -> int:
+    def _upgrade(self, raw: object, version: int) -> int:
         surroundings.check(self.directory)
         self.directory.refuse_jobs()
         found = upgrade.upgrade(raw)
@@ -280,7 +279,7 @@ class _Run:
         with place:
             yield
 
-    def _write(self, raw: Any) -> None:
+    def _write(self, raw: object) -> None:
         path = self.paths.config_file
         state = path.stat()
         owner = {"uid": state.st_uid, "gid": state.st_gid}

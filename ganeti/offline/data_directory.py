@@ -115,7 +115,7 @@ def read(path: Path) -> Any:
         ) from err
 
 
-def _ended(job: Any) -> bool:
+def _ended(job: object) -> bool:
     """Whether all of a job is over; a file that is not a job is nobody's work."""
     ops = job.get("ops") if isinstance(job, dict) else None
     states = [op.get("status") for op in ops or [] if isinstance(op, dict)]

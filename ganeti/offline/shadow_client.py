@@ -81,14 +81,14 @@ class ShadowClient(Client):
         self._sources = cast(Sources, ConfigSources(config))
         self._results: dict[int, Any] = {}
 
-    def call(self, name: str, *args: Any) -> Any:
+    def call(self, name: str, *args: object) -> Any:
         """The answer to a request; OpPrereqError for one that a file cannot answer."""
         answer = getattr(self, f"_answer_{name}", None)
         if answer is None:
             raise errors.OpPrereqError(f"{_ABSENT}nothing can be done here", errors.ErrorCode.STATE)
         return answer(*args)
 
-    def _answer_Query(self, what: str, fields: Sequence[str], qfilter: Any) -> Any:  # noqa: N802
+    def _answer_Query(self, what: str, fields: Sequence[str], qfilter: object) -> Any:  # noqa: N802
         return Query(quiet(kind_of(what)), fields, qfilter).run(self._sources)
 
     def _answer_QueryFields(self, what: str, fields: Sequence[str] | None) -> Any:  # noqa: N802
@@ -124,7 +124,7 @@ class ShadowClient(Client):
 
     # a job that only reads -----------------------------------------------------------------
 
-    def _answer_SubmitJob(self, ops: Sequence[Mapping[str, Any]]) -> int:  # noqa: N802
+    def _answer_SubmitJob(self, ops: Sequence[Mapping[str, object]]) -> int:  # noqa: N802
         op = wire.from_wire(dict(ops[0]))
         if len(ops) != 1 or not isinstance(op, OpInstanceQueryData) or not op.static:
             raise errors.OpPrereqError(
@@ -137,7 +137,7 @@ class ShadowClient(Client):
         self._results[job_id] = operation.run()
         return job_id
 
-    def _answer_WaitForJobChange(self, *_args: Any) -> Any:  # noqa: N802
+    def _answer_WaitForJobChange(self, *_args: object) -> Any:  # noqa: N802
         return [["success"], []]
 
     def _answer_QueryJobs(self, ids: Sequence[int], fields: Sequence[str]) -> Any:  # noqa: N802

@@ -20,7 +20,7 @@ class _Address(str, ABC):
     clearable: ClassVar[bool] = False
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Check the text; raises ValueError when it is no such address."""
         if not isinstance(raw, str):
             raise refuse(cls.expected, raw)

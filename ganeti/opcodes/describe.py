@@ -8,6 +8,7 @@ from 0 and from 1, ``[T]`` is a list, ``{K:V}`` an object, ``(A,B)`` a list with
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -61,7 +62,7 @@ def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:
     )
 
 
-def peel(kind: Any) -> tuple[Any, list[msgspec.Meta]]:
+def peel(kind: object) -> tuple[Any, list[msgspec.Meta]]:
     """A type without its annotations, and those that are msgspec's."""
     metas: list[msgspec.Meta] = []
     while get_origin(kind) is Annotated:
@@ -70,7 +71,7 @@ def peel(kind: Any) -> tuple[Any, list[msgspec.Meta]]:
     return kind, metas
 
 
-def members(kind: Any) -> list[Any]:
+def members(kind: object) -> list[Any]:
     """Alternatives of a union, or the type alone; annotations of the whole are dropped."""
     kind = peel(kind)[0]
     if get_origin(kind) in (Union, types.UnionType):
@@ -135,7 +136,7 @@ def json_schema(cls: type[OpCode]) -> dict[str, Any]:
     return _inlined(cls)
 
 
-def _inlined(kind: Any) -> dict[str, Any]:
+def _inlined(kind: object) -> dict[str, Any]:
     schema = msgspec.json.schema(kind, schema_hook=_hook)
     definitions = schema.pop("$defs", {})
     result: dict[str, Any] = _resolve(schema, definitions)
@@ -146,7 +147,7 @@ def _hook(kind: Any) -> dict[str, Any]:
     return _inlined(kind.shape) | {"title": kind.__name__}
 
 
-def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
+def _resolve(node: object, definitions: Mapping[str, object]) -> Any:
     if isinstance(node, list):
         return [_resolve(item, definitions) for item in node]
     if not isinstance(node, dict):

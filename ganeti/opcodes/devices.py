@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
@@ -56,7 +57,7 @@ class Mebibytes(int):
     shape: ClassVar[Any] = UInt | str
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Read a number of MiB or text with a unit."""
         if isinstance(raw, str):
             try:
@@ -121,7 +122,7 @@ class DiskParams(Value):
         spindles: int | None = None,
         access: str | None = None,
         dev_type: str | None = None,
-        ext: dict[str, Any] | None = None,
+        ext: Mapping[str, object] | None = None,
     ) -> None:
         self.size = None if size is None else int(size)
         self.mode = mode
@@ -136,7 +137,7 @@ class DiskParams(Value):
         self.ext = dict(ext or {})
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Read an object; unknown keys go to ``ext``."""
         if not isinstance(raw, dict):
             raise refuse("an object with disk parameters", raw)
@@ -169,7 +170,7 @@ class DiskRecreation(Value):
         self.params = params or DiskParams()
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Read ``index`` or ``[index, parameters]``."""
         if not isinstance(raw, list | tuple):
             return cls(_index(raw, ""))
@@ -181,7 +182,7 @@ class DiskRecreation(Value):
         return [self.index, self.params]
 
 
-def _index(raw: Any, at: str) -> int:
+def _index(raw: object, at: str) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
         raise refuse("a disk index (0 or above)", raw, at)
     return raw
@@ -204,7 +205,7 @@ class Change(Value, Generic[P]):
         self.params = params
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Read ``[action, item, parameters]``, or the older form without an item.
 
         The older form is ``[action, parameters]`` for the last device (or the place behind it
@@ -225,7 +226,7 @@ class Change(Value, Generic[P]):
         return [str(self.action), self.item, self.params]
 
 
-def _old_form(head: Any) -> tuple[DdmFull, int]:
+def _old_form(head: object) -> tuple[DdmFull, int]:
     if isinstance(head, str) and head in list(DdmSimple):
         return DdmFull(head), _LAST
     if isinstance(head, int) and not isinstance(head, bool) and head >= 0:
@@ -233,7 +234,7 @@ def _old_form(head: Any) -> tuple[DdmFull, int]:
     raise refuse(f"an index or one of {', '.join(DdmSimple)}", head, "[0]")
 
 
-def _item(raw: Any) -> int | str:
+def _item(raw: object) -> int | str:
     if isinstance(raw, bool) or not isinstance(raw, int | str) or raw == "":
         raise refuse("an index, a name or a uuid", raw, "[1]")
     return raw

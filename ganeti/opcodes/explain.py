@@ -8,6 +8,7 @@ resolved keeps the words of msgspec. Private and secret values are never shown.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal, get_args, get_origin
@@ -38,7 +39,7 @@ _LISTED = 15
 _UNKNOWN = object()
 
 
-def message(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
+def message(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
     """What is wrong with ``raw``, of which msgspec said ``problem``; without the OP_ID."""
     names = cls.__struct_fields__
     unknown = [key for key in raw if key not in names and key != "OP_ID"]
@@ -49,7 +50,7 @@ def message(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     return "; ".join(texts) or _one(cls, raw, problem)
 
 
-def _one(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
+def _one(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
     tail = _PLACES.search(problem)
     start = tail.start() if tail else len(problem)
     text, places = problem[:start], problem[start:]
@@ -67,14 +68,14 @@ def _one(cls: type[OpCode], raw: dict[str, Any], problem: str) -> str:
     return f"parameter {name}: expected {expected_text(kind)}, got {got}"
 
 
-def _bad_key(kind: Any, text: str) -> str:
+def _bad_key(kind: object, text: str) -> str:
     keys = [get_args(part)[0] for part in _plain(kind) if get_origin(part) is dict]
     expected = expected_text(keys[0]) if keys else "text"
     word = _BAD_WORD.match(text)
     return f"expected as a key {expected}" + (f", got {word[1]}" if word else "")
 
 
-def _inner_field(name: str, kind: Any, found: re.Match[str]) -> str:
+def _inner_field(name: str, kind: object, found: re.Match[str]) -> str:
     if found[1].startswith("missing"):
         return f"parameter {name}.{found[2]} is missing"
     known = sorted(_struct_types(kind))
@@ -88,12 +89,12 @@ def _hint(word: Any, known: Any) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def _near(kind: Any, value: Any) -> str:
+def _near(kind: object, value: object) -> str:
     words = [str(word) for part in _plain(kind) for word in _choices(part)]
     return _hint(value, words) if isinstance(value, str) else ""
 
 
-def _choices(kind: Any) -> list[Any]:
+def _choices(kind: object) -> list[Any]:
     kind = peel(kind)[0]
     if get_origin(kind) is Literal:
         return list(get_args(kind))
@@ -102,7 +103,7 @@ def _choices(kind: Any) -> list[Any]:
     return []
 
 
-def _walk(cls: type[OpCode], raw: Any, path: str) -> tuple[str, Any, Any]:
+def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, Any, Any]:
     """Readable path, type and value at a path of msgspec.
 
     The type is None, or the value ``_UNKNOWN``, where the path does not tell. Values of an object
@@ -123,7 +124,7 @@ def _walk(cls: type[OpCode], raw: Any, path: str) -> tuple[str, Any, Any]:
     return readable.removeprefix("."), kind, value
 
 
-def _inner_value(value: Any, name: str | None, place: str) -> Any:
+def _inner_value(value: object, name: str | None, place: str) -> Any:
     if name is not None:
         return value.get(name, _UNKNOWN) if isinstance(value, dict) else _UNKNOWN
     if isinstance(value, list | tuple) and place.isdigit() and int(place) < len(value):
@@ -140,7 +141,7 @@ def _first_bad(kind: Any, value: dict[str, Any]) -> str | None:
     return None
 
 
-def _inner_type(kind: Any, name: str | None, place: str) -> Any:
+def _inner_type(kind: object, name: str | None, place: str) -> Any:
     if name is not None:
         return _struct_types(kind).get(name)
     for part in _plain(kind):
@@ -154,14 +155,14 @@ def _inner_type(kind: Any, name: str | None, place: str) -> Any:
     return None
 
 
-def _struct_types(kind: Any) -> dict[str, Any]:
+def _struct_types(kind: object) -> dict[str, Any]:
     for part in _plain(kind):
         if isinstance(part, type) and issubclass(part, msgspec.Struct):
             return {f.name: f.type for f in typed.fields(part)}
     return {}
 
 
-def _plain(kind: Any) -> list[Any]:
+def _plain(kind: object) -> list[Any]:
     """Alternatives of a type, each without annotations and wire types as their shape."""
     kind = peel(kind)[0]
     shape = getattr(kind, "shape", None)

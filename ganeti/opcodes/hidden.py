@@ -23,11 +23,11 @@ class Hidden:
     notation: ClassVar[str] = "hidden<any>"
     shape: ClassVar[Any] = Any
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = value
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Wrap a plain value; nothing is refused."""
         return cls(raw)
 
@@ -63,7 +63,7 @@ class Secret(Hidden):
     notation: ClassVar[str] = "secret<any>"
 
 
-def reveal_all(values: Mapping[str, Any] | None) -> dict[str, Any]:
+def reveal_all(values: Mapping[str, object] | None) -> dict[str, Any]:
     """The plain values of a mapping, some of which may be hidden; call it as :meth:`reveal`."""
     return {
         key: value.reveal() if isinstance(value, Hidden) else value

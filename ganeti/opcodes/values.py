@@ -20,7 +20,7 @@ _SHOWN_LENGTH = 60
 T = TypeVar("T")
 
 
-def shown(raw: Any) -> str:
+def shown(raw: object) -> str:
     """A refused value for an error text: short scalars themselves, else their kind."""
     if raw is None:
         return "null"
@@ -39,7 +39,7 @@ def shown(raw: Any) -> str:
     return f"a {type(raw).__name__}"
 
 
-def refuse(expected: str, raw: Any, at: str = "") -> ValueError:
+def refuse(expected: str, raw: object, at: str = "") -> ValueError:
     """The error for a value that cannot be used; ``at`` is its place inside (``.size``)."""
     place = f" - at `${at}`" if at else ""
     return ValueError(f"expected {expected}, got {shown(raw)}{place}")
@@ -50,7 +50,7 @@ def decode_value(kind: Any, raw: Any) -> Any:
     return kind.from_wire(raw)
 
 
-def read_part(raw: Any, kind: type[T], at: str = "") -> T:
+def read_part(raw: object, kind: type[T], at: str = "") -> T:
     """Read an inner value; the error of a bad one tells its place, ``at`` in front."""
     try:
         return typed.convert(raw, kind, dec_hook=decode_value)
@@ -68,7 +68,7 @@ class Value(ABC):
 
     @classmethod
     @abstractmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """Read the JSON form; raises ValueError when it cannot be used."""
 
     @abstractmethod
@@ -104,7 +104,7 @@ class JobDep(Value):
         self.statuses = list(statuses or ())
 
     @classmethod
-    def from_wire(cls, raw: Any) -> Self:
+    def from_wire(cls, raw: object) -> Self:
         """``[job, [status, ...]]``; an absolute job id may also be decimal text."""
         if not (isinstance(raw, list | tuple) and len(raw) == 2):
             raise refuse("a list of a job id and a list of final statuses", raw)

@@ -5,6 +5,7 @@ All functions take and give plain Python data as a JSON reader gives it; no text
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 _Kinds = tuple[type[Hidden], ...]
 
 
-def from_wire(raw: Any) -> OpCode:
+def from_wire(raw: object) -> OpCode:
     """The opcode that a JSON object with the key ``OP_ID`` stands for.
 
     Raises OpCodeUnknown, or OpPrereqError (wrong_input) that names the opcode, the parameter by
@@ -45,7 +46,7 @@ def from_wire(raw: Any) -> OpCode:
     return decode(registry.find(op_id), raw)
 
 
-def decode(cls: type[O], raw: dict[str, Any]) -> O:
+def decode(cls: type[O], raw: Mapping[str, object]) -> O:
     """Like :func:`from_wire` for a known class; the key ``OP_ID`` may be missing.
 
     Unknown parameters that are null are left out: clients of other versions send such that way.
@@ -66,7 +67,7 @@ def decode(cls: type[O], raw: dict[str, Any]) -> O:
         raise errors.OpPrereqError(f"{id_of(cls)}: {text}", errors.ErrorCode.INVAL) from None
 
 
-def unknown_nulls(cls: type[OpCode], raw: dict[str, Any]) -> list[str]:
+def unknown_nulls(cls: type[OpCode], raw: Mapping[str, object]) -> list[str]:
     """Parameters that the class does not have and that ask for nothing."""
     known = cls.__struct_fields__
     return [key for key, value in raw.items() if value is None and key not in known]
@@ -93,7 +94,7 @@ def lost_secrets(op: OpCode) -> list[str]:
     return list(_lost(op, ""))
 
 
-def _lost(value: Any, path: str) -> list[str]:
+def _lost(value: object, path: str) -> list[str]:
     if isinstance(value, Hidden):
         return [path] if value.lost else []
     found: list[str] = []
@@ -118,7 +119,7 @@ def _opcode(op: OpCode, hide: _Kinds) -> dict[str, Any]:
     return result
 
 
-def _encode(value: Any, hide: _Kinds) -> Any:
+def _encode(value: object, hide: _Kinds) -> Any:
     if type(value) in _PLAIN:
         return value
     if isinstance(value, dict):
@@ -130,7 +131,7 @@ def _encode(value: Any, hide: _Kinds) -> Any:
     return _encode_typed(value, hide)
 
 
-def _encode_typed(value: Any, hide: _Kinds) -> Any:
+def _encode_typed(value: object, hide: _Kinds) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, str | int):

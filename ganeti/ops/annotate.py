@@ -101,9 +101,9 @@ def instance(
     config: Config,
     item: Instance,
     *,
-    hvparams: Mapping[str, Any] | None = None,
-    beparams: Mapping[str, Any] | None = None,
-    osparams: Mapping[str, Any] | None = None,
+    hvparams: Mapping[str, object] | None = None,
+    beparams: Mapping[str, object] | None = None,
+    osparams: Mapping[str, object] | None = None,
     disks: list[Disk] | None = None,
     run_epoch: RunEpoch = (0, 0),
 ) -> NodeInstance:

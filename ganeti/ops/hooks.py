@@ -94,11 +94,11 @@ def global_env(
     }
 
 
-def _own(env: Mapping[str, Any]) -> dict[str, str]:
+def _own(env: Mapping[str, object]) -> dict[str, str]:
     return {f"GANETI_{key}": _text(value) for key, value in env.items()}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list | tuple | set | frozenset):
         return " ".join(str(item) for item in value)
     return "" if value is None else str(value)

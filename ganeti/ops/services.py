@@ -12,7 +12,7 @@ from ganeti.rpc.objects import RunEpoch
 class Services(Protocol):
     """Given by the master daemon."""
 
-    def query(self, what: str, fields: Sequence[str], qfilter: Any) -> dict[str, Any]:
+    def query(self, what: str, fields: Sequence[str], qfilter: object) -> dict[str, Any]:
         """Answer of a query in its wire form."""
 
     def query_fields(self, what: str, fields: Sequence[str] | None) -> dict[str, Any]: ...

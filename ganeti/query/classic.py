@@ -18,7 +18,7 @@ EXPORT_FIELDS = ("node", "export")
 def classic(
     sources: Sources,
     what: str,
-    names: Sequence[Any] | None,
+    names: Sequence[object] | None,
     fields: Sequence[str],
     *,
     redacted: bool = False,
@@ -77,7 +77,7 @@ def _disk_uuid(config: Config, name: str) -> str:
         raise
 
 
-def name_filter(kind: Kind[Any], names: Sequence[Any]) -> list[Any]:
+def name_filter(kind: Kind[Any], names: Sequence[object]) -> list[Any]:
     """The filter that selects by name or uuid."""
     fields = [kind.name_field]
     if "uuid" in kind.fields and kind.name_field != "uuid":

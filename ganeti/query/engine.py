@@ -61,7 +61,7 @@ class Query:
         self,
         what: str | Kind[Any],
         fields: Sequence[str],
-        qfilter: Any = None,
+        qfilter: object = None,
         *,
         look_up: bool = True,
         redacted: bool = False,
@@ -139,7 +139,7 @@ class _Run:
 
     def rows(
         self,
-        names: list[Any] | None,
+        names: Sequence[object] | None,
         candidates: set[Any] | None,
         before: tree.Filter | None,
         after: tree.Filter | None,
@@ -160,34 +160,36 @@ class _Run:
         rows = kind.settle(ctx, rows, names is not None) if rows else rows
         return rows if names is not None else self._select(after, rows)
 
-    def cells(self, rows: Sequence[Any]) -> list[list[Cell]]:
+    def cells(self, rows: Sequence[object]) -> list[list[Cell]]:
         return self._table(self._cells_of, rows)
 
-    def values(self, rows: Sequence[Any]) -> list[list[Any]]:
+    def values(self, rows: Sequence[object]) -> list[list[Any]]:
         """Like :meth:`cells`, without the status."""
         return self._table(self._values_of, rows)
 
     def _table(
-        self, make: Callable[[str, Field[Any] | None, Sequence[Any]], list[T]], rows: Sequence[Any]
+        self,
+        make: Callable[[str, Field[Any] | None, Sequence[Any]], list[T]],
+        rows: Sequence[object],
     ) -> list[list[T]]:
         if not rows or not self._query.columns:
             return [[] for _ in rows]
         columns = [make(name, field, rows) for name, field in self._query.columns]
         return list(map(list, zip(*columns, strict=True)))
 
-    def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[Any]) -> list[Cell]:
+    def _cells_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Cell]:
         if field is None:
             return [UNKNOWN] * len(rows)
         return self._kept(field, "cells", rows, lambda: list(map(self._column(name), rows)))
 
-    def _values_of(self, name: str, field: Field[Any] | None, rows: Sequence[Any]) -> list[Any]:
+    def _values_of(self, name: str, field: Field[Any] | None, rows: Sequence[object]) -> list[Any]:
         def make() -> list[Any]:
             return [value for _status, value in self._cells_of(name, field, rows)]
 
         return make() if field is None else self._kept(field, "values", rows, make)
 
     def _kept(
-        self, field: Field[Any], what: str, rows: Sequence[Any], make: Callable[[], list[Any]]
+        self, field: Field[Any], what: str, rows: Sequence[object], make: Callable[[], list[Any]]
     ) -> list[Any]:
         """A column; one of all rows and without live data is kept with the snapshot."""
         if field.needs or rows is not self._kind.snapshot_rows(self._ctx):
@@ -209,14 +211,14 @@ class _Run:
             self._columns[name] = column
         return column
 
-    def _select(self, condition: tree.Filter | None, rows: Sequence[Any]) -> Sequence[Any]:
+    def _select(self, condition: tree.Filter | None, rows: Sequence[object]) -> Sequence[Any]:
         if condition is None or not rows:
             return rows
         self._budget.start()
         passes = compile.predicate(condition, self._query._operand, self._column, self._budget)
         return [row for row in rows if passes(row)]
 
-    def _collect(self, needs: frozenset[Need], rows: Sequence[Any]) -> None:
+    def _collect(self, needs: frozenset[Need], rows: Sequence[object]) -> None:
         """Get live data; several calls run side by side."""
         if not needs:
             return
@@ -231,7 +233,7 @@ class _Run:
                 self._ctx.live[need] = future.result()
 
 
-def _filter(wire: Any) -> tree.Filter | None:
+def _filter(wire: object) -> tree.Filter | None:
     try:
         return tree.from_wire(wire)
     except QueryFilterParseError as err:  # a class for texts, not for requests
@@ -239,7 +241,7 @@ def _filter(wire: Any) -> tree.Filter | None:
 
 
 def _redacted(name: str, column: Column[Any]) -> Column[Any]:
-    def shown(row: Any) -> Cell:
+    def shown(row: object) -> Cell:
         status, value = column(row)
         return status, redaction.hide(value, name)
 
@@ -259,12 +261,14 @@ def kind_of(what: str | Kind[Any]) -> Kind[Any]:
     return what if isinstance(what, Kind) else KINDS.get(what[:60])
 
 
-def query(sources: Sources, what: str, fields: Sequence[str], qfilter: Any = None) -> QueryAnswer:
+def query(
+    sources: Sources, what: str, fields: Sequence[str], qfilter: object = None
+) -> QueryAnswer:
     """Compile and run one request; see :class:`Query`."""
     return Query(what, fields, qfilter).run(sources)
 
 
-def is_quick(what: Any, fields: Any, qfilter: Any) -> bool:
+def is_quick(what: object, fields: object, qfilter: object) -> bool:
     """Whether a query looks one name up in the configuration, which takes some microseconds.
 
     Takes whatever a client may have sent and never raises; what is wrong is not quick.

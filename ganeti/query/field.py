@@ -58,7 +58,7 @@ class Context:
         return made
 
 
-def optional(value: Any) -> Cell:
+def optional(value: object) -> Cell:
     """A value that an item may lack."""
     return UNAVAIL if value is None else (0, value)
 

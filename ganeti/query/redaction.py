@@ -6,6 +6,7 @@ them, so that nobody can find one out by guessing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -36,7 +37,7 @@ def is_sensitive(name: str) -> bool:
     return name.rpartition("/")[2] in names()
 
 
-def hide(value: Any, name: str = "") -> Any:
+def hide(value: object, name: str = "") -> Any:
     """A value with that name as such a reader sees it; what is not set stays."""
     if name and is_sensitive(name):
         return _redacted(value)
@@ -56,7 +57,7 @@ def hide(value: Any, name: str = "") -> Any:
     return value
 
 
-def _redacted(value: Any) -> Any:
+def _redacted(value: object) -> Any:
     return value if value in _NOTHING else REDACTED
 
 
@@ -67,7 +68,7 @@ class _Answer(msgspec.Struct):
     data: list[list[tuple[int, Any]]]
 
 
-def _answer(value: dict[str, Any]) -> _Answer | None:
+def _answer(value: Mapping[str, object]) -> _Answer | None:
     try:
         return typed.convert(value, _Answer)
     except msgspec.ValidationError:

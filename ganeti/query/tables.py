@@ -46,7 +46,7 @@ class Names:
                     self._add(obj.name[:end], obj)
                     end = obj.name.find(".", end + 1)
 
-    def _add(self, key: str, obj: Any) -> None:
+    def _add(self, key: str, obj: object) -> None:
         self._found.setdefault(key, []).append(obj)
 
     def one(self, value: Any) -> Any | None:

@@ -44,7 +44,7 @@ def logged(app: App) -> App:
         seen: list[str] = []
         environ[LATER] = lambda: _later(environ, seen)
 
-        def note(status: str, headers: Any, *more: Any) -> Any:
+        def note(status: str, headers: object, *more: object) -> Any:
             if seen != [""]:
                 seen[:] = [status]
             return start(status, headers, *more)

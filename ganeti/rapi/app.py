@@ -178,13 +178,15 @@ def _key(text: str | None) -> str | None:
     return text
 
 
-def _failed(_req: falcon.Request, resp: falcon.Response, err: BaseException, _params: Any) -> None:
+def _failed(
+    _req: falcon.Request, resp: falcon.Response, err: BaseException, _params: object
+) -> None:
     status = failures.status_of(err)
     _refuse(resp, status, failures.text_of(err), failures.headers_of(err, status))
 
 
 def _refused(
-    _req: falcon.Request, resp: falcon.Response, err: falcon.HTTPError, _params: Any
+    _req: falcon.Request, resp: falcon.Response, err: falcon.HTTPError, _params: object
 ) -> None:
     text = "There is no such path" if err.status_code == 404 else err.description or err.title
     _refuse(resp, err.status_code, str(text), dict(err.headers or {}))

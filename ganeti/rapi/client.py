@@ -18,7 +18,7 @@ as it always was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -114,7 +114,7 @@ def GenericCurlConfig(
     verify_hostname: bool = False,
     connect_timeout: float | None = None,
     timeout: float | None = None,
-    _pycurl_version_fn: Any = None,
+    _pycurl_version_fn: object = None,
 ) -> Configure:
     """A value for ``curl_config_fn``: what to trust, and time limits in seconds.
 
@@ -215,9 +215,9 @@ class GanetiRapiClient(DisksClient):
         mode: str,
         name: str,
         disk_template: str,
-        disks: Sequence[Any],
-        nics: Sequence[Any],
-        **kwargs: Any,
+        disks: Sequence[object],
+        nics: Sequence[object],
+        **kwargs: object,
     ) -> dict[str, Any]:
         """The body of a creation, for :meth:`InstancesMultiAlloc`."""
         for key in kwargs.keys() & {"instance_name", "os_type", "__version__"}:
@@ -260,14 +260,14 @@ class GanetiRapiClient(DisksClient):
         return int(self._change("POST", "/instances", query, reason, body))
 
     def DeleteInstance(
-        self, instance: str, dry_run: bool = False, reason: Reason = None, **kwargs: Any
+        self, instance: str, dry_run: bool = False, reason: Reason = None, **kwargs: object
     ) -> int:
         """Remove an instance and its disks."""
         return int(
             self._change("DELETE", f"/instances/{instance}", dry(dry_run), reason, kwargs or None)
         )
 
-    def ModifyInstance(self, instance: str, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyInstance(self, instance: str, reason: Reason = None, **kwargs: object) -> int:
         """Change an instance; see OP_INSTANCE_SET_PARAMS."""
         return int(self._change("PUT", f"/instances/{instance}/modify", [], reason, kwargs))
 
@@ -288,7 +288,7 @@ class GanetiRapiClient(DisksClient):
     def RecreateInstanceDisks(
         self,
         instance: str,
-        disks: Sequence[Any] | None = None,
+        disks: Sequence[object] | None = None,
         nodes: Sequence[str] | None = None,
         reason: Reason = None,
         iallocator: str | None = None,
@@ -333,7 +333,7 @@ class GanetiRapiClient(DisksClient):
         ignore_secondaries: bool | None = None,
         dry_run: bool = False,
         reason: Reason = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Reboot an instance (``soft``, ``hard`` or ``full``)."""
         query: Query = [("type", reboot_type), ("ignore_secondaries", ignore_secondaries)]
@@ -346,7 +346,7 @@ class GanetiRapiClient(DisksClient):
         dry_run: bool = False,
         no_remember: bool = False,
         reason: Reason = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Stop an instance."""
         query = [*dry(dry_run), *_remember(no_remember)]
@@ -369,7 +369,7 @@ class GanetiRapiClient(DisksClient):
         instance: str,
         os: str | None = None,
         no_startup: bool = False,
-        osparams: dict[str, Any] | None = None,
+        osparams: Mapping[str, object] | None = None,
         reason: Reason = None,
     ) -> int:
         """Reinstall an instance; everything on its first disk is lost."""
@@ -405,10 +405,10 @@ class GanetiRapiClient(DisksClient):
         self,
         instance: str,
         mode: str,
-        destination: Any,
+        destination: object,
         shutdown: bool | None = None,
         remove_instance: bool | None = None,
-        x509_key_name: Any = None,
+        x509_key_name: object = None,
         destination_x509_ca: str | None = None,
         compress: str | None = None,
         zero_free_space: bool | None = None,
@@ -527,7 +527,7 @@ class GanetiRapiClient(DisksClient):
         self,
         job_id: int | str,
         fields: Sequence[str],
-        prev_job_info: Sequence[Any] | None,
+        prev_job_info: Sequence[object] | None,
         prev_log_serial: int | None,
     ) -> dict[str, Any] | None:
         """Wait some seconds for a change: ``{"job_info", "log_entries"}``."""

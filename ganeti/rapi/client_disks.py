@@ -27,7 +27,7 @@ class DisksClient(ObjectsClient):
         tags: Names | None = None,
         dry_run: bool = False,
         reason: Reason = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> int:
         """Make a disk of ``size`` MiB without an instance; more keys of it as keywords."""
         body = given(
@@ -43,7 +43,7 @@ class DisksClient(ObjectsClient):
         """Destroy a disk that belongs to no instance."""
         return int(self._change("DELETE", f"/disks/{disk}", dry(dry_run), reason))
 
-    def ModifyDisk(self, disk: str, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyDisk(self, disk: str, reason: Reason = None, **kwargs: object) -> int:
         """Change settings of a disk; see OP_DISK_SET_PARAMS."""
         return int(self._change("PUT", f"/disks/{disk}/modify", [], reason, kwargs))
 

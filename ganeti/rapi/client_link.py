@@ -88,7 +88,7 @@ class Link:
         method: str,
         path: str,
         query: Query | None = None,
-        content: Any = None,
+        content: object = None,
         *,
         timeout: float | None = None,
     ) -> Any:
@@ -163,7 +163,7 @@ def _authorization(username: str | None, password: str | None, token: str | None
     return None
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 

@@ -27,7 +27,7 @@ Reason = str | None
 Names = Sequence[str] | str
 
 
-def given(**values: Any) -> dict[str, Any]:
+def given(**values: object) -> dict[str, Any]:
     """The values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -42,7 +42,7 @@ class ObjectsClient:
         self._link = link
 
     def _change(
-        self, method: str, path: str, query: Query, reason: Reason, body: Any = None
+        self, method: str, path: str, query: Query, reason: Reason, body: object = None
     ) -> Any:
         return self._link.request(method, ROOT + path, [*query, ("reason", reason)], body)
 
@@ -87,7 +87,7 @@ class ObjectsClient:
         """Send the configuration to all nodes."""
         return int(self._change("PUT", "/redistribute-config", [], reason))
 
-    def ModifyCluster(self, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyCluster(self, reason: Reason = None, **kwargs: object) -> int:
         """Change settings of the cluster; see OP_CLUSTER_SET_PARAMS."""
         return int(self._change("PUT", "/modify", [], reason, kwargs))
 
@@ -105,7 +105,7 @@ class ObjectsClient:
 
     # queries
 
-    def Query(self, what: str, fields: Sequence[str], qfilter: Any = None) -> dict[str, Any]:
+    def Query(self, what: str, fields: Sequence[str], qfilter: object = None) -> dict[str, Any]:
         """Fields of objects of a kind that pass a filter: ``{"fields", "data"}``."""
         body = given(fields=list(fields), qfilter=qfilter)
         return dict(self._link.request("PUT", f"{ROOT}/query/{what}", None, body))
@@ -182,7 +182,7 @@ class ObjectsClient:
         """Turn a node off and on again, without asking it."""
         return int(self._change("POST", f"/nodes/{node}/powercycle", [("force", force)], reason))
 
-    def ModifyNode(self, node: str, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyNode(self, node: str, reason: Reason = None, **kwargs: object) -> int:
         """Change settings of a node; see OP_NODE_SET_PARAMS."""
         return int(self._change("POST", f"/nodes/{node}/modify", [], reason, kwargs))
 
@@ -293,7 +293,7 @@ class ObjectsClient:
         path = f"/networks/{network_name}/disconnect"
         return int(self._change("PUT", path, dry(dry_run), reason, {"group_name": group_name}))
 
-    def ModifyNetwork(self, network: str, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyNetwork(self, network: str, reason: Reason = None, **kwargs: object) -> int:
         """Change a network; see OP_NETWORK_SET_PARAMS."""
         return int(self._change("PUT", f"/networks/{network}/modify", [], reason, kwargs))
 
@@ -343,7 +343,7 @@ class ObjectsClient:
         body = given(name=name, alloc_policy=alloc_policy)
         return int(self._change("POST", "/groups", dry(dry_run), reason, body))
 
-    def ModifyGroup(self, group: str, reason: Reason = None, **kwargs: Any) -> int:
+    def ModifyGroup(self, group: str, reason: Reason = None, **kwargs: object) -> int:
         """Change a node group; see OP_GROUP_SET_PARAMS."""
         return int(self._change("PUT", f"/groups/{group}/modify", [], reason, kwargs))
 
@@ -398,9 +398,9 @@ class ObjectsClient:
     def AddFilter(
         self,
         priority: int,
-        predicates: Sequence[Any],
-        action: Any,
-        reason_trail: Sequence[Any] | None = None,
+        predicates: Sequence[object],
+        action: object,
+        reason_trail: Sequence[object] | None = None,
     ) -> str:
         """Add a filter rule; its uuid."""
         body = _rule(priority, predicates, action, reason_trail)
@@ -410,9 +410,9 @@ class ObjectsClient:
         self,
         uuid: str,
         priority: int,
-        predicates: Sequence[Any],
-        action: Any,
-        reason_trail: Sequence[Any] | None = None,
+        predicates: Sequence[object],
+        action: object,
+        reason_trail: Sequence[object] | None = None,
     ) -> str:
         """Replace a filter rule or add one with this uuid; its uuid."""
         body = _rule(priority, predicates, action, reason_trail)
@@ -429,7 +429,7 @@ def dry(wanted: bool) -> Query:
 
 
 def _rule(
-    priority: int, predicates: Sequence[Any], action: Any, reason: Sequence[Any] | None
+    priority: int, predicates: Sequence[object], action: object, reason: Sequence[object] | None
 ) -> dict[str, Any]:
     return {
         "priority": priority,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
@@ -95,7 +94,7 @@ def _current(call: Call, reader: Route) -> str | None:
     return etag(encoded(answer).data).strip('"')
 
 
-def encoded(value: Any) -> Ready:
+def encoded(value: object) -> Ready:
     """An answer as JSON text that ends with a new line."""
     if isinstance(value, Ready):
         return Ready(value.data + b"\n", value.version)

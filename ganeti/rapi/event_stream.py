@@ -7,7 +7,7 @@ a while misses nothing. A reader that does not read is dropped and disturbs nobo
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -222,6 +222,6 @@ class EventStream:
         frame = self._frame(event["kind"], event, number)
         return _Kept(number, event["kind"], frozenset(event["objects"]), frame)
 
-    def _frame(self, name: str, value: dict[str, Any], number: int) -> bytes:
+    def _frame(self, name: str, value: Mapping[str, object], number: int) -> bytes:
         data = jsonio.dumps(value)
         return f"id: {self._run}-{number}\nevent: {name}\ndata: {data}\n\n".encode()

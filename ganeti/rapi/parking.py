@@ -13,7 +13,7 @@ import os
 import selectors
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from itertools import count
 from pathlib import Path
@@ -138,7 +138,7 @@ class LuxiCall:
     def ask(
         self,
         name: str,
-        args: list[Any],
+        args: Sequence[object],
         done: Callable[[Any], None],
         failed: Callable[[errors.GanetiError], None],
     ) -> None:

@@ -37,7 +37,7 @@ class Collection:
     #: a field without whose value htools load nothing at all; they get no such rows
     for_htools: str = ""
 
-    def rows(self, call: Call, names: Sequence[Any] | None, fields: Sequence[str]) -> bytes:
+    def rows(self, call: Call, names: Sequence[object] | None, fields: Sequence[str]) -> bytes:
         """JSON text of the rows of the named objects, or of all."""
         wanted = self.of_all if names is None else list(names)
         more = [call.flag("lock")] if self.locks else []

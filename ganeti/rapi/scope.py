@@ -8,7 +8,7 @@ is decided by the master daemon, which gets the limits with each job (``config/l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,7 +41,7 @@ class RedactedClient(Client):
         super().__init__(client._path)
         self._client = client
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
         method = calls.find(name)
         if calls.REDACTED in method.args:
             calls.bind(method, args)
@@ -61,7 +61,7 @@ class LimitedClient(Client):
         self._name = name
         self._limits = limits
 
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[Any]) -> Any:
+    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
         change = None if name in _OPEN else getattr(self, f"_{name}", None)
         if change is None and name not in _OPEN:
             raise self._refusal("this")
@@ -117,7 +117,7 @@ class LimitedClient(Client):
     def _groups(self) -> set[str]:
         return set() if self._limits.group is None else {self._limits.group}
 
-    def _is_mine(self, ops: Any) -> bool:
+    def _is_mine(self, ops: object) -> bool:
         return isinstance(ops, list) and any(
             isinstance(entry, list)
             and len(entry) == 3
@@ -198,7 +198,7 @@ class LimitedClient(Client):
     def _WaitForJobChange(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         return self._CancelJob(bound)
 
-    def _SubmitJob(self, bound: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def _SubmitJob(self, bound: Mapping[str, object]) -> dict[str, Any]:  # noqa: N802
         """The master knows what parameters mean, so it decides, now and when the job runs."""
         given = {name: bound.get(name) for name in ("ops", "key", "user")}
         return {**given, "limits": msgspec.to_builtins(self._limits)}

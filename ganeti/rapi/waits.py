@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,7 @@ class _JobWait:
     def begin(self) -> None:
         self._ask(self._question.values)
 
-    def _ask(self, seen: list[Any] | None) -> None:
+    def _ask(self, seen: Sequence[object] | None) -> None:
         left = max(0.0, self._until - SYSTEM.monotonic())
         whole = self._question.fields is None
         fields = ["status"] if whole else self._question.fields
@@ -127,7 +127,7 @@ class _JobWait:
         ]
         self._luxi.ask("WaitForJobChange", args, self._whole if whole else self._change, self._fail)
 
-    def _change(self, found: list[Any]) -> None:
+    def _change(self, found: Sequence[object]) -> None:
         self._reply({"job_info": found[0], "log_entries": found[1]})
 
     def _whole(self, found: list[Any]) -> None:
@@ -140,7 +140,7 @@ class _JobWait:
     def _show(self, rows: list[Any]) -> None:
         self._reply(dict(zip(_JOB, rows[0], strict=True)))
 
-    def _reply(self, value: Any) -> None:
+    def _reply(self, value: object) -> None:
         self._send(200, jsonio.dumps_bytes(value) + b"\n", {})
 
     def _fail(self, err: errors.GanetiError) -> None:
@@ -177,7 +177,7 @@ def _wait(call: Call) -> None:
     take_over(lambda connection: room.wait_for_job(connection, question))
 
 
-def _from_body(body: Any, question: Question) -> Question:
+def _from_body(body: object, question: Question) -> Question:
     if not isinstance(body, dict) or not isinstance(body.get("fields"), list):
         raise failures.bad_request("The body must be an object with a list 'fields'")
     values, serial = body.get("previous_job_info"), body.get("previous_log_serial")

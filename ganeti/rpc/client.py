@@ -112,7 +112,9 @@ class NodeRpc:
         )
 
     def each(
-        self, method: Callable[..., T], arguments: Mapping[NodeUuid, tuple[Node, tuple[Any, ...]]]
+        self,
+        method: Callable[..., T],
+        arguments: Mapping[NodeUuid, tuple[Node, tuple[object, ...]]],
     ) -> dict[NodeUuid, Answer[T]]:
         """One call to many nodes with different arguments: node uuid -> (node, arguments)."""
         spec = _spec(method)
@@ -198,7 +200,9 @@ def _spec(method: Callable[..., Any]) -> CallSpec:
     return wire.specs()[method.__name__]
 
 
-def _body(args: tuple[Any, ...], kwargs: Mapping[str, Any], node: Node | None = None) -> bytes:
+def _body(
+    args: tuple[object, ...], kwargs: Mapping[str, object], node: Node | None = None
+) -> bytes:
     """Arguments on the wire; with ``node`` as they hold on that node."""
     if kwargs:
         raise errors.ProgrammerError("node calls take positional arguments only")

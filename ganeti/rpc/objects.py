@@ -300,7 +300,7 @@ class ReplicaUpdate(msgspec.Struct, kw_only=True, omit_defaults=True):
     drained: bool | None = None
 
 
-def localised(value: Any, node: str) -> Any:
+def localised(value: object, node: str) -> Any:
     """A value (arguments of a call) as the node with this uuid gets it.
 
     Placed disks in it, at any depth, become disks with the node's own ``dynamic_params``. The

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from wsgiref.types import StartResponse
@@ -114,7 +114,7 @@ class RpcApp:
         except errors.DeposedError as err:
             raise _RefusedError(409, errors.text(err)) from err
 
-    def _run(self, spec: CallSpec, arguments: list[Any]) -> bytes:
+    def _run(self, spec: CallSpec, arguments: Sequence[object]) -> bytes:
         started = self._clock.monotonic()
         token = CONTEXT.set(spec.name)
         try:
@@ -137,7 +137,7 @@ class RpcApp:
             log.log(level, "call %s took %.3f s", spec.name, taken)
             CONTEXT.reset(token)
 
-    def _call(self, spec: CallSpec, arguments: list[Any]) -> Any:
+    def _call(self, spec: CallSpec, arguments: Sequence[object]) -> Any:
         return encode(self._methods[spec.name](*decode_args(spec, arguments)))
 
     @contextmanager

@@ -79,12 +79,12 @@ def _spec(name: str, family: type, function: Any) -> CallSpec:
     )
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> Any:
     """Plain JSON value of arguments or a result."""
     return msgspec.to_builtins(value)
 
 
-def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
+def decode_args(spec: CallSpec, value: object) -> tuple[Any, ...]:
     """Checked arguments; ParameterError names call and argument."""
     try:
         return cast(tuple[Any, ...], typed.convert(value, spec.args, strict=True))
@@ -92,7 +92,7 @@ def decode_args(spec: CallSpec, value: Any) -> tuple[Any, ...]:
         raise errors.ParameterError(f"call {spec.name}: {err}") from err
 
 
-def decode_result(spec: CallSpec, value: Any) -> Any:
+def decode_result(spec: CallSpec, value: object) -> Any:
     """Checked result; RemoteError when the node answered something else."""
     if spec.result is type(None):
         return None

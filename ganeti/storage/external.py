@@ -245,7 +245,7 @@ class ExtDevice(Device):
 def environment(
     disk: NodeDisk,
     volume: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, object],
     action: str,
     more: Mapping[str, str],
 ) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.storage.lvm import report as lvm
@@ -16,7 +15,7 @@ MIB = 1024 * 1024
 REPORTING = ("file", "lvm-pv", "lvm-vg", "sharedfile")
 
 
-def report(kind: str, name: str, params: Sequence[Any] = ()) -> tuple[int, int]:
+def report(kind: str, name: str, params: Sequence[object] = ()) -> tuple[int, int]:
     """(size, free) of a storage unit of this node: in MiB, of ``lvm-pv`` in physical volumes.
 
     Spindles only count with exclusive storage; ``lvm-pv`` is (0, 0) without.

@@ -23,7 +23,7 @@ FIELDS: Final = ("allocatable", "free", "name", "size", "used")
 
 
 def listed(
-    kind: str, args: Sequence[Any], name: str | None, fields: Sequence[str], env: Environment
+    kind: str, args: Sequence[object], name: str | None, fields: Sequence[str], env: Environment
 ) -> list[list[Any]]:
     """The units of one type: the asked fields of each. With ``name`` only that one, if any.
 
@@ -48,7 +48,7 @@ def listed(
     return [[unit[field] for field in fields] for unit in units]
 
 
-def modify(kind: str, name: str, changes: Mapping[str, Any]) -> None:
+def modify(kind: str, name: str, changes: Mapping[str, object]) -> None:
     """Change a unit: of type ``lvm-pv`` whether new volumes may be put there (``allocatable``).
 
     Raises:
@@ -90,7 +90,7 @@ def execute(kind: str, name: str, operation: str) -> None:
     repair.fix_consistency(name)
 
 
-def _groups(_args: Sequence[Any], _env: Environment) -> list[Unit]:
+def _groups(_args: Sequence[object], _env: Environment) -> list[Unit]:
     return [
         {
             "name": group.vg_name,
@@ -103,7 +103,7 @@ def _groups(_args: Sequence[Any], _env: Environment) -> list[Unit]:
     ]
 
 
-def _physicals(_args: Sequence[Any], _env: Environment) -> list[Unit]:
+def _physicals(_args: Sequence[object], _env: Environment) -> list[Unit]:
     return [
         {
             "name": item.pv_name,

@@ -70,6 +70,6 @@ class Round:
         """Reason trail of an opcode."""
         return [[SOURCE, text, int(self.clock.now() * 1e9)]]
 
-    def submit(self, ops: Sequence[Mapping[str, Any]]) -> list[Submission]:
+    def submit(self, ops: Sequence[Mapping[str, object]]) -> list[Submission]:
         """A job for each opcode; nobody waits for them."""
         return self.client.submit_many_jobs([[op] for op in ops]) if ops else []

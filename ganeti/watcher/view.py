@@ -95,7 +95,7 @@ def load(client: Client) -> list[Group]:
 
 
 def _values(
-    client: Client, what: str, fields: Sequence[str], qfilter: Any
+    client: Client, what: str, fields: Sequence[str], qfilter: object
 ) -> list[tuple[Any, ...]]:
     """Rows of values; None where there is none, or the node does not answer."""
     found = client.query(what, list(fields), qfilter)

@@ -174,7 +174,7 @@ class _Text:
                 )
         return f"{self._value(old)} -> {self._value(new)}"
 
-    def _value(self, shown: Any) -> str:
+    def _value(self, shown: object) -> str:
         if shown is None:
             return "(unset)"
         if isinstance(shown, str):
@@ -189,7 +189,7 @@ class _Text:
         return self._names.get(text, text)
 
 
-def _plain_list(value: Any) -> bool:
+def _plain_list(value: object) -> bool:
     return value is None or (
         isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ganeti import paths
@@ -226,5 +227,5 @@ def show_ispecs_cmd(call: Call) -> None:
     print(shlex.join(words))
 
 
-def _specs(specs: dict[str, Any]) -> str:
+def _specs(specs: Mapping[str, object]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(specs.items()))

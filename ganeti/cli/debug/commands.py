@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
     return [jobs.build(call, str(item.get("OP_ID")), **_without(item, "OP_ID")) for item in data]
 
 
-def _without(item: dict[str, Any], key: str) -> dict[str, Any]:
+def _without(item: Mapping[str, object], key: str) -> dict[str, Any]:
     return {name: val for name, val in item.items() if name != key}
 
 
@@ -152,7 +153,7 @@ def _busy(call: Call, result: QueryResult) -> QueryResult:
     return QueryResult(fields, rows)
 
 
-def _mode(mode: Any) -> str:
+def _mode(mode: object) -> str:
     return "-" if mode is None else str(mode)
 
 

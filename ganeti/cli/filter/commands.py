@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ganeti import constants, errors
@@ -96,7 +97,7 @@ def _refused(call: Call, problem: str) -> Exit:
     return Exit(constants.EXIT_USAGE)
 
 
-def _warn_of_useless(predicates: list[Any]) -> None:
+def _warn_of_useless(predicates: Sequence[object]) -> None:
     """Say which conditions can never hold; what is malformed is left to the master."""
     for item in predicates:
         if not (isinstance(item, list) and len(item) == 2 and item[0] in _COMPARING_KINDS):

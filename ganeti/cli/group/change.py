@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
@@ -31,7 +29,7 @@ def add(call: Call) -> int:
     return _follow(call, jobs.run(call, ipolicy=c.policy(call.opts) or None))
 
 
-def _follow(call: Call, result: Any) -> int:
+def _follow(call: Call, result: object) -> int:
     """Wait for the jobs that an operation submitted, if it did."""
     children = jobs.children(result)
     if not children:

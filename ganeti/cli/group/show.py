@@ -22,7 +22,7 @@ _INCLUDE_DEFAULTS = switch(
 tags.add_commands(GROUP, "nodegroup", "group")
 
 
-def _parameters(value: Any) -> str:
+def _parameters(value: object) -> str:
     """Node parameters in one cell."""
     if not isinstance(value, Mapping):
         return str(value)
@@ -139,5 +139,5 @@ def _policy_words(policy: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _sizes(sizes: Mapping[str, Any]) -> str:
+def _sizes(sizes: Mapping[str, object]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(sizes.items()))

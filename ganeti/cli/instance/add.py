@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ganeti import errors
 from ganeti.base import jsonio
@@ -111,7 +110,7 @@ def _read(path: str) -> list[jobs.WireOp]:
     return [_instance(path, number, raw) for number, raw in enumerate(found, 1)]
 
 
-def _instance(path: str, number: int, raw: Any) -> jobs.WireOp:
+def _instance(path: str, number: int, raw: object) -> jobs.WireOp:
     from ganeti.opcodes import registry, wire
 
     where = f"'{path}', instance {number}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
@@ -96,7 +97,7 @@ def _terminal(call: Call, found: dict[str, Any]) -> None:
         raise errors.OpExecError(f"Cannot start {words[0]}: {err.strerror}") from err
 
 
-def _address(found: dict[str, Any]) -> str:
+def _address(found: Mapping[str, object]) -> str:
     kind = str(found["kind"])
     host, port = found.get("host"), found.get("port")
     shown = f"[{host}]" if ":" in str(host) else host

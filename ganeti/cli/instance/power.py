@@ -23,7 +23,7 @@ def _beparams(given: Any) -> dict[str, Any]:
     return settings.backend(settings.for_once(given, "backend"), keep_resets=False)
 
 
-def _act(call: Call, verb: str, **more: Any) -> int:
+def _act(call: Call, verb: str, **more: object) -> int:
     """Run one job for each selected instance."""
     return selection.act(call, verb, lambda name: jobs.build_own(call, instance_name=name, **more))
 

@@ -58,7 +58,7 @@ def _reserved_last(result: QueryResult) -> QueryResult:
     return QueryResult(fields, [_marked(fields, row) for row in rows])
 
 
-def _marked(fields: Sequence[FieldDef], row: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+def _marked(fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]) -> list[tuple[int, Any]]:
     *cells, (_status, forthcoming) = row
     return [
         (0, "reserved") if forthcoming and item.name == "status" else cell
@@ -159,7 +159,7 @@ def _nodes(item: Mapping[str, Any]) -> list[list[info.Pair]]:
     ]
 
 
-def _backend(actual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _backend(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
     """Back-end parameters, with ``memory`` as the old name of ``maxmem``."""
     shown, set_here = dict(actual), dict(own)
     if "maxmem" in shown:
@@ -183,7 +183,7 @@ def _vnc_address(item: Mapping[str, Any]) -> str:
     return f"vnc to {host}:{port}{display}{on_node}"
 
 
-def _nic(index: int, nic: Sequence[Any]) -> list[info.Pair]:
+def _nic(index: int, nic: Sequence[object]) -> list[info.Pair]:
     name, uuid, ip, mac, mode, link, vlan, network_uuid, network = nic
     shown = network["name"] if isinstance(network, Mapping) else network_uuid
     return [
@@ -237,7 +237,7 @@ def _place(disk: Mapping[str, Any]) -> list[info.Pair]:
     return [("logical_id", info.Flow(place))]
 
 
-def _status(kind: str, status: Sequence[Any]) -> str:
+def _status(kind: str, status: Sequence[object]) -> str:
     """State of a disk on a node: device, and how far a mirror is in sync."""
     from ganeti.model.names import LocalDisk  # only details of mirrored disks need it
 

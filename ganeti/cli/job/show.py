@@ -147,7 +147,7 @@ def _first_error(results: Any) -> str:
     return "-"
 
 
-def _summary(value: Any) -> str:
+def _summary(value: object) -> str:
     """Summaries of opcodes; nanoseconds as people write a time."""
     return _NANOSECONDS.sub(
         lambda found: units.format_duration(int(found[1]) / 1e9), output.joined(value)
@@ -259,13 +259,13 @@ def _opcode_info(
     ]
 
 
-def _one_line(value: Any) -> Any:
+def _one_line(value: object) -> Any:
     if not isinstance(value, list | dict):
         return value
     return info.Flow(value, ",".join(map(str, value)) if _is_flat(value) else "")
 
 
-def _is_flat(value: Any) -> bool:
+def _is_flat(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)

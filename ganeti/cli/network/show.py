@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ganeti.cli import info, listing, output, selection, tags
@@ -100,7 +100,7 @@ def _all_of(call: Call, network: dict[str, Any]) -> list[info.Pair]:
     return [*found, ("Node groups", groups), ("Instances", dict(_users(call, network)))]
 
 
-def _facts(network: dict[str, Any]) -> list[str]:
+def _facts(network: Mapping[str, object]) -> list[str]:
     return [
         f"Network name: {network['name']}",
         f"UUID: {network['uuid']}",

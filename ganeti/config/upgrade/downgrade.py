@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ganeti import errors
 from ganeti.config.upgrade import disks, formats, parameters, shape, versions
@@ -152,7 +151,7 @@ def _own_parameters(raw: Raw, report: Report) -> None:
             report.warn(f"{path}/diskparams/rbd/user-id will be forgotten (it is {user})")
 
 
-def _matters(hypervisor: str, key: str, value: Any) -> bool:
+def _matters(hypervisor: str, key: str, value: object) -> bool:
     """Whether a parameter differs from what the driver does without it."""
     return bool(value != parameters.builtin(hypervisor).get(key))
 

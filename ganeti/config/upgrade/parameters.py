@@ -114,7 +114,7 @@ def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
         _known(values, known, f"{path}/{template}", report)
 
 
-def _known(values: Any, known: Iterable[str], path: str, report: Report) -> None:
+def _known(values: object, known: Iterable[str], path: str, report: Report) -> None:
     if not isinstance(values, dict):
         raise errors.ConfigurationError(f"{path} must be an object")
     wanted = set(known)
@@ -123,7 +123,7 @@ def _known(values: Any, known: Iterable[str], path: str, report: Report) -> None
         report.strange(f"{path}/{key}")
 
 
-def _fill(values: Raw, defaults: Mapping[str, Any], path: str, report: Report) -> None:
+def _fill(values: Raw, defaults: Mapping[str, object], path: str, report: Report) -> None:
     for key, value in defaults.items():
         if key not in values:
             values[key] = value

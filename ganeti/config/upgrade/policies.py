@@ -80,7 +80,7 @@ def _fill_pairs(policy: Raw, base: Mapping[str, Any], path: str, report: Report)
             _fill_sizes(sizes, base[limit], f"{path}/minmax/{index}/{limit}", report)
 
 
-def _fill_sizes(sizes: Raw, base: Mapping[str, Any], path: str, report: Report) -> None:
+def _fill_sizes(sizes: Raw, base: Mapping[str, object], path: str, report: Report) -> None:
     for key in ipolicy.SPEC_KEYS:
         if key not in sizes:
             sizes[key] = base[key]

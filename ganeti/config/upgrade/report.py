@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 #: Longest text of a value that is shown.
 _SHOWN = 60
@@ -39,7 +38,7 @@ class Report:
     unknown: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    def added(self, path: str, value: Any) -> None:
+    def added(self, path: str, value: object) -> None:
         self.changes.append(Change(Kind.ADDED, path, shown(value)))
 
     def changed(self, path: str, text: str) -> None:
@@ -57,7 +56,7 @@ class Report:
         self.warnings.append(text)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A short text of a JSON value that is not a secret."""
     if isinstance(value, dict) and len(str(value)) > _SHOWN:
         return f"{len(value)} entries"

@@ -80,7 +80,7 @@ def _instance(instance: Raw) -> Mapping[str, Any]:
 
 
 def _complete(
-    obj: Raw, cls: type[msgspec.Struct], special: Mapping[str, Any], path: str, report: Report
+    obj: Raw, cls: type[msgspec.Struct], special: Mapping[str, object], path: str, report: Report
 ) -> None:
     """Write out the keys that are missing and have a value of their own when they are."""
     for info in typed.fields(cls):

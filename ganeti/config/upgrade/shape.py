@@ -71,7 +71,7 @@ def _object(cls: type[ConfigObject], value: Raw, path: str, report: Report) -> N
         _form(_plain(info.type), value[info.name], where)
 
 
-def _form(wanted: Any, value: Any, path: str) -> None:
+def _form(wanted: object, value: object, path: str) -> None:
     origin = typing.get_origin(wanted)
     if origin is dict:
         inner = _plain(typing.get_args(wanted)[1])
@@ -87,7 +87,7 @@ def _form(wanted: Any, value: Any, path: str) -> None:
         raise _wrong(path, "a text", value)
 
 
-def _plain(wanted: Any) -> Any:
+def _plain(wanted: object) -> Any:
     """``X`` of ``X | None``, and the type below a name for it."""
     wanted = getattr(wanted, "__supertype__", wanted)
     if typing.get_origin(wanted) in (Union, types.UnionType):
@@ -96,19 +96,19 @@ def _plain(wanted: Any) -> Any:
     return wanted
 
 
-def _mapping(value: Any, path: str) -> Raw:
+def _mapping(value: object, path: str) -> Raw:
     if not isinstance(value, dict):
         raise _wrong(path, "an object", value)
     return value
 
 
-def _wrong(path: str, wanted: str, value: Any) -> errors.ConfigurationError:
+def _wrong(path: str, wanted: str, value: object) -> errors.ConfigurationError:
     kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     found = kinds.get(type(value), "null" if value is None else "a number")
     return errors.ConfigurationError(f"{path} must be {wanted}, but is {found}")
 
 
-def label(obj: Mapping[str, Any], key: str) -> str:
+def label(obj: Mapping[str, object], key: str) -> str:
     """What people call an object: its name, else its key in the container."""
     name = obj.get("name")
     return name if isinstance(name, str) and name else key

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ganeti import constants, errors
 
 #: Oldest version that can be brought up.
@@ -19,7 +17,7 @@ def text(version: int) -> str:
     return f"{major}.{minor}.{revision}" if revision else f"{major}.{minor}"
 
 
-def of_config(raw: Any) -> int:
+def of_config(raw: object) -> int:
     """The version of the content of a ``config.data`` that can be upgraded, or is ours.
 
     Raises:

@@ -180,7 +180,7 @@ class KvmHypervisor(Hypervisor):
         self,
         instance: NodeInstance,
         disks: Sequence[AttachedDisk],
-        info: Mapping[str, Any],
+        info: Mapping[str, object],
         address: str,
     ) -> str:
         return self._migration.accept(instance, disks, info, address)
@@ -198,7 +198,7 @@ class KvmHypervisor(Hypervisor):
         self._migration.finish_source(instance.name, success=success)
 
     def finish_target(
-        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+        self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         self._migration.finish_target(instance.name, info, success=success)
 

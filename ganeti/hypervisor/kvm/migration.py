@@ -221,7 +221,7 @@ class Migration:
         self,
         instance: NodeInstance,
         disks: Sequence[AttachedDisk],
-        info: Mapping[str, Any],
+        info: Mapping[str, object],
         address: str,
     ) -> str:
         """Start a QEMU that waits at the address; returns where."""
@@ -245,7 +245,7 @@ class Migration:
             self._discard(name)
             raise
 
-    def finish_target(self, name: str, info: Mapping[str, Any], *, success: bool) -> None:
+    def finish_target(self, name: str, info: Mapping[str, object], *, success: bool) -> None:
         """See that the guest runs, or end what waits for it."""
         if not success:
             self._discard(name)

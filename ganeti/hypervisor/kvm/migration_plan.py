@@ -66,7 +66,7 @@ class Journey(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
-def journey(info: Mapping[str, Any], instance: NodeInstance) -> Journey:
+def journey(info: Mapping[str, object], instance: NodeInstance) -> Journey:
     """What a source said, for an instance.
 
     Raises:

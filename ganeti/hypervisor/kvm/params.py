@@ -7,7 +7,7 @@ implementation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -274,7 +274,7 @@ NODE_FILES = (
 NODE_DIRECTORIES = ("mem_path", "vnc_x509_path")
 
 
-def load(values: Mapping[str, Any]) -> KvmParams:
+def load(values: Mapping[str, object]) -> KvmParams:
     """Typed parameters; missing ones get the builtin value.
 
     Raises:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -104,7 +104,11 @@ class Qmp:
         return qmp
 
     def command(
-        self, name: str, arguments: dict[str, Any] | None = None, *, timeout: float | None = None
+        self,
+        name: str,
+        arguments: Mapping[str, object] | None = None,
+        *,
+        timeout: float | None = None,
     ) -> Any:
         """Execute one command and return what it returns; blocks as long as connections may.
 
@@ -127,7 +131,9 @@ class Qmp:
         answer = self._call(self._with_descriptor(fd, "add-fd", None), "add-fd", self._timeout)
         return f"/dev/fdset/{answer['fdset-id']}"
 
-    async def _with_descriptor(self, fd: int, name: str, arguments: dict[str, Any] | None) -> Any:
+    async def _with_descriptor(
+        self, fd: int, name: str, arguments: Mapping[str, object] | None
+    ) -> Any:
         self._client.send_fd_scm(fd)
         return await self._client.execute(name, arguments)
 

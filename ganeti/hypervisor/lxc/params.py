@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -69,7 +69,7 @@ class LxcParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = 30
 
 
-def load(values: Mapping[str, Any]) -> LxcParams:
+def load(values: Mapping[str, object]) -> LxcParams:
     """Typed parameters of which every text is understood; HypervisorError."""
     params = typed_params.load(LxcParams, values, "lxc")
     processors(params)

@@ -239,7 +239,7 @@ class XenHypervisor(Hypervisor):
         self,
         instance: NodeInstance,
         disks: Sequence[AttachedDisk],
-        info: Mapping[str, Any],
+        info: Mapping[str, object],
         address: str,
     ) -> str:
         if self._find(instance.name) is not None:
@@ -269,7 +269,7 @@ class XenHypervisor(Hypervisor):
             self._mover.stop(instance.name)
 
     def finish_target(
-        self, instance: NodeInstance, info: Mapping[str, Any], *, success: bool
+        self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         if success:
             self._mover.received(instance.name)

@@ -6,6 +6,7 @@ against the configuration, before anything is done with it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -57,7 +58,7 @@ def result(name: str, text: str) -> Any:
     raise _unusable(name, "the key 'result' is missing")
 
 
-def nodes(config: Config, name: str, found: Any, count: int) -> list[Node]:
+def nodes(config: Config, name: str, found: object, count: int) -> list[Node]:
     """Exactly ``count`` different nodes of the cluster, the primary one first; OpExecError."""
     names = _shaped(name, found, list[str])
     if len(names) != count or len(set(names)) != count:
@@ -70,7 +71,7 @@ def nodes(config: Config, name: str, found: Any, count: int) -> list[Node]:
 
 
 def places(
-    config: Config, name: str, found: Any, counts: dict[str, int]
+    config: Config, name: str, found: object, counts: dict[str, int]
 ) -> tuple[dict[str, list[Node]], dict[str, str]]:
     """Nodes by instance, and the instances without a place with the reason; OpExecError."""
     placed, failed = _shaped(
@@ -85,7 +86,7 @@ def places(
     return {item: nodes(config, name, where, counts[item]) for item, where in placed}, missing
 
 
-def moves(name: str, found: Any) -> Moves:
+def moves(name: str, found: object) -> Moves:
     """Checked moves; OpExecError for anything else than opcodes that move instances."""
     moved, failed, jobs = _shaped(
         name,
@@ -99,7 +100,7 @@ def moves(name: str, found: Any) -> Moves:
     return Moves(moved, failed, [[_move(name, raw) for raw in job] for job in jobs])
 
 
-def _move(name: str, raw: dict[str, Any]) -> OpCode:
+def _move(name: str, raw: Mapping[str, object]) -> OpCode:
     if raw.get("OP_ID") not in MOVES:
         raise _unusable(name, f"{raw.get('OP_ID')!r} is not a way to move an instance")
     try:
@@ -108,7 +109,7 @@ def _move(name: str, raw: dict[str, Any]) -> OpCode:
         raise _unusable(name, errors.text(err)) from err
 
 
-def _shaped(name: str, found: Any, shape: Any) -> Any:
+def _shaped(name: str, found: object, shape: object) -> Any:
     try:
         return typed.convert(found, shape)
     except msgspec.ValidationError as err:

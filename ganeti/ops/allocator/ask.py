@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import constants, errors
@@ -98,7 +98,7 @@ def ask(
     question: Json,
     *,
     template: str = "",
-    extra: dict[str, Any] | None = None,
+    extra: Mapping[str, object] | None = None,
     config: Config | None = None,
 ) -> Any:
     """The result that an allocator gives; blocks up to 15 minutes.
@@ -108,7 +108,7 @@ def ask(
     return answers.result(name, run(ctx, name, full(ctx, question, template, config), extra))
 
 
-def run(ctx: Context, name: str, text: str, extra: dict[str, Any] | None = None) -> str:
+def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None = None) -> str:
     """Run an allocator on the master; returns what it wrote.
 
     Raises:

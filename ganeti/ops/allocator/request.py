@@ -140,7 +140,7 @@ def instance(config: Config, item: Instance) -> Json:
     }
 
 
-def _nic(mac: str, ip: str | None, params: Mapping[str, Any]) -> Json:
+def _nic(mac: str, ip: str | None, params: Mapping[str, object]) -> Json:
     result: Json = {"mac": mac, "ip": ip, "mode": params["mode"], "link": params["link"]}
     if params["mode"] == "bridged":
         result["bridge"] = params["link"]

@@ -217,7 +217,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         config: Config,
         report: Report,
         online: list[Node],
-        found: Mapping[str, Mapping[str, Any]],
+        found: Mapping[str, Mapping[str, object]],
     ) -> None:
         """Files that must be the same on nodes; a node that a job works on is left out."""
         ctx, master = self.ctx, config.cluster.master_node
@@ -250,7 +250,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         }
         shared.judge_ssconf(report, config, ctx.paths, sent, told)
 
-    def _ask_master(self, config: Config, report: Report, check: str, argument: Any) -> Any:
+    def _ask_master(self, config: Config, report: Report, check: str, argument: object) -> Any:
         """What the master node answers to one check; None if it does not, which is reported."""
         answers = self.ctx.rpc.many(
             [config.master],
@@ -292,7 +292,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         config: Config,
         report: Report,
         nodes: list[Node],
-        answers: Mapping[str, Mapping[str, Any]],
+        answers: Mapping[str, Mapping[str, object]],
     ) -> None:
         """Every disk must be there, with the size that is recorded and with all its copies."""
         everywhere = _places(config, nodes)
@@ -400,7 +400,7 @@ def _is_measured(place: Place) -> bool:
     return not traits.is_volume and (owner is not None or not traits.mirrored)
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _table(value: object) -> dict[str, Any]:
     """Answer of a check by name; a check that failed as a whole answers with a text."""
     if value is None or isinstance(value, dict):
         return value or {}

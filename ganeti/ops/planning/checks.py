@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ganeti import errors
 from ganeti.hypervisor.registry import HYPERVISORS
@@ -46,8 +45,8 @@ def check_hvparams(
     ctx: Context,
     hypervisor: str,
     os_name: str,
-    own: Mapping[str, Any],
-    wanted: Mapping[str, Any],
+    own: Mapping[str, object],
+    wanted: Mapping[str, object],
 ) -> Params:
     """Typed parameters of one instance; refused if unknown or only settable for the cluster.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
@@ -51,7 +52,7 @@ class _Known:
     def __init__(self, reserved: Instance) -> None:
         self._handle = reserved.handle
 
-    def value(self, what: str, old: Any, new: Any) -> Any:
+    def value(self, what: str, old: object, new: object) -> Any:
         """The old value, or the new one when there is none; OpPrereqError when they differ."""
         if new is None or new == old:
             return old
@@ -62,7 +63,9 @@ class _Known:
             f" gnt-instance modify {self._handle} changes it"
         )
 
-    def mapping(self, what: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    def mapping(
+        self, what: str, old: Mapping[str, object], new: Mapping[str, object]
+    ) -> dict[str, Any]:
         given = without_defaults(new)
         return {
             **old,
@@ -70,7 +73,7 @@ class _Known:
         }
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     return str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ganeti import errors
 from ganeti.opcodes.devices import Change
@@ -129,7 +129,7 @@ def place(what: str, items: Sequence[Named], item: int | str) -> int:
     raise errors.not_known(f"the instance has no {what} with the name or uuid '{item}'")
 
 
-def _new_place(what: str, items: Sequence[Any], item: int | str) -> int:
+def _new_place(what: str, items: Sequence[object], item: int | str) -> int:
     """Where a new device goes: -1 is behind the last one."""
     if isinstance(item, str) and not item.lstrip("-").isdigit():
         raise errors.invalid(

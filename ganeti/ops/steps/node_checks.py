@@ -34,7 +34,7 @@ def os_on_node(
     ctx: Context,
     node: Node,
     os_name: str,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     hypervisor: str | None,
     *,
     force_variant: bool,

@@ -138,7 +138,7 @@ class InstanceOperation(Operation[O, R]):
         if storage:
             yield Need(LockLevel.NODE_RES, wanted)
 
-    def instance_hooks(self, path: str, env: Mapping[str, Any] | None = None) -> Hooks:
+    def instance_hooks(self, path: str, env: Mapping[str, object] | None = None) -> Hooks:
         """Hooks on the master and the nodes of the instance, with its variables and ``env``."""
         config, instance = self.ctx.config, self.now
         values = {**hook_env.instance_env(config, instance), **(env or {})}

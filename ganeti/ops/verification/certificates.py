@@ -40,7 +40,7 @@ def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
         tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
 
 
-def node(report: Report, cluster: str, item: Node, answers: Mapping[str, Any]) -> None:
+def node(report: Report, cluster: str, item: Node, answers: Mapping[str, object]) -> None:
     """Report what a node found in its own files; the codes are those of the cluster's trust."""
     found = answers.get(_CHECK) or []
     if not isinstance(found, list):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
 
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
@@ -19,7 +18,7 @@ def disks(
     config: Config,
     now: Config,
     nodes: Iterable[Node],
-    found: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Mapping[str, object]],
     busy: Container[str],
 ) -> None:
     """A disk that waits for the next start of the guest, or that the guest should not have.

@@ -103,7 +103,7 @@ def _directories(report: Report, config: Config, item: Node, answers: Answers) -
         report.error("ENODEFILESTORAGEPATHS", "node", item.name, text)
 
 
-def log_in(report: Report, master: Node, answer: Any) -> None:
+def log_in(report: Report, master: Node, answer: object) -> None:
     """Report nodes that the master cannot log in to; the answer is ``{node: text}``."""
     found = answer if isinstance(answer, dict) else {master.name: str(answer)}
     for name, text in found.items():

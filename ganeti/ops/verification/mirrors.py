@@ -65,7 +65,7 @@ def node(report: Report, config: Config, now: Config, item: Node, answers: Answe
         report.error("ENODEDRBD", "node", item.name, text)
 
 
-def _helper(report: Report, config: Config, item: Node, answer: Any) -> None:
+def _helper(report: Report, config: Config, item: Node, answer: object) -> None:
     wanted = config.cluster.drbd_usermode_helper
     if not isinstance(answer, list | tuple) or len(answer) != 2 or not wanted:
         return

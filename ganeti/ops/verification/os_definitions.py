@@ -20,7 +20,10 @@ _ALIKE = (
 
 
 def judge(
-    report: Report, config: Config, nodes: Iterable[Node], answers: Mapping[str, Mapping[str, Any]]
+    report: Report,
+    config: Config,
+    nodes: Iterable[Node],
+    answers: Mapping[str, Mapping[str, object]],
 ) -> None:
     """Compare each node with the first one that has an OS; blacklisted ones do not count."""
     listed: dict[str, dict[str, dict[str, Any]]] = {}
@@ -70,7 +73,7 @@ def _compare(report: Report, name: str, found: Mapping[str, dict[str, Any] | Non
                 report.error("ENODEOS", "node", node, text)
 
 
-def _names(values: Iterable[Any]) -> Iterable[str]:
+def _names(values: Iterable[object]) -> Iterable[str]:
     """A parameter is a name and a description, which may differ."""
     return (str(value[0] if isinstance(value, list | tuple) else value) for value in values)
 

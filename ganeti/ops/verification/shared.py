@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from ganeti.base.text import join_names, plural
 from ganeti.model import ssconf_keys
@@ -35,7 +34,7 @@ def judge(
     config: Config,
     paths: Paths,
     nodes: Iterable[Node],
-    answers: Mapping[str, Mapping[str, Any]],
+    answers: Mapping[str, Mapping[str, object]],
 ) -> None:
     """Compare what nodes have with the master's; ``answers`` must have those of the master."""
     sums: dict[NodeUuid, Mapping[str, str]] = {}
@@ -101,7 +100,7 @@ def judge_ssconf(
     config: Config,
     paths: Paths,
     sent: Mapping[str, str],
-    answers: Mapping[NodeUuid, tuple[Node, Any]],
+    answers: Mapping[NodeUuid, tuple[Node, object]],
 ) -> None:
     """Compare the ssconf files of nodes (node and answer by uuid) with what they were sent."""
     wanted = {

@@ -144,7 +144,7 @@ def _has_volumes(config: Config) -> bool:
     return any(volumes.of_disk(disk) for disk in config.disks.values())
 
 
-def _is_lost(physical: Mapping[str, Any]) -> bool:
+def _is_lost(physical: Mapping[str, object]) -> bool:
     return str(physical["attributes"]).endswith("m")
 
 

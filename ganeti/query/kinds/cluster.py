@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ganeti import constants
 from ganeti.filters.answer import FieldKind
@@ -54,7 +53,7 @@ def _master_node(ctx: Context) -> Column[Cluster]:
     return lambda _: (0, master.name) if master else UNAVAIL
 
 
-def _constant(value: Any) -> Getter[Cluster]:
+def _constant(value: object) -> Getter[Cluster]:
     return lambda _: lambda _: (0, value)
 
 

@@ -25,7 +25,7 @@ class DiskKind(Kind[Disk]):
     def rows(self, ctx: Context) -> Sequence[Disk]:
         return ctx.tables.disks
 
-    def lookup(self, ctx: Context, names: Sequence[Any]) -> Sequence[Disk]:
+    def lookup(self, ctx: Context, names: Sequence[object]) -> Sequence[Disk]:
         """Also by a name that only one disk has, or by the place (``web1/0``)."""
         return [ctx.config.disk(str(name)) for name in names]
 

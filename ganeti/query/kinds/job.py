@@ -168,7 +168,7 @@ def _ops(job: JobView) -> list[Any]:
     return [redacted(op.input) for op in job.record.ops]
 
 
-def redacted(value: Any) -> Any:
+def redacted(value: object) -> Any:
     """A copy in which the values of private and secret OS parameters are hidden."""
     if isinstance(value, dict):
         return {
@@ -179,7 +179,7 @@ def redacted(value: Any) -> Any:
     return value
 
 
-def _hide(value: Any) -> Any:
+def _hide(value: object) -> Any:
     if isinstance(value, dict):
         return {key: _hide(item) for key, item in value.items()}
     return value if value is None else REDACTED

@@ -130,7 +130,7 @@ def _blacklisted(ctx: Context) -> Column[Row]:
     return lambda row: (0, row.name in names)
 
 
-def _with_variants(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _with_variants(table: Mapping[str, object], name: str) -> dict[str, Any]:
     """Entries of an OS definition and of its variants (``debian``, ``debian+minimal``)."""
     return {key: value for key, value in table.items() if key.partition("+")[0] == name}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -130,7 +131,7 @@ def children(params: Params) -> tuple[Params, Params]:
     return {"stripes": params["data-stripes"]}, {"stripes": params["meta-stripes"]}
 
 
-def sync_options(logical_params: dict[str, Any]) -> list[str]:
+def sync_options(logical_params: Mapping[str, object]) -> list[str]:
     """How fast a resync may be: at a fixed rate, or steered by how full the network is. Pure.
 
     ``c-plan-ahead=0`` is what makes the rate fixed (drbd.conf 8.4).

@@ -43,7 +43,7 @@ class Settings:
     balloon: int | None = None
 
 
-def merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> Params:
+def merged(old: Mapping[str, object], new: Mapping[str, object]) -> Params:
     """Own parameters after a change; the value ``default`` removes one. Pure."""
     kept = {key: value for key, value in old.items() if key not in new}
     return {**kept, **without_defaults(new)}

@@ -82,8 +82,8 @@ def start(
     instance: Instance,
     op: OpCode,
     *,
-    hvparams: Mapping[str, Any] | None = None,
-    beparams: Mapping[str, Any] | None = None,
+    hvparams: Mapping[str, object] | None = None,
+    beparams: Mapping[str, object] | None = None,
     paused: bool = False,
     ignore_secondaries: bool = False,
 ) -> None:
