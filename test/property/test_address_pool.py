@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from hypothesis import settings
+from examples import examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -152,5 +152,5 @@ class Pools(RuleBasedStateMachine):
             assert len(network.reservations or "") == len(network.ext_reservations or "") == 8
 
 
-Pools.TestCase.settings = settings(max_examples=60, stateful_step_count=30)
+Pools.TestCase.settings = examples(60, stateful_step_count=30)
 TestPools = Pools.TestCase

@@ -8,7 +8,8 @@ from typing import Any
 
 import old_configs
 import pytest
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ganeti import constants, errors
@@ -27,7 +28,7 @@ def wire(config: Config) -> dict[str, Any]:
     return base.to_wire(config.data)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(seed=SEEDS, version=VERSIONS)
 def test_what_a_user_would_miss_is_there_after_the_upgrade(seed: int, version: int) -> None:
     known = old_configs.facts(seed)
@@ -117,7 +118,7 @@ def same_instance(config: Config, one: old_configs.FactInstance, version: int) -
     assert parts == [disk.parts for disk in one.disks]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seed=SEEDS, version=VERSIONS)
 def test_a_second_upgrade_changes_nothing(seed: int, version: int) -> None:
     first = upgrade(old_configs.render(old_configs.facts(seed), version, seed))
@@ -128,7 +129,7 @@ def test_a_second_upgrade_changes_nothing(seed: int, version: int) -> None:
     assert base.from_wire(ConfigData, raw, "it") == first.config.data
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(seed=SEEDS, version=VERSIONS, target=st.sampled_from(versions.TARGETS))
 def test_down_and_up_again_is_the_same(seed: int, version: int, target: int) -> None:
     config = upgrade(old_configs.render(old_configs.facts(seed), version, seed)).config
@@ -157,7 +158,7 @@ PATHS = st.lists(st.integers(0, 30), min_size=1, max_size=6)
 JUNK = st.sampled_from([None, 1, -5.5, "x", [], {}, [None], {"a": 1}, True, [[1]], {"x": {"y": 2}}])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(seed=st.integers(0, 50), version=VERSIONS, path=PATHS, junk=JUNK)
 @example(seed=0, version=2070000, path=[16, 0, 1], junk="x")  # the address of a network
 def test_junk_anywhere_is_refused_by_name_or_taken(

@@ -5,7 +5,8 @@ import itertools
 
 import pytest
 from clusters import cluster
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti.placement.balance import Goal, Step, steps
@@ -39,7 +40,7 @@ def conflicts(layout: Layout) -> int:
     return int((layout.apart_count > 1).sum())
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(CLUSTERS)
 def test_no_step_breaks_what_held_before(made: Cluster) -> None:
     for step in plan(made):
@@ -55,7 +56,7 @@ def test_no_step_breaks_what_held_before(made: Cluster) -> None:
         assert step.move.primary != step.move.secondary
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(CLUSTERS)
 def test_the_plan_gives_the_predicted_score(made: Cluster) -> None:
     done = plan(made)
@@ -68,7 +69,7 @@ def test_the_plan_gives_the_predicted_score(made: Cluster) -> None:
     assert all(step.gain > 0 for step in done)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(CLUSTERS, st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(made: Cluster, random_: object) -> None:
     nodes, items = list(made.nodes), list(made.instances)
@@ -78,7 +79,7 @@ def test_the_order_of_the_input_does_not_matter(made: Cluster, random_: object) 
     assert [step.move for step in plan(made)] == [step.move for step in plan(other)]
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(CLUSTERS)
 def test_judging_all_moves_at_once_is_judging_each(made: Cluster) -> None:
     layout = first(made)

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti.base import sparse
@@ -41,7 +42,7 @@ def write(path: Path, parts: list[tuple[str, int]]) -> bytes:
 
 
 @given(st.lists(PART, max_size=6))
-@settings(max_examples=30)
+@examples(30)
 def test_a_copy_is_the_same_whatever_the_target_held(parts: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         source, target = Path(directory) / "source", Path(directory) / "target"

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from config_samples import cluster, data, disk, full_disk, instance, node
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti import errors
@@ -411,7 +412,7 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(0, 5), st.sampled_from(
 PARAMS = st.dictionaries(st.sampled_from(["x", "y", "z"]), VALUES, max_size=3)
 
 
-@settings(max_examples=150, database=None)
+@examples(60, database=None)
 @given(steps=st.lists(st.tuples(st.integers(1, 4), st.sampled_from("pppd"), PARAMS), max_size=12))
 def test_a_difference_is_what_two_states_differ_in(steps):
     """Whatever happened in between, records alone tell what differs at the end."""
@@ -521,7 +522,7 @@ def drbd(uuid: str, secret: str, number: int) -> Any:
     )
 
 
-@settings(max_examples=150, database=None)
+@examples(40, database=None)
 @given(steps=st.lists(st.tuples(PRIVATE, PRIVATE, SECRETS, st.booleans()), min_size=1, max_size=6))
 def test_no_secret_ever_gets_out(steps):
     """Whatever is changed, no answer contains a value that nobody may see."""

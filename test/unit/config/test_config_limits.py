@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 import pytest
 from config_samples import data, disk, instance, node
-from hypothesis import event, given, settings
+from examples import examples
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from ganeti import errors
@@ -412,7 +413,7 @@ def keys_in(value: Any) -> set[str]:
     return set().union(*map(keys_in, value)) if isinstance(value, list) else set()
 
 
-@settings(max_examples=500)
+@examples(200)
 @given(requests(), st.sampled_from([SIDE, MINE, BOTH]))
 def test_what_passes_has_only_marked_parameters(raw: dict[str, Any], mine: Limits) -> None:
     try:

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 PROGRAM = Path(__file__).parents[3] / "iallocators" / "most-free"
@@ -143,7 +144,7 @@ def test_program_and_its_exit_codes(tmp_path: Path) -> None:
         assert "Traceback" not in bad.stderr
 
 
-@settings(max_examples=200)
+@examples(100)
 @given(
     free=st.lists(st.integers(0, 1000), min_size=1, max_size=5),
     memory=st.lists(st.integers(1, 400), max_size=5),

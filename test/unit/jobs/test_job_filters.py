@@ -8,7 +8,8 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti import errors
@@ -393,7 +394,7 @@ def summary(verdict: Any) -> str:
     return f"{type(verdict).__name__} {uuid}"
 
 
-@settings(max_examples=300)
+@examples(150)
 @given(
     made=st.lists(rule_values, max_size=4),
     job_id=st.integers(0, 5),

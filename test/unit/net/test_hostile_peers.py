@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from examples import examples
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from OpenSSL import SSL
 from OpenSSL._util import lib as _openssl
@@ -27,8 +28,8 @@ from ganeti.net.unix_socket import FramedClient, FrameReader, frame
 HOST = "127.0.0.1"
 GOOD = b"POST /good HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
 
-fuzz = settings(
-    max_examples=60,
+fuzz = examples(
+    60,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

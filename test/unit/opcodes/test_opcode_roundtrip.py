@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.values import JobDep
 
 OPCODES = registry.all_opcodes()
-QUICK = settings(database=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+QUICK = examples(60, database=None, suppress_health_check=[HealthCheck.too_slow])
 
 TEXT = st.text(max_size=6)
 WORD = st.text(min_size=1, max_size=6)
