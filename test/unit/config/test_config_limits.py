@@ -216,6 +216,109 @@ def test_which_objects_may_be_changed(mine: Limits, raw: dict[str, Any], expecte
     assert allowed(mine, raw) is expected
 
 
+WEB1, WEB3 = "web1.example.com", "web3.example.com"
+
+
+@pytest.mark.parametrize(
+    ("mine", "raw", "text"),
+    [
+        (SIDE, {"OP_ID": "OP_CLUSTER_DESTROY"}, "do OP_CLUSTER_DESTROY"),
+        (
+            MINE,
+            {"OP_ID": "OP_NODE_POWERCYCLE", "node_name": "node2"},
+            "do OP_NODE_POWERCYCLE",
+        ),
+        (
+            MINE,
+            {"OP_ID": "OP_INSTANCE_QUERY_DATA"},
+            "do OP_INSTANCE_QUERY_DATA without naming one instance",
+        ),
+        (SIDE, new_disk(), "create disks without naming their nodes"),
+        (MINE, new_disk(), "create anything without the tag 'mine'"),
+        (MINE, on("STARTUP", "nosuch"), "do anything with instance 'nosuch'"),
+        (SIDE, on("MIGRATE", WEB1, target_node="node1"), "do anything with node 'node1'"),
+        (SIDE, creation(group_name="default"), "do anything with group 'default'"),
+        (MINE, of_disk("REMOVE", LOOSE), f"do anything with disk '{LOOSE}'"),
+        (SIDE, on("SET_PARAMS", WEB1, osparams={"a": "b"}), "set the parameter 'osparams'"),
+        (
+            MINE,
+            on("STARTUP", WEB1, hvparams={"kvm_extra": "x"}),
+            "set the hypervisor parameter 'kvm_extra'",
+        ),
+        (
+            MINE,
+            on("SET_PARAMS", WEB1, beparams={"unknown": 1}),
+            "set the backend parameter 'unknown'",
+        ),
+        (MINE, modified(["add", -1, {"size": 4, "vg": "x"}]), "set the disk parameter 'vg'"),
+        (
+            MINE,
+            on("SET_PARAMS", WEB1, nics=[["add", -1, {"link": "x"}]]),
+            "set the key in nics 'link'",
+        ),
+        (MINE, modified(["attach", 0, {}]), "attach a disk without its uuid"),
+        (MINE, modified(["detach", 0, {}]), "detach a disk that is not named by its uuid"),
+        (
+            MINE,
+            modified(["detach", D1, {}]),
+            "detach a disk that does not have the tag 'mine' itself",
+        ),
+        (
+            MINE,
+            of_disk("DETACH", D1),
+            "detach a disk that does not have the tag 'mine' itself",
+        ),
+        (MINE, creation(tags=["mine"], mode="import"), "import instances"),
+        (
+            SIDE,
+            creation(),
+            "create instances without naming this group or one of its nodes",
+        ),
+        (MINE, tagged("SET", "cluster", ""), "change tags of the cluster"),
+        (MINE, tagged("SET", "node", "node2"), "change tags of the node"),
+        (SIDE, tagged("SET", "nodegroup", "side"), "change tags of the nodegroup"),
+        (MINE, tagged("DEL", "instance", WEB3, "mine"), "remove the tag 'mine'"),
+    ],
+)
+def test_a_refusal_says_who_may_not_do_what(mine: Limits, raw: dict[str, Any], text: str) -> None:
+    with pytest.raises(errors.AccessError) as caught:
+        limits.check(CONFIG, mine, wire.from_wire(raw))
+    assert errors.text(caught.value) == f"{mine} and may not {text}"
+
+
+def test_the_scope_has_what_fits_the_group_and_the_tag() -> None:
+    found = {
+        str(mine): (
+            [item.name[:4] for item in CONFIG.instances.values() if scope.has_instance(item)],
+            [uuid[-1] for uuid, item in CONFIG.disks.items() if scope.has_disk(item)],
+            [name for name in ("node1", "node2", "node-2", "nosuch") if scope.has(Mark.NODE, name)],
+            [name for name in ("default", "side", "nosuch") if scope.has(Mark.GROUP, name)],
+        )
+        for mine in (SIDE, MINE, BOTH)
+        for scope in [limits.Scope(CONFIG, mine)]
+    }
+    assert found == {
+        str(SIDE): (["web1", "web2"], ["0", "4", "2"], ["node2", "node-2"], ["side"]),
+        str(MINE): (
+            ["web1", "web3"],
+            ["0", "1", "4", "3"],
+            ["node1", "node2", "node-2"],
+            ["default", "side"],
+        ),
+        str(BOTH): (["web1"], ["0", "4"], ["node2", "node-2"], ["side"]),
+    }
+
+
+def test_a_disk_on_nodes_of_two_groups_is_in_none() -> None:
+    wide = disk("wide", "", nodes=("node-1", "node-2"))
+    gone = disk("gone", "", nodes=("node-2", "node-9"))
+    scope = limits.Scope(CONFIG, SIDE)
+    assert not scope.has_disk(wide)
+    assert scope.has_disk(gone)
+    assert not scope.has_disk(disk("nowhere", "", nodes=()))
+    assert not scope.has_instance(instance(9, primary_node="node-9"))
+
+
 @pytest.mark.parametrize(
     "given_here",
     [
