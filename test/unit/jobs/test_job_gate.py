@@ -171,6 +171,17 @@ def test_a_limit_of_the_reason_holds_the_next_job_of_the_same_kind_only() -> Non
     assert found.judge(job(2, ONE_AT_A_TIME), []) is None
 
 
+def test_a_reason_without_a_time_counts_and_one_without_a_text_does_not() -> None:
+    def short(number: int) -> JobRecord:
+        entries = [["gnt:user"], ["gnt:user", ONE_AT_A_TIME]]
+        op = OpRecord(input={"OP_ID": "OP_TEST_DUMMY", "reason": entries})
+        return JobRecord(id=number, ops=[op])
+
+    found = gate()
+    assert found.judge(short(1), []) is None
+    assert held(found.judge(short(2), [])).jobs == (1,)
+
+
 def test_a_job_counts_under_each_of_its_limits() -> None:
     found = gate()
     found.judge(job(1, ONE_AT_A_TIME, "rate-limit:1:other"), [])
@@ -220,6 +231,10 @@ def test_only_earlier_jobs_can_be_waited_for(number: int, text: str) -> None:
         dependencies_of(depends((number, [])), 12, first=10)
     assert caught.value.args[1] == errors.ErrorCode.INVAL
     assert dependencies_of(depends((11, [])), 12, first=10) == [after(11)]
+
+
+def test_the_number_0_is_no_relative_one() -> None:
+    assert dependencies_of(depends((0, [])), 12, first=10) == [after(0)]
 
 
 def test_before_there_is_a_job_id_every_absolute_one_may_be() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from op_samples import config, node, with_instance
+from op_samples import config, node, with_group, with_instance
 
 from ganeti import errors
 from ganeti.model import base
@@ -144,3 +144,27 @@ def test_local_disks_are_named_with_what_can_be_done(
     assert [part for part in told if part not in text] == []
     assert [part for part in untold if part in text] == []
     assert code == errors.ErrorCode.STATE
+
+
+def groups(of: Config, *own: str, names: list[str] | None = None) -> list[str]:
+    """Names of the groups that ``web``, which is in the groups ``own``, may go to."""
+    uuids = [of.group(name).uuid for name in own]
+    found = placement.other_groups(of, web(of), uuids, names)
+    return [of.groups[uuid].name for uuid in found]
+
+
+def test_an_instance_may_go_to_all_groups_but_its_own() -> None:
+    of = with_group(with_group(cluster(DRBD), "rack1"), "rack2")
+    assert groups(of, "default") == ["rack1", "rack2"] == groups(of, "default", names=[])
+    assert groups(of, "default", "rack1") == ["rack2"]
+    assert groups(of, "default", names=["rack2"]) == ["rack2"]
+    with pytest.raises(errors.OpPrereqError, match="instance web is in group rack1, default alr"):
+        groups(of, "default", "rack1", names=["rack1", "rack2", "default"])
+    with pytest.raises(errors.OpPrereqError, match="rack9"):
+        groups(of, "default", names=["rack9"])
+
+
+def test_with_one_group_there_is_no_other() -> None:
+    with pytest.raises(errors.OpPrereqError, match="no other node group; gnt-group add") as caught:
+        groups(cluster(DRBD), "default")
+    assert caught.value.args[1] == errors.ErrorCode.STATE

@@ -14,7 +14,7 @@ from ganeti.placement.layout import NOWHERE, Board, Layout
 from ganeti.placement.moves import Judge, Kind, Limits, Move, best, describe, places_after
 from ganeti.placement.score import score
 
-CLUSTERS = 72
+CLUSTERS = 40
 LIMITS = [
     Limits(),
     Limits(ignore_soft=True),
@@ -44,10 +44,10 @@ def judged(of: Layout, limits: Limits) -> dict[tuple[Kind, int, int], float]:
     return found
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_moves_are_allowed_and_foretold_as_the_rules_say(part: int) -> None:
     kinds: set[Kind] = set()
-    for seed in range(part, CLUSTERS, 4):
+    for seed in range(part, CLUSTERS, 2):
         of = layout(placement_rules.rich(seed))
         for limits in (LIMITS[0], LIMITS[1], LIMITS[2 + seed % (len(LIMITS) - 2)]):
             found = judged(of, limits)
@@ -76,7 +76,7 @@ def test_moves_are_told_in_the_short_form_of_the_balancer() -> None:
 
 def test_the_best_move_has_the_best_score_of_all() -> None:
     moved = 0
-    for seed in range(40):
+    for seed in range(16):
         of = layout(placement_rules.rich(seed))
         found = best(of, Limits())
         scores = [
@@ -93,7 +93,7 @@ def test_the_best_move_has_the_best_score_of_all() -> None:
         assert (found.primary, found.secondary) == places_after(
             of, found.kind, found.instance, found.target
         )
-    assert moved > 20
+    assert moved > 8
 
 
 def alike(*numbers: int) -> Cluster:

@@ -58,6 +58,11 @@ def test_somebody_elses_secondary_is_taken_down_as_a_whole_before_anything_is_ma
     assert set(steps[2:]) == {Step.ATTACH, Step.CONNECT}
 
 
+def test_a_role_that_is_asked_for_is_reached_from_somebody_elses_device_too() -> None:
+    steps = plan(State(Disk.FOREIGN, Link.FOREIGN, S), disk=Disk.ATTACHED, role=P)
+    assert steps == (Step.DOWN, Step.NEW, Step.ATTACH, Step.PROMOTE)
+
+
 @pytest.mark.parametrize("disk", OWN)
 def test_a_link_to_another_peer_is_given_up_before_ours_is_made(disk: Disk) -> None:
     steps = plan(State(disk, Link.FOREIGN, P), links=frozenset({Link.PAIRED}))
