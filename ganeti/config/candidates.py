@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 from ganeti.base.text import natural_key
 from ganeti.model.config import Config
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 
 
@@ -23,7 +24,7 @@ def _sorted(nodes: list[Node]) -> list[Node]:
 
 
 def to_promote(
-    config: Config, *, size: int | None = None, without: Collection[str] = ()
+    config: Config, *, size: int | None = None, without: Collection[NodeUuid] = ()
 ) -> list[Node]:
     """The nodes to promote so that there are as many candidates as wanted, or as possible.
 

@@ -16,6 +16,7 @@ from ganeti.model.config import CONTAINERS, Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
+from ganeti.model.names import DiskUuid, InstanceUuid
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 
@@ -74,7 +75,7 @@ class Draft:
             raise errors.ConfigurationError(f"{what} was removed meanwhile")
         self.put(base.replace(current, **values))
 
-    def _follow_addresses(self, instance: str, after: Instance | None) -> None:
+    def _follow_addresses(self, instance: InstanceUuid, after: Instance | None) -> None:
         """Take and free addresses of networks as an instance comes, changes or goes.
 
         Raises:
@@ -161,7 +162,7 @@ class Draft:
             self.release_port(port)
         self.delete(disk)
 
-    def set_disks(self, instance: Instance, uuids: Iterable[str]) -> None:
+    def set_disks(self, instance: Instance, uuids: Iterable[DiskUuid]) -> None:
         """Set the disks of an instance, in this order, and number them.
 
         Raises:
@@ -182,7 +183,7 @@ class Draft:
         if list(self._instance(instance).disks) != wanted:
             self.update(instance, disks=tuple(wanted))
 
-    def owner(self, disk_uuid: str) -> Instance | None:
+    def owner(self, disk_uuid: DiskUuid) -> Instance | None:
         """The instance that has a disk as this change has left it; None if there is none."""
         changed = [obj for obj in self._puts.values() if isinstance(obj, Instance)]
         for item in changed:

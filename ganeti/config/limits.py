@@ -21,7 +21,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.limits import Limits
 from ganeti.model.marks import Mark
-from ganeti.model.names import GroupUuid
+from ganeti.model.names import DiskUuid, GroupUuid
 from ganeti.model.params import BackendParams
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import Change, DiskChange, DiskKeys, DiskParams, DiskRecreation
@@ -85,7 +85,8 @@ class Scope:
         except errors.OpPrereqError:
             return False
         # By uuid alone: two disks may have the same name, of which one is somebody else's.
-        return word in config.disks and self.has_disk(config.disks[word])
+        disk = config.disks.get(DiskUuid(word))
+        return disk is not None and self.has_disk(disk)
 
 
 class _Check:
@@ -116,7 +117,7 @@ class _Check:
         elif kind not in named:
             raise self._refusal(f"do {op.op_id} without naming one {_KINDS[kind]}")
         if isinstance(op, OpDiskDetach):
-            self._keeps_tag(op.disk_name)
+            self._keeps_tag(DiskUuid(op.disk_name))
 
     # parameters --------------------------------------------------------------------------
 
@@ -193,9 +194,9 @@ class _Check:
         if self._limits.tag is not None:
             if item not in self._config.disks:
                 raise self._refusal("detach a disk that is not named by its uuid")
-            self._keeps_tag(str(item))
+            self._keeps_tag(DiskUuid(str(item)))
 
-    def _keeps_tag(self, uuid: str) -> None:
+    def _keeps_tag(self, uuid: DiskUuid) -> None:
         """Refuse to detach a disk that nobody would find again."""
         tag = self._limits.tag
         if tag is not None and tag not in self._config.disks[uuid].tags:

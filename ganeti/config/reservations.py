@@ -14,7 +14,7 @@ from ganeti import errors
 from ganeti.config import drbd
 from ganeti.model import address_pool
 from ganeti.model.config import Config
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import InstanceUuid, NetworkUuid, NodeUuid
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_POOL
 
@@ -33,7 +33,7 @@ class MemoryClaim:
 
     def told_by(self, config: Config) -> bool:
         """Whether who reads the configuration counts it already."""
-        found = config.instances.get(self.instance)
+        found = config.instances.get(InstanceUuid(self.instance))
         return found is not None and (self.reserves or bool(found.forthcoming))
 
 
@@ -103,7 +103,7 @@ class Reservations:
     def address(
         self,
         wanted: str,
-        network: str,
+        network: NetworkUuid,
         current: Callable[[], Config],
         job_id: int,
         *,
@@ -170,7 +170,7 @@ def _free_address(config: Config, network: Network, besides: set[str]) -> str:
     return found
 
 
-def _user(config: Config, network: str, address: str) -> str:
+def _user(config: Config, network: NetworkUuid, address: str) -> str:
     for instance in config.instances.values():
         if (network, address) in address_pool.used_by(instance):
             return f"instance {instance.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ganeti import constants
 from ganeti.base.text import natural_sorted
@@ -11,7 +11,8 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.network import Network
 
-Named = Instance | Network
+Named = TypeVar("Named", Instance, Network)
+U = TypeVar("U", bound=str)
 
 
 def values(
@@ -85,7 +86,7 @@ def affects(before: Config, after: Config) -> bool:
     )
 
 
-def _other_names(old: Mapping[str, Named], new: Mapping[str, Named]) -> bool:
+def _other_names(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
     if len(old) != len(new):
         return True
     for uuid, item in new.items():

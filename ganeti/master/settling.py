@@ -13,6 +13,7 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
+from ganeti.model.names import InstanceUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_move import OpInstanceMigrate
 from ganeti.rpc.calls import NodeCalls
@@ -28,7 +29,7 @@ _REASON = "the former master did not finish a migration"
 def settle(config: Config, rpc: NodeRpc, queue: JobQueue, *, clock: Clock = SYSTEM) -> list[int]:
     """Submit a clean-up for each instance that was on its way; returns the ids of the jobs."""
     answers = rpc.within(PATIENCE).many(config.online_nodes(), NodeCalls.run_rights, [])
-    found: dict[str, None] = {}
+    found: dict[InstanceUuid, None] = {}
     for answer in answers.values():
         if answer.error is not None:
             _LOG.warning("not asked for unfinished migrations: %s", errors.text(answer.error))

@@ -15,7 +15,15 @@ from ganeti.model.disk import Disk
 from ganeti.model.filter_rule import FilterRule
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE, DiskTemplate, GroupUuid, NodeUuid
+from ganeti.model.names import (
+    MIXED_TEMPLATE,
+    DiskTemplate,
+    DiskUuid,
+    GroupUuid,
+    InstanceUuid,
+    NetworkUuid,
+    NodeUuid,
+)
 from ganeti.model.network import Network
 from ganeti.model.node import Node
 from ganeti.model.params import GLOBAL_NODE_PARAMS, Params, fill
@@ -41,9 +49,9 @@ class ConfigData(ConfigObject, frozen=True, kw_only=True):
     cluster: Cluster
     nodes: dict[NodeUuid, Node] = {}
     nodegroups: dict[GroupUuid, NodeGroup] = {}
-    instances: dict[str, Instance] = {}
-    networks: dict[str, Network] = {}
-    disks: dict[str, Disk] = {}
+    instances: dict[InstanceUuid, Instance] = {}
+    networks: dict[NetworkUuid, Network] = {}
+    disks: dict[DiskUuid, Disk] = {}
     filters: dict[str, FilterRule] = {}
     ctime: float = 0.0
     mtime: float = 0.0
@@ -69,15 +77,15 @@ class Config:
         return self.data.nodegroups
 
     @property
-    def instances(self) -> dict[str, Instance]:
+    def instances(self) -> dict[InstanceUuid, Instance]:
         return self.data.instances
 
     @property
-    def networks(self) -> dict[str, Network]:
+    def networks(self) -> dict[NetworkUuid, Network]:
         return self.data.networks
 
     @property
-    def disks(self) -> dict[str, Disk]:
+    def disks(self) -> dict[DiskUuid, Disk]:
         return self.data.disks
 
     @property
@@ -126,7 +134,7 @@ class Config:
 
         Names of disks need not be unique; the uuid always is.
         """
-        found = self.disks.get(name)
+        found = self.disks.get(DiskUuid(name))
         if found is not None:
             return found
         named = [disk for disk in self.disks.values() if disk.name == name]
@@ -165,7 +173,7 @@ class Config:
     def _owners(self) -> dict[str, Instance]:
         return {uuid: item for item in self.instances.values() for uuid in item.disks}
 
-    def owner(self, disk_uuid: str) -> Instance | None:
+    def owner(self, disk_uuid: DiskUuid) -> Instance | None:
         """The instance that a disk is attached to; None for a detached one."""
         return self._owners.get(disk_uuid)
 
@@ -276,7 +284,10 @@ class Config:
         return fill(values.get(base_os, {}), variant, own)
 
     def nicparams_for(
-        self, own: Mapping[str, object], network: str | None = None, group: GroupUuid | None = None
+        self,
+        own: Mapping[str, object],
+        network: NetworkUuid | None = None,
+        group: GroupUuid | None = None,
     ) -> Params:
         """NIC parameters: cluster, then the network's connection to the group, then own."""
         connected: Mapping[str, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti.model.base import Tagged
-from ganeti.model.names import AllocPolicy, GroupUuid
+from ganeti.model.names import AllocPolicy, GroupUuid, NetworkUuid
 
 
 class NodeGroup(Tagged, frozen=True, kw_only=True):
@@ -18,6 +18,6 @@ class NodeGroup(Tagged, frozen=True, kw_only=True):
     ipolicy: dict[str, Any] = {}
     diskparams: dict[str, dict[str, Any]] = {}
     #: network uuid -> {mode, link, vlan}
-    networks: dict[str, dict[str, Any]] = {}
+    networks: dict[NetworkUuid, dict[str, Any]] = {}
     hv_state_static: dict[str, Any] | None = None
     disk_state_static: dict[str, Any] | None = None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ganeti.model.base import Tagged
+from ganeti.model.names import NetworkUuid
 
 
 class Network(Tagged, frozen=True, kw_only=True):
     """An IPv4 network; reservations are strings of 0 and 1, one per address of the subnet."""
 
+    uuid: NetworkUuid
     name: str
     mac_prefix: str | None = None
     network: str

@@ -27,7 +27,7 @@ class Node(Tagged, frozen=True, kw_only=True):
     hv_state_static: dict[str, Any] | None = None
     disk_state_static: dict[str, Any] | None = None
 
-    def role(self, master: str) -> NodeRole:
+    def role(self, master: NodeUuid) -> NodeRole:
         """Role letter, given the uuid of the master node."""
         if self.uuid == master:
             return NodeRole.MASTER

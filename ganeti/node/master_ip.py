@@ -14,6 +14,7 @@ from pathlib import Path
 from ganeti import constants, errors, paths
 from ganeti.base import process
 from ganeti.base.run_parts import Result
+from ganeti.model.names import NodeUuid
 from ganeti.net import resolve
 from ganeti.node import network
 from ganeti.node.context import NodeContext
@@ -82,7 +83,11 @@ class MasterIp(MasterIpCalls):
         family = _IPV6 if ":" in master_ip else 2
         before, after = (
             MasterNetwork(
-                uuid="", ip=master_ip, netmask=mask, netdev=master_netdev, ip_family=family
+                uuid=NodeUuid(""),
+                ip=master_ip,
+                netmask=mask,
+                netdev=master_netdev,
+                ip_family=family,
             )
             for mask in (old_netmask, netmask)
         )

@@ -20,6 +20,7 @@ from ganeti.model.names import (
     InstanceUuid,
     LocalDisk,
     MigrationState,
+    NetworkUuid,
     NodeUuid,
 )
 
@@ -76,7 +77,7 @@ class NodeNic(msgspec.Struct, kw_only=True, frozen=True):
     mac: str
     ip: str | None = None
     name: str | None = None
-    network: str | None = None
+    network: NetworkUuid | None = None
     nicparams: dict[str, Any] = {}
     #: the network object in its configuration form, when the card has one
     netinfo: dict[str, Any] | None = None
@@ -247,7 +248,7 @@ class MasterNetwork(msgspec.Struct, kw_only=True, frozen=True):
     """The address of the cluster, as the master node carries it."""
 
     #: uuid of the master node
-    uuid: str
+    uuid: NodeUuid
     ip: str
     #: prefix length
     netmask: int

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import DiskUuid, LockLevel
 from ganeti.opcodes.disk import OpDiskGrow
 from ganeti.opcodes.instance_disks import OpInstanceGrowDisk
 from ganeti.ops.instance.grow_disk import InstanceGrowDisk
@@ -101,7 +101,9 @@ class DiskGrow(
                 ctx.warn("the disk is degraded after it has grown; see gnt-disk info")
 
 
-def _for_instance(ctx: Context, op: OpDiskGrow, owner: Instance, uuid: str) -> InstanceGrowDisk:
+def _for_instance(
+    ctx: Context, op: OpDiskGrow, owner: Instance, uuid: DiskUuid
+) -> InstanceGrowDisk:
     inner = OpInstanceGrowDisk(
         instance_name=owner.name,
         instance_uuid=owner.uuid,

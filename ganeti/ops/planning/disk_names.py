@@ -6,6 +6,7 @@ import re
 
 from ganeti import errors
 from ganeti.model.config import Config
+from ganeti.model.names import DiskUuid
 
 _NAME = re.compile(r"[\w.+@-]{1,128}")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -15,7 +16,7 @@ _INDEX = re.compile(r"-?[0-9]+")
 NONE = "none"
 
 
-def check(config: Config, name: str | None, *, besides: str = "") -> str | None:
+def check(config: Config, name: str | None, *, besides: DiskUuid | None = None) -> str | None:
     """The name to record, None for none; ``besides`` is the uuid of the disk that gets it.
 
     Raises:

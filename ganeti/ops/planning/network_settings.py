@@ -11,6 +11,7 @@ from ganeti import errors
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
+from ganeti.model.names import NetworkUuid
 from ganeti.model.network import Network
 from ganeti.model.params import VALUE_NONE
 from ganeti.opcodes.network import OpNetworkAdd, OpNetworkSetParams
@@ -37,7 +38,7 @@ def check_name(config: Config, name: str) -> None:
         raise errors.already_exists(f"there is a network '{name}' already")
 
 
-def new(config: Config, op: OpNetworkAdd, uuid: str) -> Network:
+def new(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
     """The network of an opcode; what must not be given to instances is reserved.
 
     With a check of conflicts these are also the addresses of nodes and cluster.

@@ -16,7 +16,7 @@ from ganeti import constants, errors
 from ganeti.config import parameters
 from ganeti.model import address_pool, base
 from ganeti.model.config import Config
-from ganeti.model.names import GroupUuid, NicMode
+from ganeti.model.names import GroupUuid, NetworkUuid, NicMode
 from ganeti.model.network import Network
 from ganeti.model.nic import Nic
 from ganeti.model.params import (
@@ -120,7 +120,7 @@ def _name(index: int, name: str) -> str | None:
     return name
 
 
-def network_of(config: Config, item: NicParams) -> str | None:
+def network_of(config: Config, item: NicParams) -> NetworkUuid | None:
     """UUID of the network that a NIC is to be in; OpPrereqError if it is not known."""
     return None if item.network in _UNSET else config.network(str(item.network)).uuid
 

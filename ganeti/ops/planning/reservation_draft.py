@@ -65,7 +65,7 @@ def check_request(op: OpInstanceCreate) -> None:
 def draft(
     ctx: Context,
     op: OpInstanceCreate,
-    uuid: str,
+    uuid: InstanceUuid,
     nodes: Sequence[Node],
     reservation: Reservation,
 ) -> Drafted:

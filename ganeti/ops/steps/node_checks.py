@@ -7,6 +7,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config.reservations import MemoryClaim
+from ganeti.model.names import InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
@@ -71,7 +72,7 @@ def resources(
     memory: tuple[str, int] | None = None,
     space: Mapping[tuple[str, str], int] | None = None,
     spindles: Mapping[tuple[str, str], int] | None = None,
-    without: Collection[str] | None = (),
+    without: Collection[InstanceUuid] | None = (),
     claims: Mapping[str, int] | None = None,
     reserves: bool = False,
 ) -> None:

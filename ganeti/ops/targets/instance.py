@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.jobs.execution import Need
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.opcodes.base import OpCode
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
@@ -131,7 +131,7 @@ class InstanceOperation(Operation[O, R]):
         if not forthcoming:
             check_real(self.ctx.config, self.instance)
 
-    def lock_nodes(self, uuids: Iterable[str], *, storage: bool = False) -> Needs:
+    def lock_nodes(self, uuids: Iterable[NodeUuid], *, storage: bool = False) -> Needs:
         """Lock nodes shared; with ``storage`` also, exclusively, what they store."""
         wanted = sorted(set(uuids))
         yield Need(LockLevel.NODE, wanted, shared=True)

@@ -10,6 +10,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Cell, Column
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
+from ganeti.model.names import DiskUuid
 from ganeti.query.field import UNAVAIL, Context, Field, Getter, Kind
 from ganeti.storage.registry import traits_of
 
@@ -41,11 +42,11 @@ def add_fields(kind: Kind[Instance]) -> None:
             kind.add(Field(f"disk.{one}/{index}", f"{title}/{index}", value_kind, doc, getter))
 
 
-def _value(ctx: Context, attribute: str) -> Callable[[str], Any]:
+def _value(ctx: Context, attribute: str) -> Callable[[DiskUuid], Any]:
     """Value of a disk by its uuid, None for a disk that is missing."""
     disks = ctx.config.disks
 
-    def value(uuid: str) -> Any:
+    def value(uuid: DiskUuid) -> Any:
         disk: Disk | None = disks.get(uuid)
         return None if disk is None else getattr(disk, attribute)
 

@@ -74,7 +74,7 @@ def record(draft: Draft, digests: Mapping[NodeUuid, str]) -> None:
     draft.update_cluster(candidate_certs={**draft.cluster.candidate_certs, **digests})
 
 
-def forget(draft: Draft, uuids: Collection[str]) -> None:
+def forget(draft: Draft, uuids: Collection[NodeUuid]) -> None:
     """Accept the certificates of nodes no more."""
     certs = draft.cluster.candidate_certs
     left = {uuid: value for uuid, value in certs.items() if uuid not in uuids}

@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.jobs.execution import Need
 from ganeti.model.instance import Reservation
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
@@ -29,7 +29,7 @@ class _Item:
     """One reservation, and the nodes that it gets."""
 
     op: OpInstanceCreate
-    uuid: str
+    uuid: InstanceUuid
     name: str
     nodes: list[Node] = field(default_factory=list)
 
@@ -168,7 +168,7 @@ class Batch:
 
 def _item(op: OpInstanceCreate) -> _Item:
     name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
-    return _Item(op, str(uuids.uuid4()), name)
+    return _Item(op, InstanceUuid(str(uuids.uuid4())), name)
 
 
 def _named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:

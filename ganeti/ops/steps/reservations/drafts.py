@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ganeti.config.changes import Draft
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import base
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import InstanceUuid, NodeUuid
 from ganeti.ops.operation import Context
 from ganeti.ops.planning import checks, reservation_draft
 from ganeti.ops.planning.reservation_draft import Drafted
@@ -15,7 +15,9 @@ from ganeti.ops.steps import node_checks
 from ganeti.storage import room
 
 
-def check_room(ctx: Context, drafts: Sequence[Drafted], *, without: Collection[str] = ()) -> None:
+def check_room(
+    ctx: Context, drafts: Sequence[Drafted], *, without: Collection[InstanceUuid] = ()
+) -> None:
     """Refuse when the nodes have too little left for all of these together; OpPrereqError.
 
     The nodes' storage must be locked until they are recorded. ``without`` are uuids of recorded

@@ -11,7 +11,7 @@ from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
+from ganeti.model.names import DiskTemplate, GroupUuid, InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
@@ -83,7 +83,7 @@ def chosen(
     item: Drafted,
     groups: Sequence[GroupUuid],
     *,
-    leave: Collection[str] = (),
+    leave: Collection[NodeUuid] = (),
 ) -> list[Node]:
     """Nodes that an allocator chooses in one of these groups (uuids); anywhere without groups.
 
@@ -105,7 +105,7 @@ def chosen(
 
 
 def _ask(
-    ctx: Context, name: str, item: Drafted, group: str | None, leave: Collection[str]
+    ctx: Context, name: str, item: Drafted, group: str | None, leave: Collection[NodeUuid]
 ) -> list[Node]:
     instance = item.instance
     template = template_of(ctx, instance, item.disks)
@@ -141,7 +141,7 @@ def _ask(
     return allocator.place(ctx, name, new, among, config=_without(ctx.config, instance.uuid))
 
 
-def _without(config: Config, uuid: str) -> Config:
+def _without(config: Config, uuid: InstanceUuid) -> Config:
     """The configuration as if an instance did not exist."""
     draft = Draft(config, config.data.mtime)
     instance = config.instances[uuid]

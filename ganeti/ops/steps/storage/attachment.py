@@ -9,7 +9,7 @@ from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
+from ganeti.model.names import DiskTemplate, DiskUuid
 from ganeti.opcodes.devices import DiskChange, DiskParams
 from ganeti.opcodes.enums import DdmFull
 from ganeti.ops import annotate
@@ -31,7 +31,8 @@ def candidates(config: Config, changes: Iterable[DiskChange]) -> list[Disk]:
 def _matches(config: Config, params: DiskParams) -> list[Disk]:
     uuid = params.ext.get("uuid")
     if uuid is not None:
-        return [config.disks[uuid]] if uuid in config.disks else []
+        found = config.disks.get(DiskUuid(str(uuid)))
+        return [] if found is None else [found]
     return [disk for disk in config.disks.values() if params.name and disk.name == params.name]
 
 

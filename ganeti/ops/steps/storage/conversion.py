@@ -17,7 +17,7 @@ from ganeti.config.changes import Draft
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate
+from ganeti.model.names import DiskTemplate, NodeUuid
 from ganeti.model.node import Node
 from ganeti.model.params import Params
 from ganeti.opcodes.devices import DiskParams
@@ -170,7 +170,12 @@ def _check_possible(
 
 
 def _planned(
-    ctx: Context, layout: disk_layout.Layout, index: int, old: Disk, primary: str, options: Params
+    ctx: Context,
+    layout: disk_layout.Layout,
+    index: int,
+    old: Disk,
+    primary: NodeUuid,
+    options: Params,
 ) -> Part:
     """What takes the place of a disk: with its uuid, name and tags."""
     way = way_of(old.dev_type, layout.kind)
@@ -198,7 +203,7 @@ def _on_volume(new: Disk, volume: Disk) -> Disk:
     return base.replace(new, children=(data, meta))
 
 
-def _bare(old: Disk, primary: str) -> Disk:
+def _bare(old: Disk, primary: NodeUuid) -> Disk:
     """The data volume of a DRBD disk as a disk of its own. Pure."""
     data = old.children[0]
     return base.replace(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ganeti.base.text import plural
 from ganeti.model import base
 from ganeti.model.disk import Disk
-from ganeti.model.names import NodeUuid
+from ganeti.model.names import InstanceUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.operation import Context
 from ganeti.ops.steps import node_checks
@@ -32,8 +32,8 @@ def check(
     primary: NodeUuid,
     what: str,
     *,
-    nodes: Iterable[str] | None = None,
-    without: Collection[str] | None = (),
+    nodes: Iterable[NodeUuid] | None = None,
+    without: Collection[InstanceUuid] | None = (),
 ) -> None:
     """Refuse when a node has too little room for disks; OpPrereqError.
 
