@@ -18,6 +18,7 @@ JOB_QUEUE_VERSION: Final = 1
 NODED: Final = "ganeti-noded"
 MASTERD: Final = "ganeti-masterd"
 RAPI: Final = "ganeti-rapi"
+MOND: Final = "ganeti-mond"
 WATCHER: Final = "ganeti-watcher"
 
 #: User that the remote API runs as; it hands in jobs for its own users.
@@ -26,7 +27,7 @@ RAPI_USER: Final = "gnt-rapi"
 DAEMONS_GROUP: Final = "gnt-daemons"
 
 #: TCP ports when neither the cluster's services file nor the system's names one.
-DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080}
+DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, MOND: 1815}
 
 #: A new cluster asks the first of these allocators that is installed; the last comes with us.
 DEFAULT_ALLOCATORS: Final = ("hail", "most-free")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import Any
 
 from ganeti.base import jsonio
-from ganeti.htools import program, request, sources, wire
+from ganeti.htools import program, request, sources, tables, text, wire
 from ganeti.htools.options import Values
-from ganeti.htools.program import Program, say
+from ganeti.htools.program import Program, say, warn
 from ganeti.htools.wire import Json, WireError
 from ganeti.placement import relocate
 from ganeti.placement.choose import Wish, choose, choose_all
-from ganeti.placement.facts import Cluster
+from ganeti.placement.facts import Cluster, Instance, Mirror
+from ganeti.placement.layout import Board, Layout, Use
 from ganeti.placement.relocate import Leave, Relocations, wire_step
 from ganeti.placement.secondary import new_secondary
 
@@ -41,11 +43,23 @@ class Answer:
         )
 
 
-def answer(raw: Json, values: Values) -> Answer:
-    """The answer to a request."""
+_KINDS = (
+    *("allocate", "multi-allocate", "allocate-secondary", "relocate"),
+    *("node-evacuate", "change-group"),
+)
+
+
+def asked(raw: Json) -> tuple[str, Json]:
+    """What a request asks for: its type, and the rest of it."""
     wanted = wire.take(raw, "request", dict, "request")
     kind = wire.take(wanted, "type", str, "request")
-    cluster = sources.changed(request.cluster(raw), values)
+    if kind not in _KINDS:
+        raise WireError(f"request: invalid type '{kind}'")
+    return kind, wanted
+
+
+def answer(kind: str, wanted: Json, cluster: Cluster, values: Values) -> Answer:
+    """The answer to a request."""
     if kind == "allocate":
         return _allocate(cluster, wanted, values)
     if kind == "multi-allocate":
@@ -57,9 +71,14 @@ def answer(raw: Json, values: Values) -> Answer:
         return _secondary(cluster, wanted, leaving, values)
     if kind == "node-evacuate":
         return _evacuate(cluster, wanted, values)
-    if kind == "change-group":
-        return _change_group(cluster, wanted, values)
-    raise WireError(f"request: invalid type '{kind}'")
+    return _change_group(cluster, wanted, values)
+
+
+def cluster_of(raw: Json, values: Values) -> Cluster:
+    """The cluster of a request, or that of ``-t`` or ``--simulate`` instead."""
+    if "text_data" in values or "simulate" in values:
+        return sources.read(values)
+    return sources.changed(request.cluster(raw), values)
 
 
 def _survive(values: Values) -> bool:
@@ -133,9 +152,69 @@ def _secondary(
 
 
 def run(values: Values) -> int:
-    name = values.arguments[0]
-    say(answer(request.parse(sources.read_file(name)), values).text())
+    raw = request.parse(sources.read_file(values.arguments[0]))
+    kind, wanted = asked(raw)
+    cluster = cluster_of(raw, values)
+    _show("Initial", cluster, "pre-ialloc", "before", values)
+    found = answer(kind, wanted, cluster, values)
+    _show("Final", _after(cluster, wanted, found), "post-ialloc", "after", values)
+    say(found.text())
     return 0
+
+
+def _show(title: str, cluster: Cluster, suffix: str, when: str, values: Values) -> None:
+    """The nodes on standard error, and the text file of a state, when they are asked for."""
+    if "print_nodes" in values:
+        shown = tables.nodes(Layout.first(Board(cluster)), values.get("print_nodes"))
+        warn(f"\n{title} cluster status:\n{shown}\n")
+    if "save" in values:
+        path = f"{values.get('save')}.{suffix}"
+        Path(path).write_text(text.dump(cluster), encoding="utf-8")
+        warn(f"The cluster state {when} the request has been written to file '{path}'")
+
+
+def _after(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
+    """The cluster with the instances where the answer puts them."""
+    places: dict[str, list[str]] = {}
+    if found.success and wanted["type"] == "allocate":
+        places[wanted["name"]] = found.result
+    elif found.success and wanted["type"] == "multi-allocate":
+        places = dict(found.result[0])
+    elif found.success and wanted["type"] in ("node-evacuate", "change-group"):
+        places = {name: nodes for name, _, nodes in found.result[0]}
+    items = {item.name: item for item in cluster.instances}
+    if found.success and wanted["type"] in ("relocate", "allocate-secondary"):
+        node = found.result if isinstance(found.result, str) else found.result[0]
+        item = items[wanted["name"]]
+        places[item.name] = [node] if item.mirror is Mirror.EVERY_NODE else [item.primary, node]
+    new = {one.get("name"): one for one in (wanted, *wanted.get("instances", ())) if _is_new(one)}
+    for name, nodes in places.items():
+        item = items.get(name) or request.instance(name, new[name])
+        first, second = (*nodes, "")[:2]
+        items[name] = dataclasses.replace(item, primary=first, secondary=second)
+    return rebuilt(cluster, tuple(items.values()))
+
+
+def rebuilt(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
+    """The cluster with other instances or places; what nodes have free follows."""
+    after = dataclasses.replace(cluster, instances=items)
+    old, new = Board(cluster), Board(after)
+    nodes = []
+    for node in cluster.nodes:
+        i, j = old.node_index[node.name], new.node_index[node.name]
+        more = new.first_used[:, j] - old.first_used[:, i]
+        nodes.append(
+            dataclasses.replace(
+                node,
+                free_memory=int(node.free_memory - more[Use.MEMORY]),
+                free_disk=int(node.free_disk - more[Use.DISK]),
+            )
+        )
+    return dataclasses.replace(after, nodes=tuple(nodes))
+
+
+def _is_new(one: Any) -> bool:
+    return isinstance(one, dict) and "memory" in one
 
 
 PROGRAM = Program("hail", "Answer an allocator request.", KNOWN, run, " FILE", "1 1 file", (1, 1))

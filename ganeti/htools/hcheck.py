@@ -68,7 +68,8 @@ def run(values: Values) -> int:
     members = {node.group for node in cluster.nodes}
     groups = [group for group in cluster.groups if group.uuid in members]
     layouts = [Layout.first(Board(cluster, group)) for group in groups]
-    before = after = [examine(layout) for layout in layouts]
+    stuck = "no_capacity_checks" not in values
+    before = after = [examine(layout, stuck=stuck) for layout in layouts]
     ill = any(_total(before))
     if ill and simulate:
         after = []
@@ -76,7 +77,7 @@ def run(values: Values) -> int:
             last = layout
             for step in steps(layout, limits, goal):
                 last = step.after
-            after.append(examine(last))
+            after.append(examine(last, stuck=stuck))
     if keys:
         for number, group in enumerate(groups):
             say(f"HCHECK_GROUP_UUID_{number}={group.uuid}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
-from ganeti.htools import program, sources, tables
+from ganeti.htools import program, sources, tables, text
 from ganeti.htools.hbal import pick_group, report_inconsistencies
 from ganeti.htools.options import UsageError, Values
-from ganeti.htools.program import Program, say
+from ganeti.htools.program import Program, say, warn
 from ganeti.placement.layout import Board, Layout
 from ganeti.placement.rolling import Rolling, fits_elsewhere, fixed, groups
 
@@ -29,6 +30,10 @@ def run(values: Values) -> int:
     group = pick_group(cluster, values.get("group")) if "group" in values else None
     layout = Layout.first(Board(cluster, group))
     board = layout.board
+    if "save" in values:
+        path = f"{values.get('save')}.original"
+        Path(path).write_text(text.dump(cluster), encoding="utf-8")
+        warn(f"The cluster state has been written to file '{path}'")
     rolling = Rolling(
         secondaries="offline_maintenance" in values,
         ignore_fixed="ignore_non_redundant" in values,

@@ -152,6 +152,8 @@ def run(values: Values) -> int:
     rules = Rules(
         survive="no_capacity_checks" not in values,
         accept_errors="accept_existing_errors" in values,
+        independent="independent_groups" in values,
+        policy=True,
         vcpu_ratio=None if ratio is None else float(ratio),
         disk_ratio=values.number("min_disk", 0.0),
         limit=int(values.get("max_length", -1)),

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from ganeti import errors
-from ganeti.htools import luxi, rapi, request, simulate, text
+from ganeti.htools import luxi, mond, rapi, request, simulate, text
 from ganeti.htools.options import UsageError, Values
 from ganeti.placement import tags
 from ganeti.placement.facts import Cluster, Instance, Load
@@ -62,6 +62,7 @@ def read_text(name: str) -> Cluster:
 
 def changed(cluster: Cluster, values: Values) -> Cluster:
     """The cluster with the nodes, tags and loads that the command line gives."""
+    mond.check(values)
     known = {node.name for node in cluster.nodes}
     offline = {full_name(name, known, "node") for name in values.names("offline")}
     nodes = tuple(
@@ -75,6 +76,11 @@ def changed(cluster: Cluster, values: Values) -> Cluster:
         instances = tuple(dataclasses.replace(item, load=nothing) for item in instances)
     elif "dynu_file" in values:
         instances = _loaded(instances, values.get("dynu_file"))
+    elif mond.wanted(values):
+        name = values.get("mond_data")
+        instances = mond.loaded(
+            dataclasses.replace(cluster, nodes=nodes), values, read_file(name) if name else None
+        )
     return dataclasses.replace(cluster, nodes=nodes, instances=instances, tags=cluster.tags + extra)
 
 

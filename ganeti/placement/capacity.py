@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ganeti.placement import survival
-from ganeti.placement.facts import Instance, Spec
-from ganeti.placement.layout import Bools, Layout
+from ganeti.placement.facts import Instance, Mirror, Policy, Spec
+from ganeti.placement.layout import NOWHERE, Bools, Layout
 from ganeti.placement.seats import Failure, Seats, ranking
 
 #: How much smaller the next size is, by what was missing.
@@ -34,6 +34,10 @@ class Rules:
     survive: bool = True
     #: nodes that cannot fail now do not count
     accept_errors: bool = False
+    #: a group with such a node takes nothing, the others do; otherwise no group takes anything
+    independent: bool = False
+    #: groups take only what their policies allow
+    policy: bool = False
     vcpu_ratio: float | None = None
     disk_ratio: float = 0.0
     limit: int = -1
@@ -91,7 +95,8 @@ class Filler:
         self._count = 1
         #: nodes that cannot fail already; they make the question pointless, or do not count
         self.weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
-        self._survive = rules.survive and (rules.accept_errors or not self.weak)
+        patient = rules.accept_errors or rules.independent
+        self._survive = rules.survive and (patient or not self.weak)
 
     @property
     def state(self) -> State:
@@ -114,11 +119,12 @@ class Filler:
     def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
         """Put one instance, or say what the places lack."""
         index = self._next_index(item)
+        refused = self._refused(item)
         seats = Seats(
             self.layout,
             item,
             index,
-            within=self.within,
+            within=self._open(refused),
             vcpu_ratio=self.rules.vcpu_ratio,
             disk_ratio=self.rules.disk_ratio,
         )
@@ -135,10 +141,43 @@ class Filler:
                 done = Placed(item, primary, secondary)
                 self.placed.append(done)
                 return done, Counter()
-        return None, self._lacks(seats, allowed)
+        return None, self._lacks(seats, allowed) + self._policy_lacks(item, refused)
+
+    def _refused(self, item: Instance) -> dict[int, Failure]:
+        """Groups whose policy does not allow an instance, by their number on the board."""
+        if not self.rules.policy:
+            return {}
+        board = self.layout.board
+        found = {}
+        for node in np.unique(board.group_of, return_index=True)[1].tolist():
+            failure = policy_failure(board.policies[node], item)
+            if failure is not None:
+                found[int(board.group_of[node])] = failure
+        return found
+
+    def _open(self, refused: dict[int, Failure]) -> Bools | None:
+        """The nodes that may be chosen."""
+        if not refused:
+            return self.within
+        kept: Bools = ~np.isin(self.layout.board.group_of, list(refused))
+        return kept if self.within is None else kept & self.within
+
+    def _policy_lacks(self, item: Instance, refused: dict[int, Failure]) -> Counter[str]:
+        """How many places policies rule out."""
+        board = self.layout.board
+        able = board.online if self.within is None else board.online & self.within
+        total: Counter[str] = Counter()
+        for group, failure in refused.items():
+            count = int((able & (board.group_of == group)).sum())
+            pairs = item.mirror is Mirror.SECONDARY
+            total[failure] += count * (count - 1) if pairs else count
+        return +total
 
     def _survives(self, after: Layout, primary: int) -> bool:
         board = after.board
+        if not (board.real & (after.primary != NOWHERE) & (after.secondary == NOWHERE)).any():
+            # Every guest has its mirror, for which the nodes keep memory already.
+            return True
         asked: Bools = board.online & (board.group_of == board.group_of[primary])
         asked[list(self.weak)] = False
         return not survival.failing(after, asked)
@@ -172,11 +211,67 @@ class Filler:
         return total
 
 
+def policy_failure(policy: Policy, item: Instance) -> Failure | None:
+    """What of an instance is outside the policy of a group."""
+    if item.template not in policy.templates:
+        return Failure.DISK
+    have = (
+        ("memory", item.memory, Failure.MEMORY),
+        ("cpus", item.vcpus, Failure.CPU),
+        ("disk", item.disk, Failure.DISK),
+        ("spindles", item.spindle_use, Failure.SPINDLES),
+    )
+    first: Failure | None = None
+    for least, most in policy.bounds:
+        wrong = [
+            failure
+            for name, value, failure in have
+            if not getattr(least, name) <= value <= getattr(most, name)
+            and not (name == "disk" and item.template == "diskless")
+        ]
+        if not wrong:
+            return None
+        first = first or wrong[0]
+    return first
+
+
+def _unhappy(filler: Filler, item: Instance) -> Bools:
+    """Nodes that forbid to put anything: they could not fail even now."""
+    board, rules = filler.layout.board, filler.rules
+    found: Bools = filler.layout.fails & board.online
+    if rules.survive and (rules.independent or item.mirror is not Mirror.SECONDARY):
+        found = found.copy()
+        found[list(filler.weak)] = True
+    return found
+
+
+def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -> Filler:
+    """A filler for the groups in which nothing is wrong; for none when any is, unless allowed."""
+    filler = Filler(layout, rules, within)
+    if rules.accept_errors:
+        return filler
+    unhappy = _unhappy(filler, item)
+    if not unhappy.any():
+        return filler
+    board = layout.board
+    closed: Bools = np.ones(len(board.nodes), dtype=bool)
+    if rules.independent:
+        closed = np.isin(board.group_of, board.group_of[unhappy])
+    filler.within = ~closed if within is None else within & ~closed
+    return filler
+
+
+def _none_left(filler: Filler) -> Counter[str]:
+    """What is in the way when no group is open."""
+    open_nodes = filler.layout.board.online if filler.within is None else filler.within
+    return Counter() if open_nodes.any() else Counter({str(Failure.N1): len(open_nodes)})
+
+
 def fill(layout: Layout, item: Instance, rules: Rules, within: Bools | None = None) -> Filling:
     """Put instances of one size until none fits or the limit is reached."""
-    filler = Filler(layout, rules, within)
-    failures: Counter[str] = Counter()
-    while rules.limit < 0 or len(filler.placed) < rules.limit:
+    filler = _start(layout, item, rules, within)
+    failures = _none_left(filler)
+    while not failures and (rules.limit < 0 or len(filler.placed) < rules.limit):
         done, failures = filler.try_one(item)
         if done is None:
             break
@@ -190,10 +285,10 @@ def fill_tiered(
 
     The size shrinks in what most places lack.
     """
-    filler = Filler(layout, rules, within)
+    filler = _start(layout, item, rules, within)
     sizes: list[tuple[Instance, int]] = []
-    failures: Counter[str] = Counter()
-    size: Instance | None = item
+    failures = _none_left(filler)
+    size: Instance | None = None if failures else item
     while size is not None:
         before = len(filler.placed)
         while rules.limit < 0 or len(filler.placed) < rules.limit:

@@ -21,23 +21,23 @@ class Health:
     primaries_offline: int
     #: instances whose secondary node is offline
     secondaries_offline: int
-    #: nodes whose instances have nowhere to go when it fails
-    nodes_stuck: int
+    #: nodes whose instances have nowhere to go when it fails; None: nobody asked
+    nodes_stuck: int | None
     score: float
 
     @property
-    def counts(self) -> tuple[int, int, int, int, int]:
-        return (
+    def counts(self) -> tuple[int, ...]:
+        known = (
             self.nodes_failing,
             self.nodes_conflicting,
             self.primaries_offline,
             self.secondaries_offline,
-            self.nodes_stuck,
         )
+        return known if self.nodes_stuck is None else (*known, self.nodes_stuck)
 
 
-def examine(layout: Layout) -> Health:
-    """Count what is wrong with a layout."""
+def examine(layout: Layout, *, stuck: bool = True) -> Health:
+    """Count what is wrong with a layout; ``stuck``: also nodes whose instances fit nowhere else."""
     board = layout.board
     online = board.online
     shares: Bools = layout.apart_count > 1
@@ -47,6 +47,6 @@ def examine(layout: Layout) -> Health:
         nodes_conflicting=int(shares[:, online].any(axis=0).sum()),
         primaries_offline=int((~online[layout.primary] & board.real).sum()),
         secondaries_offline=int((known & ~online[layout.secondary] & board.real).sum()),
-        nodes_stuck=len(survival.failing(layout)),
+        nodes_stuck=len(survival.failing(layout)) if stuck else None,
         score=score(layout),
     )

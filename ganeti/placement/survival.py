@@ -100,6 +100,7 @@ def _one_by_one(
     others: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> bool:
     board = layout.board
+    group: Bools = board.group_of == board.group_of[node]
     trial = layout
     for i in mirrored.tolist():
         trial = trial.moved(i, int(trial.secondary[i]), node)
@@ -109,7 +110,8 @@ def _one_by_one(
     )
     for i in order:
         away = trial.moved(i, NOWHERE, NOWHERE)
-        choice = Seats(away, board.instances[i], i, soft=False, avoid=node).best_single()
+        seats = Seats(away, board.instances[i], i, soft=False, avoid=node, within=group)
+        choice = seats.best_single()
         if choice is None:
             return False
         trial = away.moved(i, choice, NOWHERE)
