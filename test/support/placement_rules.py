@@ -56,6 +56,7 @@ def rich(seed: int) -> Cluster:
     nodes = random_.randint(3, 6)
     spare = random_.choice([0, 600, 4000])
     exclusive = random_.random() < 0.3
+    broken = random_.choice([0.0, 0.1, 0.2, 0.6])
     items = []
     for number in range(random_.randint(2, 10)):
         first, second = random_.sample(range(nodes), 2)
@@ -97,7 +98,7 @@ def rich(seed: int) -> Cluster:
                 disk=random_.choice([16384, 32768]),
                 free_disk=random_.choice([1024, 4096, 8192]),
                 cpus=random_.choice([2, 4, 8]),
-                offline=random_.random() < 0.15,
+                offline=random_.random() < broken,
                 spindles=random_.choice([2, 4]),
                 tags=tuple(
                     tag
