@@ -5,6 +5,8 @@ What the kernel itself does is tested with real ones in test/hosts.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,10 +71,8 @@ def node_disk(
 class Pair:
     """The two sides; ``with pair.on("n2"):`` the driver runs on that node."""
 
-    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.nodes = StorageNodes(
-            tmp_path / "state", {name: tmp_path / name for name in ("n1", "n2")}
-        )
+    def __init__(self, nodes: StorageNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.nodes = nodes
         self._patch = monkeypatch
 
     @contextmanager
@@ -115,15 +115,33 @@ class Pair:
             return disk.read(length)
 
 
+def storage(root: Path) -> StorageNodes:
+    return StorageNodes(root / "state", {name: root / name for name in ("n1", "n2")})
+
+
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
-    return Pair(tmp_path, monkeypatch)
+    return Pair(storage(tmp_path), monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[StorageNodes, Path, Path]:
+    """Storage with a new disk, where it is, and a copy of it."""
+    root = tmp_path_factory.mktemp("drbd")
+    nodes = storage(root / "used")
+    with pytest.MonkeyPatch.context() as patch:
+        Pair(nodes, patch).create()
+    subprocess.run(["cp", "-a", "--sparse=always", root / "used", root / "saved"], check=True)
+    return nodes, root / "used", root / "saved"
 
 
 @pytest.fixture
-def made(pair: Pair) -> Pair:
-    pair.create()
-    return pair
+def made(saved: tuple[StorageNodes, Path, Path], monkeypatch: pytest.MonkeyPatch) -> Pair:
+    """A pair with a new disk, as it was before other tests used it."""
+    nodes, used, copy = saved
+    shutil.rmtree(used)
+    subprocess.run(["cp", "-a", "--sparse=always", copy, used], check=True)
+    return Pair(nodes, monkeypatch)
 
 
 def test_life_of_a_disk(made: Pair) -> None:
