@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from local_node import LocalNode
+from node_samples import empty_root
 
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
@@ -16,11 +17,7 @@ from ganeti.paths import Paths
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
     """An empty root with the directories that set-up makes, and one for file disks."""
-    where = Paths(tmp_path / "root")
-    for directory in (where.data, where.run, where.log, where.conf, where.file_storage):
-        directory.mkdir(parents=True, mode=0o750)
-    where.ssconf("file_storage_dir").write_text(f"{where.file_storage}\n")
-    return where
+    return empty_root(tmp_path)
 
 
 @pytest.fixture

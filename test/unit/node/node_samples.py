@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -66,3 +67,12 @@ def again(item: NodeInstance) -> NodeInstance:
 def misbehave(paths: Paths, **rules: Any) -> None:
     """Script the fake hypervisor: ``misbehave(paths, stop={"*": {"lie": True}})``."""
     (paths.conf / "fake-hypervisor.json").write_text(jsonio.dumps(rules))
+
+
+def empty_root(directory: Path) -> Paths:
+    """A root with the directories that set-up makes, and one for file disks."""
+    where = Paths(directory / "root")
+    for each in (where.data, where.run, where.log, where.conf, where.file_storage):
+        each.mkdir(parents=True, mode=0o750)
+    where.ssconf("file_storage_dir").write_text(f"{where.file_storage}\n")
+    return where

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_samples import INSTANCE, again, disk, instance
+from node_samples import INSTANCE, again, disk, empty_root, instance
 
 from ganeti import errors
 from ganeti.base import jsonio, process, retry
@@ -143,16 +143,44 @@ class Daemon:
             self.child.stderr.close()
 
 
-@pytest.fixture
-def daemon(paths: Paths) -> Iterator[Daemon]:
+def new_daemon(paths: Paths) -> Daemon:
+    """What a daemon needs, which does not run yet."""
     authority = certs.create_ca("test cluster")
     certs.write_authority(authority, paths.ca_key, paths.ca_cert)
     certs.write(paths.server_cert, certs.issue_server(authority, NAME, [ADDRESS]))
     certs.write(paths.client_cert, certs.issue_client(authority, NAME))
     paths.hosts.write_text(f"{ADDRESS} {NAME}\n")
-    made = Daemon(paths, authority)
+    return Daemon(paths, authority)
+
+
+@pytest.fixture
+def daemon(paths: Paths) -> Iterator[Daemon]:
+    made = new_daemon(paths)
     yield made
     made.clean()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    made = new_daemon(empty_root(tmp_path_factory.mktemp("daemon")))
+    made.authorise(made.credential("master"))
+    made.start()
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def shared(running: Daemon) -> Iterator[Daemon]:
+    """A daemon that runs, for tests that leave it as it is."""
+    yield running
+    while running.clients:
+        running.clients.pop().stop()
+
+
+@pytest.fixture
+def caller(shared: Daemon) -> Client:
+    """An authorised caller of the shared daemon."""
+    return shared.client(shared.paths.root.parent / "master.pem")
 
 
 @pytest.fixture
@@ -172,30 +200,30 @@ def becomes(true: Callable[[], bool]) -> bool:
 # who may call
 
 
-def test_a_master_candidate_is_answered(daemon: Daemon, master: Client) -> None:
-    assert daemon.call(master, "version") == (200, [True, 3020000])
-    assert daemon.call(master, "instance_list", ["fake"], {}) == (200, [True, []])
-    status, (ok, error) = daemon.call(master, "master_node_name")
+def test_a_master_candidate_is_answered(shared: Daemon, caller: Client) -> None:
+    assert shared.call(caller, "version") == (200, [True, 3020000])
+    assert shared.call(caller, "instance_list", ["fake"], {}) == (200, [True, []])
+    status, (ok, error) = shared.call(caller, "master_node_name")
     assert (status, ok, error[0]) == (200, False, "ConfigurationError")
-    assert daemon.call(master, "nosuch")[0] == 404
-    assert master.connects == 1
+    assert shared.call(caller, "nosuch")[0] == 404
+    assert caller.connects == 1
 
 
-def test_a_certificate_that_is_not_listed_gets_403(daemon: Daemon, master: Client) -> None:
-    stranger = daemon.client(daemon.credential("stranger"))
-    assert daemon.call(stranger, "version")[0] == 403
-    own = daemon.client(daemon.paths.client_cert)
-    assert daemon.call(own, "version")[0] == 403
+def test_a_certificate_that_is_not_listed_gets_403(shared: Daemon, caller: Client) -> None:
+    stranger = shared.client(shared.credential("stranger"))
+    assert shared.call(stranger, "version")[0] == 403
+    own = shared.client(shared.paths.client_cert)
+    assert shared.call(own, "version")[0] == 403
 
 
 def test_without_a_certificate_of_the_cluster_nobody_gets_in(
-    daemon: Daemon, master: Client
+    shared: Daemon, caller: Client
 ) -> None:
     other = certs.create_ca("test cluster")
-    for client in (daemon.client(None), daemon.client(daemon.credential("other", other))):
+    for client in (shared.client(None), shared.client(shared.credential("other", other))):
         with pytest.raises(errors.RpcError):
-            daemon.call(client, "version")
-    assert daemon.call(master, "version")[0] == 200
+            shared.call(client, "version")
+    assert shared.call(caller, "version")[0] == 200
 
 
 def test_a_node_that_is_set_up_accepts_only_itself(daemon: Daemon) -> None:
@@ -224,43 +252,43 @@ def test_a_list_that_somebody_else_replaced_is_seen(daemon: Daemon, master: Clie
 # what happens on the wire
 
 
-def test_garbage_does_no_harm(daemon: Daemon, master: Client) -> None:
+def test_garbage_does_no_harm(shared: Daemon, caller: Client) -> None:
     for data in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(3000), b"\x16\x03\x01\xff\xff", b""):
-        with socket.create_connection((ADDRESS, daemon.port), 5) as sock:
+        with socket.create_connection((ADDRESS, shared.port), 5) as sock:
             sock.sendall(data)
-    silent = [socket.create_connection((ADDRESS, daemon.port), 5) for _ in range(30)]
+    silent = [socket.create_connection((ADDRESS, shared.port), 5) for _ in range(30)]
     try:
         begin = time.monotonic()
-        assert daemon.call(master, "version")[0] == 200
+        assert shared.call(caller, "version")[0] == 200
         assert time.monotonic() - begin < 2
     finally:
         for sock in silent:
             sock.close()
 
 
-def test_a_request_that_is_no_call_gets_400(daemon: Daemon, master: Client) -> None:
-    answer = master.post(ADDRESS, daemon.port, "/version", b"no json", 20)
+def test_a_request_that_is_no_call_gets_400(shared: Daemon, caller: Client) -> None:
+    answer = caller.post(ADDRESS, shared.port, "/version", b"no json", 20)
     assert answer.status == 400
     assert b"is not JSON" in answer.body
 
 
-def test_a_file_of_some_megabytes_arrives(daemon: Daemon, master: Client) -> None:
+def test_a_file_of_some_megabytes_arrives(shared: Daemon, caller: Client) -> None:
     text = "x" * 5_000_000
     upload = ("/var/lib/ganeti/known_hosts", [0, text], 0o644, "root", "root", 1.0, 2.0)
-    assert daemon.call(master, "upload_file_single", *upload) == (200, [True, None])
-    assert (daemon.paths.data / "known_hosts").read_text() == text
+    assert shared.call(caller, "upload_file_single", *upload) == (200, [True, None])
+    assert (shared.paths.data / "known_hosts").read_text() == text
 
 
 def test_an_instance_lives_its_life_over_the_wire(
-    daemon: Daemon, master: Client, monkeypatch: pytest.MonkeyPatch
+    shared: Daemon, caller: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    daemon.paths.services.write_text(f"ganeti-noded {daemon.port}/tcp\n")
-    monkeypatch.setenv("GANETI_ROOTDIR", str(daemon.paths.root))
-    credential = daemon.paths.root.parent / "master.pem"
+    shared.paths.services.write_text(f"ganeti-noded {shared.port}/tcp\n")
+    monkeypatch.setenv("GANETI_ROOTDIR", str(shared.paths.root))
+    credential = shared.paths.root.parent / "master.pem"
     here = Node(uuid="u1", name=NAME, primary_ip=ADDRESS, secondary_ip=ADDRESS, group="g")
-    item = disk(daemon.paths)
+    item = disk(shared.paths)
     web = instance(item)
-    rpc = NodeRpc(Identity(credential, daemon.paths.ca_cert).client_context())
+    rpc = NodeRpc(Identity(credential, shared.paths.ca_cert).client_context())
     try:
         with pytest.raises(errors.HypervisorError, match=f"node {NAME}: instance_start: "):
             rpc.one(here, NodeCalls.instance_start, web, False, [])
