@@ -29,8 +29,8 @@ DAEMONS_GROUP: Final = "gnt-daemons"
 #: TCP ports when neither the cluster's services file nor the system's names one.
 DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, MOND: 1815}
 
-#: A new cluster asks the first of these allocators that is installed; the last comes with us.
-DEFAULT_ALLOCATORS: Final = ("hail", "most-free")
+#: The allocator inside, which a new cluster asks by default.
+BUILT_IN_ALLOCATOR: Final = "hail"
 
 EXIT_SUCCESS: Final = 0
 EXIT_FAILURE: Final = 1

@@ -151,11 +151,14 @@ class OpPrereqError(GenericError):
 
     http_status = 400
 
-    def __init__(self, message: str, code: ErrorCode | str | None = None) -> None:
+    def __init__(self, message: str, code: ErrorCode | str | None = None, data: Any = None) -> None:
+        """``data`` tells programs what the message tells people."""
         if code is None:
             super().__init__(message)
-        else:
+        elif data is None:
             super().__init__(message, str(code))
+        else:
+            super().__init__(message, str(code), data)
 
 
 def invalid(text: str) -> OpPrereqError:
@@ -183,9 +186,9 @@ def not_unique(text: str) -> OpPrereqError:
     return OpPrereqError(text, ErrorCode.NOTUNIQUE)
 
 
-def not_enough(text: str) -> OpPrereqError:
-    """The refusal of a request for which resources do not suffice."""
-    return OpPrereqError(text, ErrorCode.NORES)
+def not_enough(text: str, data: Any = None) -> OpPrereqError:
+    """The refusal of a request for which resources do not suffice; ``data`` names them."""
+    return OpPrereqError(text, ErrorCode.NORES, data)
 
 
 def bad_environment(text: str) -> OpPrereqError:

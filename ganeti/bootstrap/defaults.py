@@ -88,7 +88,11 @@ def _choices(settings: InitSettings) -> dict[str, Any]:
         "gluster_storage_dir": settings.gluster_storage_dir or GLUSTER_STORAGE_DIR,
         "mac_prefix": parameters.mac_prefix(settings.mac_prefix or DEFAULT_MAC_PREFIX),
         "candidate_pool_size": _pool_size(settings.candidate_pool_size),
-        "default_iallocator": settings.default_iallocator or "",
+        "default_iallocator": (
+            constants.BUILT_IN_ALLOCATOR
+            if settings.default_iallocator is None
+            else settings.default_iallocator
+        ),
         "default_iallocator_params": settings.default_iallocator_params,
         "uid_pool": uid_pool.check(settings.uid_pool),
         "primary_ip_family": 2 if settings.primary_ip_version == 4 else 10,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import secrets
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from ganeti import constants, errors, paths
-from ganeti.base import files, programs, sealed_file, services
+from ganeti.base import files, sealed_file, services
 from ganeti.base.clock import SYSTEM
 from ganeti.base.text import join_names
 from ganeti.bootstrap import defaults
@@ -40,8 +39,6 @@ def init_cluster(settings: InitSettings) -> list[str]:
     _check_new(where)
     address = _address(host, "this node")
     master_ip = _address(settings.cluster_name, "the cluster")
-    if settings.default_iallocator is None:
-        settings = replace(settings, default_iallocator=installed_allocator(where))
     with ExitStack() as undo:
         make_directories(where)
         undo.callback(remove_files, where)
@@ -67,12 +64,6 @@ def init_cluster(settings: InitSettings) -> list[str]:
         problems = services.start_master(where)
         undo.pop_all()
     return problems
-
-
-def installed_allocator(where: Paths) -> str:
-    """The allocator that a new cluster asks by default; empty when none is installed."""
-    path = where.iallocator_search_path
-    return next((name for name in constants.DEFAULT_ALLOCATORS if programs.find(name, path)), "")
 
 
 def _mirrors(where: Paths, cluster: Cluster) -> None:

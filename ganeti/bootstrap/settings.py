@@ -33,7 +33,7 @@ class InitSettings:
     gluster_storage_dir: str | None = None
     mac_prefix: str | None = None
     candidate_pool_size: int | None = None
-    #: None: the first of :data:`ganeti.constants.DEFAULT_ALLOCATORS` that is installed; empty: none
+    #: None: the allocator inside; empty: none
     default_iallocator: str | None = None
     default_iallocator_params: dict[str, Any] = field(default_factory=dict)
     uid_pool: list[tuple[int, int]] = field(default_factory=list)

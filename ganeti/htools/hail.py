@@ -89,7 +89,13 @@ def _wish(wanted: Json, values: Values) -> Wish:
     item = request.instance(wire.take(wanted, "name", str, "request"), wanted)
     names = wanted.get("restrict-to-nodes") or values.names("restrict_allocation_to")
     item = dataclasses.replace(item, primary="", secondary="")
-    return Wish(item, wanted.get("group_name"), frozenset(names) if names else None)
+    nics = [nic for nic in wanted.get("nics") or [] if isinstance(nic, dict)]
+    return Wish(
+        item,
+        wanted.get("group_name"),
+        frozenset(names) if names else None,
+        networks=frozenset(str(nic["network"]) for nic in nics if nic.get("network")),
+    )
 
 
 def _allocate(cluster: Cluster, wanted: Json, values: Values) -> Answer:

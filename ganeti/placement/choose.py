@@ -6,6 +6,7 @@ one that leaves the fewest without a place.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ class Wish:
     #: names of the nodes that may be chosen
     only: frozenset[str] | None = None
     ignore_policy: bool = False
+    #: UUIDs of networks that the group has to be connected to
+    networks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Chooser:
         if wish.group is None and wish.only is None:
             return []
         states = {uuid: filler.state for uuid, filler in self._fillers.items()}
-        free = self.choose(Wish(wish.item, ignore_policy=wish.ignore_policy))
+        free = self.choose(dataclasses.replace(wish, group=None, only=None))
         for uuid, state in states.items():
             self._fillers[uuid].state = state
         for uuid in set(self._fillers) - set(states):
@@ -149,6 +152,8 @@ class Chooser:
         why = "" if wish.ignore_policy else against_policy(self._cluster, group, wish.item)
         if why:
             return why
+        if not wish.networks.issubset(group.networks):
+            return "is not connected to the network of a NIC"
         return "" if self._filler(group).layout.board.online.any() else "has no node that is online"
 
     def _filler(self, group: Group) -> Filler:

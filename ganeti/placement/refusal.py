@@ -140,7 +140,7 @@ class Refusal:
             {
                 "group": group.group,
                 "reason": group.reason or None,
-                "counts": dict(group.counts),
+                "counts": {str(name): count for name, count in group.counts},
                 "nodes": [
                     {
                         "node": node.node,

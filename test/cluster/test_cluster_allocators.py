@@ -52,8 +52,8 @@ def test_a_new_instance_goes_where_most_is_free(cluster: Cluster) -> None:
     nowhere = cluster.gnt(ADD, "web3.example.com")
     assert nowhere.code == 1
     assert "say where to create the instance with --node" in nowhere.err
-    assert "gnt-cluster modify --default-iallocator=most-free" in nowhere.err
-    cluster.ok("cluster modify --default-iallocator=most-free")
+    assert "gnt-cluster modify --default-iallocator=hail" in nowhere.err
+    cluster.ok("cluster modify --default-iallocator=hail")
 
 
 def test_no_place_says_why_for_each_node(cluster: Cluster) -> None:

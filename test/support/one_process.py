@@ -41,6 +41,7 @@ from ganeti.node.context import NodeContext
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
 from ganeti.ops import locks
+from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context
 from ganeti.ops.runner import Runner
 from ganeti.paths import Paths
@@ -142,6 +143,7 @@ class OneProcess:
                 enabled_hypervisors=["fake"],
                 enabled_disk_templates=["file", "sharedfile", "diskless"],
                 ipolicy=settings.pop("ipolicy", _small()),
+                default_iallocator=settings.pop("default_iallocator", ""),
                 modify_etc_hosts=False,
                 modify_ssh_setup=settings.pop("modify_ssh_setup", False),
                 **settings,
@@ -174,6 +176,7 @@ class OneProcess:
         self.store.step = self._step  # type: ignore[method-assign]
         self.locks = LockManager([level.label for level in LockLevel])
         self.reservations = Reservations()
+        self.boards = Boards()
         locks.create(self.locks, self.config)
         self.store.add_listener(lambda before, after: locks.follow(self.locks, before, after))
 
@@ -221,6 +224,7 @@ class OneProcess:
             clock=self.clock,
             paths=self.paths["node1"],
             services=me,
+            boards=self.boards,
         )
 
     def run_epoch(self) -> tuple[int, int]:

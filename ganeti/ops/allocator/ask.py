@@ -1,14 +1,21 @@
-"""Asking an allocator: gather what nodes say, run the program on the master, check its answer."""
+"""Asking an allocator: the one inside, or a program that is run on the master.
+
+What decides inside is imported at first use, as it loads numpy.
+"""
 
 from __future__ import annotations
 
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import constants, errors
-from ganeti.base import jsonio
+from ganeti.base import jsonio, process, programs
+from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance
+from ganeti.model.names import GroupUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import answers, gather, request
 from ganeti.ops.allocator.request import Json, NewInstance
@@ -17,6 +24,8 @@ from ganeti.rpc.calls import NodeCalls
 
 #: Stands for the allocator that the cluster has by default.
 DEFAULT = "."
+#: Seconds that the program of the allocator inside gets.
+PROGRAM_TIME = 120.0
 
 
 def chosen(ctx: Context, given: str | None, instead: str) -> str:
@@ -32,9 +41,19 @@ def chosen(ctx: Context, given: str | None, instead: str) -> str:
         raise errors.invalid(
             f"no allocator was named and the cluster has no default one; {instead}, name an"
             " allocator with --iallocator, or set a default with gnt-cluster modify"
-            f" --default-iallocator={constants.DEFAULT_ALLOCATORS[-1]}"
+            f" --default-iallocator={constants.BUILT_IN_ALLOCATOR}"
         )
     return default
+
+
+def is_built_in(ctx: Context, name: str) -> bool:
+    """Whether an allocator is the one inside: a program of that name takes its place."""
+    if name != constants.BUILT_IN_ALLOCATOR:
+        return False
+    return programs.find(name, ctx.paths.iallocator_search_path) is None
+
+
+# questions -------------------------------------------------------------------------------------
 
 
 def relocate(ctx: Context, name: str, instance: Instance) -> Node:
@@ -44,16 +63,32 @@ def relocate(ctx: Context, name: str, instance: Instance) -> Node:
         OpPrereqError: there is none.
         OpExecError: the allocator cannot be used.
     """
-    config = ctx.config
-    leave = [config.nodes[instance.primary_node].name]
-    question = request.relocate(config, instance, leave)
-    found = ask(ctx, name, question, template=config.disk_template(instance))
-    [node] = answers.nodes(config, name, found, 1)
+    primary = ctx.config.nodes[instance.primary_node]
+    node = _another(ctx, name, instance, [primary], ctx.config.disk_template(instance))
     if node.uuid == instance.primary_node:
         raise errors.OpExecError(
             f"allocator '{name}' names {node.name}, the node that {instance.name} is to leave"
         )
     ctx.log(f"Selected node for instance {instance.name} via iallocator {name}: {node.name}")
+    return node
+
+
+def replace_secondary(ctx: Context, name: str, instance: Instance, template: str) -> Node:
+    """A node for the mirrored disks instead of the secondary one; see :func:`relocate`."""
+    leave = [ctx.config.nodes[uuid] for uuid in ctx.config.secondary_nodes(instance)]
+    return _another(ctx, name, instance, leave, template)
+
+
+def _another(
+    ctx: Context, name: str, instance: Instance, leave: Sequence[Node], template: str
+) -> Node:
+    if is_built_in(ctx, name):
+        from ganeti.ops.allocator import builtin
+
+        return builtin.relocated(ctx, instance, template)
+    question = request.relocate(ctx.config, instance, [node.name for node in leave])
+    found = ask(ctx, name, question, template=template)
+    [node] = answers.nodes(ctx.config, name, found, 1)
     return node
 
 
@@ -63,33 +98,83 @@ def place(
     new: NewInstance,
     restrict_to: Sequence[str] | None = None,
     *,
-    config: Config | None = None,
+    without: InstanceUuid | None = None,
 ) -> list[Node]:
     """Nodes for a new instance, the primary one first; see :func:`relocate` for errors.
 
-    ``config`` is what the allocator is told instead of the newest configuration.
+    ``without`` is the uuid of an instance that does not count, as it will be elsewhere.
     """
-    question = request.allocate(new, restrict_to)
-    found = ask(ctx, name, question, template=new.template, config=config)
-    nodes = answers.nodes(ctx.config, name, found, new.nodes)
+    if is_built_in(ctx, name):
+        from ganeti.ops.allocator import builtin
+
+        handle = ctx.config.instances[without].handle if without else ""
+        nodes = builtin.place(ctx, new, restrict_to, handle)
+    else:
+        config = without_instance(ctx.config, without) if without else None
+        question = request.allocate(new, restrict_to)
+        found = ask(ctx, name, question, template=new.template, config=config)
+        nodes = answers.nodes(ctx.config, name, found, new.nodes)
     names = ", ".join(node.name for node in nodes)
     ctx.log(f"Selected nodes for instance {new.name} via iallocator {name}: {names}")
     return nodes
+
+
+def without_instance(config: Config, uuid: InstanceUuid) -> Config:
+    """The configuration as if an instance did not exist."""
+    draft = Draft(config, config.data.mtime)
+    instance = config.instances[uuid]
+    for disk in config.disks_of(instance):
+        draft.delete(disk)
+    draft.delete(instance)
+    return draft.result()
 
 
 def place_many(
     ctx: Context, name: str, new: Sequence[NewInstance]
 ) -> tuple[dict[str, list[Node]], dict[str, str]]:
     """Nodes by instance, and the instances that have no place with the reason; OpExecError."""
+    if is_built_in(ctx, name):
+        from ganeti.ops.allocator import builtin
+
+        placed, missing = builtin.place_all(ctx, new)
+        return placed, {handle: why.text for handle, why in missing.items()}
     template = new[0].template if new else ""
     found = ask(ctx, name, request.multi_allocate(new), template=template)
     return answers.places(ctx.config, name, found, {item.name: item.nodes for item in new})
 
 
-def moves(ctx: Context, name: str, question: Json, *, soft_errors: bool = False) -> answers.Moves:
-    """Moves for node-evacuate and change-group; see :func:`relocate` for errors."""
+def evacuate(
+    ctx: Context,
+    name: str,
+    instances: Sequence[Instance],
+    mode: str,
+    leave: Node,
+    *,
+    soft_errors: bool = False,
+) -> answers.Moves:
+    """Moves of instances off a node; see :func:`relocate` for errors."""
+    if is_built_in(ctx, name):
+        from ganeti.ops.allocator import builtin
+
+        return builtin.evacuate(ctx, instances, mode, [leave], soft_errors=soft_errors)
+    question = request.node_evacuate([item.name for item in instances], mode)
     extra = {"ignore-soft-errors": None} if soft_errors else {}
     return answers.moves(name, ask(ctx, name, question, extra=extra))
+
+
+def change_group(
+    ctx: Context, name: str, instances: Sequence[Instance], groups: Sequence[GroupUuid]
+) -> answers.Moves:
+    """Moves of instances to other groups; see :func:`relocate` for errors."""
+    if is_built_in(ctx, name):
+        from ganeti.ops.allocator import builtin
+
+        return builtin.change_group(ctx, instances, groups)
+    question = request.change_group([item.name for item in instances], groups)
+    return answers.moves(name, ask(ctx, name, question))
+
+
+# programs --------------------------------------------------------------------------------------
 
 
 def ask(
@@ -115,12 +200,27 @@ def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None =
         OpExecError: it is not there, failed, or took too long.
     """
     params = {**ctx.config.cluster.default_iallocator_params, **(extra or {})}
+    if is_built_in(ctx, name):
+        return _run_program(ctx, text, params)
     try:
         return ctx.rpc.one(ctx.config.master, NodeCalls.iallocator_runner, name, text, params)
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
         raise errors.OpExecError(f"allocator '{name}' failed: {errors.text(err)}") from err
+
+
+def _run_program(ctx: Context, text: str, params: Mapping[str, Any]) -> str:
+    """What the program ``hail`` answers, which decides as the allocator inside does."""
+    options = [f"--{key}" if value is None else f"--{key}={value}" for key, value in params.items()]
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=ctx.paths.run) as file:
+        file.write(text)
+        file.flush()
+        argv = [sys.executable, "-m", "ganeti.htools.hail", *options, file.name]
+        result = process.run(argv, timeout=PROGRAM_TIME)
+    if not result.ok:
+        raise errors.OpExecError(f"allocator 'hail' failed: {result.explain()}")
+    return result.stdout
 
 
 def full(ctx: Context, question: Json, template: str = "", config: Config | None = None) -> str:

@@ -45,7 +45,7 @@ class View:
             if node.vm_capable and not node.offline and uuid not in self.answers.nodes
         )
 
-    def layout(self, group: NodeGroup) -> Layout:
+    def layout(self, group: NodeGroup | facts.Group) -> Layout:
         """Who is where in a node group. Loads numpy when nobody has yet."""
         from ganeti.placement.layout import Board, Layout
 

@@ -111,4 +111,5 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
         tags=op.tags,
         group_name=op.group_name,
         nodes=traits_of(template).nodes_needed,
+        ignore_policy=op.ignore_ipolicy,
     )

@@ -176,6 +176,8 @@ class NewInstance:
     group_name: str | None = None
     #: how many nodes it needs
     nodes: int = 1
+    #: not told to programs: whether a group may take it whose policy forbids its size
+    ignore_policy: bool = False
 
     def question(self) -> Json:
         return {

@@ -86,6 +86,7 @@ class DiskCreate(
             hypervisor=str(self.ctx.config.cluster.enabled_hypervisors[0]),
             tags=self.op.tags,
             nodes=TEMPLATES.get(template).traits.nodes_needed,
+            ignore_policy=True,
         )
 
     def decide(self) -> Disk:

@@ -9,7 +9,6 @@ from ganeti.model.names import GroupUuid
 from ganeti.opcodes.instance_move import OpInstanceChangeGroup
 from ganeti.ops import hooks as hook_env
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.allocator import request
 from ganeti.ops.operation import Hooks, Needs
 from ganeti.ops.planning import placement
 from ganeti.ops.steps.nodes import departures
@@ -50,8 +49,7 @@ class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan,
 
     def run(self) -> dict[str, Any]:
         ctx, op = self.ctx, self.op
-        question = request.change_group([self.instance.name], self.plan.groups)
-        moves = allocator.moves(ctx, self.plan.allocator, question)
+        moves = allocator.change_group(ctx, self.plan.allocator, [self.instance], self.plan.groups)
         return departures.submit(
             ctx, op, departures.departures(moves), early_release=op.early_release
         )

@@ -105,6 +105,9 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
             [_placed(self.plan.wanted[name], nodes, self.op)] for name, nodes in found.items()
         ]
         ids = ctx.job.submit(jobs) if jobs else []
+        ctx.boards.hand_over(ctx.job.job_id, dict(zip(found, ids)))
+        for name, why in missing.items():
+            ctx.log(f"No place for {name}: {why or 'the allocator gives no reason'}")
         return {
             "jobs": [[True, job_id] for job_id in ids],
             "allocatable": list(found),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ganeti import errors
 from ganeti.config.changes import Draft
+from ganeti.jobs.execution import Need
 from ganeti.model import base
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
@@ -15,8 +16,10 @@ from ganeti.model.node import Node
 from ganeti.opcodes.devices import DiskParams
 from ganeti.opcodes.instance_disks import OpInstanceRecreateDisks
 from ganeti.ops import annotate, locks
-from ganeti.ops.operation import Hooks, Needs
+from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, disk_layout
+from ganeti.ops.steps.reservations import place
 from ganeti.ops.steps.running import power
 from ganeti.ops.steps.storage import disks, space, sync
 from ganeti.ops.targets.instance import PlannedInstanceOperation
@@ -34,18 +37,42 @@ class _Plan:
     leftovers: list[tuple[Node, Disk]]
 
 
-class InstanceRecreateDisks(PlannedInstanceOperation[OpInstanceRecreateDisks, _Plan, None]):
+class InstanceRecreateDisks(
+    FindingOperation[OpInstanceRecreateDisks, list[Node], None],
+    PlannedInstanceOperation[OpInstanceRecreateDisks, _Plan, None],
+):
     """Refuses to touch data that is still there; remains without data are removed."""
 
-    def locks(self) -> Needs:
+    def find(self) -> Finding[list[Node]]:
+        """The nodes that are named or that an allocator chooses; empty for those it has."""
+        ctx, op = self.ctx, self.op
         yield from self.lock_instance()
-        nodes = locks.storage_nodes(self.ctx.config, self.instance)
-        nodes += [node.uuid for node in self._given()]
-        yield from self.lock_nodes(nodes, storage=True)
+        nodes = locks.storage_nodes(ctx.config, self.instance)
+        if op.iallocator is None:
+            given = self._given()
+            yield from self.lock_nodes([*nodes, *(node.uuid for node in given)], storage=True)
+            return self._given()
+        # an allocator may choose any of them
+        yield Need(LockLevel.NODE, sorted(ctx.config.nodes), shared=True)
+        found = self._ask_allocator(op.iallocator)
+        used = sorted({*nodes, *(node.uuid for node in found)})
+        ctx.release(LockLevel.NODE, keep=used)
+        yield Need(LockLevel.NODE_RES, used)
+        return found
 
     def _given(self) -> list[Node]:
         names = self.op.node_uuids or self.op.nodes
         return [self.ctx.config.node(name) for name in names]
+
+    def _ask_allocator(self, name: str) -> list[Node]:
+        """Nodes of the same group for all disks; OpPrereqError, OpExecError."""
+        if self._given():
+            raise errors.invalid("give either nodes or an allocator, not both")
+        config = self.ctx.config
+        group = config.nodes[self.instance.primary_node].group
+        chosen = allocator.chosen(self.ctx, name, "name the nodes with --node")
+        item = place.recorded(self.ctx, self.instance)
+        return place.chosen(self.ctx, chosen, item, [group], ignore_ipolicy=True)
 
     # check -------------------------------------------------------------------------------
 
@@ -54,8 +81,6 @@ class InstanceRecreateDisks(PlannedInstanceOperation[OpInstanceRecreateDisks, _P
         current = ctx.config.disks_of(self.instance)
         if not current:
             raise errors.invalid(f"instance {self.instance.name} has no disks to recreate")
-        if op.iallocator is not None:
-            raise errors.invalid("name the nodes with --node: allocators do not choose them here")
         wanted = {item.index: item.params for item in op.disks}
         for index in wanted:
             disks.by_index(ctx.config, self.instance, index)
@@ -70,7 +95,7 @@ class InstanceRecreateDisks(PlannedInstanceOperation[OpInstanceRecreateDisks, _P
     def _target_nodes(self, current: list[Disk], wanted: dict[int, DiskParams]) -> list[Node]:
         """Where the disks are made, the primary node first."""
         config = self.ctx.config
-        given = self._given()
+        given = self.found
         old = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]
         if given and wanted and len(wanted) < len(current):
             raise errors.invalid("disks can only move to other nodes all together; omit --disk")

@@ -16,7 +16,7 @@ from ganeti.opcodes.enums import ReplaceDisksMode
 from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.ops import hooks as hook_env
 from ganeti.ops import locks
-from ganeti.ops.allocator import answers, ask, request
+from ganeti.ops.allocator import ask
 from ganeti.ops.operation import Finding, FindingOperation, Hooks
 from ganeti.ops.planning import checks, disk_layout, policy
 from ganeti.ops.steps import node_checks
@@ -87,11 +87,8 @@ class InstanceReplaceDisks(
         name = ask.chosen(
             self.ctx, self.op.iallocator, "name the new secondary node with --new-secondary"
         )
-        leave = [config.nodes[uuid].name for uuid in config.secondary_nodes(instance)]
-        question = request.relocate(config, instance, leave)
         kinds = {str(disk.dev_type) for disk in _mirrored(config, instance)}
-        found = ask.ask(self.ctx, name, question, template=min(kinds, default=""))
-        [node] = answers.nodes(config, name, found, 1)
+        node = ask.replace_secondary(self.ctx, name, instance, min(kinds, default=""))
         self.ctx.log(f"Selected new secondary node via iallocator {name}: {node.name}")
         return node
 

@@ -13,7 +13,6 @@ from ganeti.opcodes.instance_disks import OpInstanceReplaceDisks
 from ganeti.opcodes.instance_move import OpInstanceFailover
 from ganeti.opcodes.node import OpNodeEvacuate
 from ganeti.ops.allocator import ask as allocator
-from ganeti.ops.allocator import request
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.steps.nodes import departures
 from ganeti.ops.targets.node import NodeOperation
@@ -115,10 +114,12 @@ class NodeEvacuate(
     def _moves(self) -> list[departures.Departure]:
         if self.plan.remote is not None:
             return [self._new_secondary(item) for item in self.plan.instances]
-        moves = allocator.moves(
+        moves = allocator.evacuate(
             self.ctx,
             self.plan.allocator,
-            request.node_evacuate([item.name for item in self.plan.instances], str(self.op.mode)),
+            self.plan.instances,
+            str(self.op.mode),
+            self.node,
             soft_errors=bool(self.op.ignore_soft_errors),
         )
         return departures.departures(moves)

@@ -119,7 +119,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             return nodes
         yield Need(LockLevel.NODE, list(ctx.config.nodes), shared=True)
         name = allocator.chosen(ctx, op.iallocator, "name a node")
-        nodes = place.chosen(ctx, name, whole, [])
+        nodes = place.chosen(ctx, name, whole, [], ignore_ipolicy=op.ignore_ipolicy)
         uuids = [node.uuid for node in nodes]
         ctx.release(LockLevel.NODE, keep=uuids)
         yield Need(LockLevel.NODE_RES, sorted(uuids))

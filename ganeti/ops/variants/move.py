@@ -21,7 +21,6 @@ from ganeti.opcodes.instance_move import (
     OpInstanceMigrate,
     OpInstanceMove,
 )
-from ganeti.ops.allocator import answers, request
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.operation import Finding, FindingOperation, PlannedOperation
 from ganeti.ops.planning import placement
@@ -54,7 +53,14 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
         own = ctx.config.nodes.get(instance.primary_node)
         item = place.recorded(ctx, instance)
         groups, leave = ([own.group], {own.uuid}) if own else ([], set())
-        return place.chosen(ctx, self._allocator(), item, groups, leave=leave)
+        return place.chosen(
+            ctx,
+            self._allocator(),
+            item,
+            groups,
+            leave=leave,
+            ignore_ipolicy=bool(getattr(self.op, "ignore_ipolicy", False)),
+        )
 
     def _allocator(self) -> str:
         return allocator.chosen(
@@ -176,11 +182,10 @@ class ReservationReplaceDisks(_Move[OpInstanceReplaceDisks]):
         """The primary node stays."""
         config = self.ctx.config
         name = self._allocator()
-        primary, *others = config.instance_nodes(instance)
-        question = request.relocate(config, instance, [config.nodes[uuid].name for uuid in others])
+        primary = config.instance_nodes(instance)[0]
         template = str(place.template_of(self.ctx, instance))
-        found = allocator.ask(self.ctx, name, question, template=template)
-        return [config.nodes[primary], *answers.nodes(config, name, found, 1)]
+        found = allocator.replace_secondary(self.ctx, name, instance, template)
+        return [config.nodes[primary], found]
 
 
 class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):

@@ -1,32 +1,24 @@
-"""What a new cluster takes from the server that it is made on."""
+"""What a new cluster asks when nobody says where an instance goes."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
 
 import pytest
 
-from ganeti.bootstrap import init
-from ganeti.paths import Paths
+from ganeti.bootstrap import defaults
+from ganeti.bootstrap.settings import InitSettings
 
 
-@pytest.mark.parametrize(
-    ("installed", "expected"),
-    [
-        ({}, ""),
-        ({"most-free": 0o755}, "most-free"),
-        ({"most-free": 0o755, "hail": 0o755}, "hail"),
-        ({"most-free": 0o755, "hail": 0o644}, "most-free"),
-        ({"other": 0o755}, ""),
-    ],
-)
-def test_the_default_allocator_is_one_that_is_installed(
-    tmp_path: Path, installed: dict[str, int], expected: str
-) -> None:
-    where = Paths(tmp_path)
-    directory = where.iallocator_search_path[-1]
-    directory.mkdir(parents=True)
-    for name, mode in installed.items():
-        (directory / name).write_text("#!/bin/sh\n")
-        (directory / name).chmod(mode)
-    assert init.installed_allocator(where) == expected
+@pytest.mark.parametrize(("given", "asked"), [(None, "hail"), ("", ""), ("most-free", "most-free")])
+def test_the_default_allocator_is_the_one_inside(given: str | None, asked: str) -> None:
+    settings = InitSettings(cluster_name="c.example.com", enabled_hypervisors=["fake"])
+    data = defaults.configuration(
+        dataclasses.replace(settings, default_iallocator=given),
+        host="node1.example.com",
+        address="192.0.2.1",
+        master_ip="192.0.2.254",
+        certificate_digest="AA",
+        now=1.0,
+    )
+    assert data.cluster.default_iallocator == asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -198,3 +199,22 @@ def test_a_place_that_was_handed_over_lasts_until_that_job_has_ended() -> None:
     assert free_on(boards, of, 9) == (7000, 48_000)
     ended.add(5)
     assert free_on(boards, of, 9) == (8000, 50_000)
+
+
+def test_nobody_looks_or_claims_while_somebody_decides() -> None:
+    of = config(node(2))
+    boards = Boards()
+    looked = threading.Event()
+
+    def look() -> None:
+        with boards.deciding():
+            free_on(boards, of, 2)
+            looked.set()
+
+    thread = threading.Thread(target=look)
+    with boards.deciding():
+        thread.start()
+        assert not looked.wait(0.1)
+        boards.claim(1, [claim("web1", "node2.example.com")])
+    thread.join(10)
+    assert looked.is_set()

@@ -39,7 +39,7 @@ def decide(of: Config, **change: Any) -> cluster_settings.Decision:
         ({"file_storage_dir": "/srv//disks/"}, {"file_storage_dir": "/srv/disks"}),
         ({"install_image": "https://example.com/x"}, {"install_image": "https://example.com/x"}),
         ({"osparams": {"noop": {"a": "1"}}}, {"osparams": {"noop": {"a": "1"}}}),
-        ({"default_iallocator": "hail"}, {"default_iallocator": "hail"}),
+        ({"default_iallocator": "most-free"}, {"default_iallocator": "most-free"}),
     ],
 )
 def test_values(change: dict[str, Any], expected: dict[str, Any]) -> None:

@@ -57,7 +57,10 @@ def submit(
     for item in planned:
         ctx.log(f"Moving {item.instance} to {item.to}")
     jobs = [item.steps for item in planned]
-    return submit_all(ctx, op, jobs, early_release=early_release)
+    done = submit_all(ctx, op, jobs, early_release=early_release)
+    ids = [job_id for _accepted, job_id in done["jobs"]]
+    ctx.boards.hand_over(ctx.job.job_id, dict(zip((item.instance for item in planned), ids)))
+    return done
 
 
 def submit_all(

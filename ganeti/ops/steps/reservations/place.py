@@ -8,10 +8,9 @@ from ganeti import errors
 from ganeti.config.changes import Draft
 from ganeti.jobs.execution import Need
 from ganeti.model import base
-from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import DiskTemplate, GroupUuid, InstanceUuid, LockLevel, NodeUuid
+from ganeti.model.names import DiskTemplate, GroupUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops.allocator import ask as allocator
 from ganeti.ops.allocator.request import NewInstance
@@ -84,6 +83,7 @@ def chosen(
     groups: Sequence[GroupUuid],
     *,
     leave: Collection[NodeUuid] = (),
+    ignore_ipolicy: bool = False,
 ) -> list[Node]:
     """Nodes that an allocator chooses in one of these groups (uuids); anywhere without groups.
 
@@ -98,14 +98,19 @@ def chosen(
     among = among or [None]
     for group in among[:-1]:
         try:
-            return _ask(ctx, name, item, group, leave)
+            return _ask(ctx, name, item, group, leave, ignore_ipolicy)
         except errors.OpPrereqError as err:
             ctx.log(errors.text(err))
-    return _ask(ctx, name, item, among[-1], leave)
+    return _ask(ctx, name, item, among[-1], leave, ignore_ipolicy)
 
 
 def _ask(
-    ctx: Context, name: str, item: Drafted, group: str | None, leave: Collection[NodeUuid]
+    ctx: Context,
+    name: str,
+    item: Drafted,
+    group: str | None,
+    leave: Collection[NodeUuid],
+    ignore_ipolicy: bool,
 ) -> list[Node]:
     instance = item.instance
     template = template_of(ctx, instance, item.disks)
@@ -134,21 +139,12 @@ def _ask(
         tags=instance.tags,
         group_name=group,
         nodes=nodes_needed(template),
+        ignore_policy=ignore_ipolicy,
     )
     among = None
     if leave:
         among = [node.name for node in ctx.config.nodes.values() if node.uuid not in leave]
-    return allocator.place(ctx, name, new, among, config=_without(ctx.config, instance.uuid))
-
-
-def _without(config: Config, uuid: InstanceUuid) -> Config:
-    """The configuration as if an instance did not exist."""
-    draft = Draft(config, config.data.mtime)
-    instance = config.instances[uuid]
-    for disk in config.disks_of(instance):
-        draft.delete(disk)
-    draft.delete(instance)
-    return draft.result()
+    return allocator.place(ctx, name, new, among, without=instance.uuid)
 
 
 def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:

@@ -1,0 +1,252 @@
+"""The allocator inside: what ``hail`` decides, without a process and without text.
+
+Nodes are asked first. Then, while nobody else decides, the newest configuration and the newest
+claims are looked at, the choice is made, and it counts for others from that moment.
+
+This module loads numpy; :mod:`ask` imports it at first use.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+
+from ganeti import errors
+from ganeti.model.instance import Instance
+from ganeti.model.names import GroupUuid
+from ganeti.model.node import Node
+from ganeti.opcodes import wire
+from ganeti.ops.allocator import board
+from ganeti.ops.allocator.answers import Moves
+from ganeti.ops.allocator.board import View
+from ganeti.ops.allocator.request import NewInstance, disk_space
+from ganeti.ops.board.claims import Claim
+from ganeti.ops.operation import Context
+from ganeti.placement import facts, relocate
+from ganeti.placement.choose import Choice, Chooser, Wish, choose_all
+from ganeti.placement.facts import LOCAL, Cluster
+from ganeti.placement.refusal import Refusal
+from ganeti.placement.relocate import Leave, Relocations
+from ganeti.placement.secondary import new_secondary
+
+#: Option of allocators: place an instance although the cluster is not N+1 then.
+NO_CAPACITY_CHECKS = "no-capacity-checks"
+
+
+class _Scene:
+    """The cluster for one decision."""
+
+    def __init__(self, ctx: Context, view: View, without: str) -> None:
+        self.view = view
+        self.survive = NO_CAPACITY_CHECKS not in ctx.config.cluster.default_iallocator_params
+        self.cluster: Cluster = view.cluster
+        if without:
+            kept = tuple(item for item in self.cluster.instances if item.name != without)
+            self.cluster = dataclasses.replace(self.cluster, instances=kept)
+
+    def chooser(self) -> Chooser:
+        layout_of = self.view.layout if self.cluster is self.view.cluster else None
+        return Chooser(self.cluster, survive=self.survive, layout_of=layout_of)
+
+
+@contextmanager
+def _deciding(ctx: Context, template: str, without: str = "") -> Iterator[_Scene]:
+    """Ask the nodes; then nobody else decides until the end."""
+    view = board.look(ctx, template)
+    with ctx.boards.deciding():
+        yield _Scene(ctx, view.again(ctx), without)
+
+
+# new instances -----------------------------------------------------------------------------------
+
+
+def place(
+    ctx: Context, new: NewInstance, restrict_to: Sequence[str] | None = None, without: str = ""
+) -> list[Node]:
+    """Nodes for a new instance, the primary one first.
+
+    ``without`` is the handle of an instance that does not count, as it will be elsewhere.
+
+    Raises:
+        OpPrereqError: there is no place; with what is missing, and what would help.
+    """
+    wish = _wish(new, restrict_to)
+    with _deciding(ctx, new.template, without) as scene:
+        chooser = scene.chooser()
+        choice = chooser.choose(wish)
+        ctx.boards.claim(ctx.job.job_id, _claims(wish, choice))
+    if choice.refusal is not None:
+        raise refused(chooser.explained(wish, choice).refusal or choice.refusal)
+    return _nodes(ctx, choice)
+
+
+def place_all(
+    ctx: Context, new: Sequence[NewInstance]
+) -> tuple[dict[str, list[Node]], dict[str, Refusal]]:
+    """Nodes by instance, and the instances that have no place."""
+    wishes = [_wish(item, None) for item in new]
+    with _deciding(ctx, new[0].template if new else "") as scene:
+        choices = choose_all(
+            scene.cluster, wishes, survive=scene.survive, layout_of=scene.view.layout
+        )
+        claims = [one for pair in zip(wishes, choices) for one in _claims(*pair)]
+        ctx.boards.claim(ctx.job.job_id, claims)
+    placed = {w.item.name: _nodes(ctx, c) for w, c in zip(wishes, choices) if c.nodes}
+    missing = {w.item.name: c.refusal for w, c in zip(wishes, choices) if c.refusal is not None}
+    return placed, missing
+
+
+def explore(ctx: Context, new: NewInstance) -> Choice:
+    """Where a new instance would go, or why nowhere; nothing is claimed."""
+    wish = _wish(new, None)
+    with _deciding(ctx, new.template) as scene:
+        chooser = scene.chooser()
+        choice = chooser.choose(wish)
+    return chooser.explained(wish, choice)
+
+
+def refused(why: Refusal) -> errors.OpPrereqError:
+    """The error of an instance without a place: text, code, and the refusal as data."""
+    return errors.not_enough(f"allocator 'hail' found no place: {why.text}", why.data())
+
+
+def _wish(new: NewInstance, restrict_to: Sequence[str] | None) -> Wish:
+    sizes = [int(disk["size"]) for disk in new.disks]
+    spindles = [int(disk["spindles"]) for disk in new.disks if disk.get("spindles")]
+    item = facts.Instance(
+        name=new.name,
+        memory=new.memory,
+        disk=disk_space(new.template, sizes),
+        vcpus=new.vcpus,
+        status="running",
+        auto_balance=True,
+        primary="",
+        secondary="",
+        template=new.template,
+        tags=tuple(new.tags),
+        spindle_use=new.spindle_use,
+        spindles=None
+        if None in spindles or not spindles
+        else sum(map(int, filter(None, spindles))),
+        disks=tuple(sizes),
+        nics=len(new.nics),
+    )
+    networks = frozenset(str(nic["network"]) for nic in new.nics if nic.get("network"))
+    only = None if restrict_to is None else frozenset(restrict_to)
+    return Wish(item, new.group_name, only, new.ignore_policy, networks)
+
+
+def _claims(wish: Wish, choice: Choice) -> list[Claim]:
+    if not choice.nodes:
+        return []
+    first, second = (*choice.nodes, "")[:2]
+    takes = dataclasses.replace(wish.item, primary=first, secondary=second)
+    return [Claim(wish.item.name, choice.nodes, (takes,))]
+
+
+def _nodes(ctx: Context, choice: Choice) -> list[Node]:
+    return [ctx.config.node(name) for name in choice.nodes]
+
+
+# instances that move -----------------------------------------------------------------------------
+
+
+def relocated(ctx: Context, instance: Instance, template: str) -> Node:
+    """Another node instead of the primary one (shared storage) or the secondary one (mirrored).
+
+    Raises:
+        OpPrereqError: there is none.
+    """
+    with _deciding(ctx, template) as scene:
+        item = next((one for one in scene.cluster.instances if one.name == instance.handle), None)
+        if item is None:
+            raise errors.not_known(f"instance '{instance.handle}' is not known")
+        leave = frozenset({item.secondary or item.primary})
+        name, why = new_secondary(scene.cluster, item, leave)
+        if name:
+            moved = item.secondary or item.mirror is not facts.Mirror.EVERY_NODE
+            nodes = (item.primary, name) if moved else (name,)
+            ctx.boards.claim(ctx.job.job_id, [_move_claim(item, nodes)])
+    if not name:
+        raise errors.not_enough(f"allocator 'hail' found no place: {why}")
+    return ctx.config.node(name)
+
+
+def evacuate(
+    ctx: Context,
+    items: Sequence[Instance],
+    mode: str,
+    leave: Collection[Node],
+    *,
+    soft_errors: bool,
+) -> Moves:
+    """Moves of instances off these nodes, as one decision."""
+    template = _template_of(ctx, items)
+    with _deciding(ctx, template) as scene:
+        found = relocate.evacuate(
+            scene.cluster,
+            [item.handle for item in items],
+            Leave(mode),
+            frozenset(node.name for node in leave),
+            ignore_soft=soft_errors,
+        )
+        _claim_moves(ctx, scene.cluster, found)
+    return _moves(found)
+
+
+def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[GroupUuid]) -> Moves:
+    """Moves of instances to other groups, as one decision."""
+    template = _template_of(ctx, items)
+    with _deciding(ctx, template) as scene:
+        found = relocate.change_group(
+            scene.cluster, [item.handle for item in items], groups, survive=scene.survive
+        )
+        _claim_moves(ctx, scene.cluster, found)
+    return _moves(found)
+
+
+def _template_of(ctx: Context, items: Sequence[Instance]) -> str:
+    """The template whose room matters: one with local disks, if there is any."""
+    kinds = [ctx.config.disk_template(item) for item in items]
+    return next((kind for kind in kinds if kind in LOCAL), kinds[0] if kinds else "")
+
+
+def _claim_moves(ctx: Context, cluster: Cluster, found: Relocations) -> None:
+    items = {item.name: item for item in cluster.instances}
+    claims = [_move_claim(items[one.name], one.nodes) for one in found.moved]
+    ctx.boards.claim(ctx.job.job_id, claims)
+
+
+def _move_claim(item: facts.Instance, nodes: tuple[str, ...]) -> Claim:
+    """What a move will take that the instance does not have yet."""
+    takes = []
+    for node in nodes:
+        runs = node == nodes[0] != item.primary
+        copied = item.template in LOCAL and node not in (item.primary, item.secondary)
+        if runs or copied:
+            takes.append(
+                dataclasses.replace(
+                    item,
+                    primary=node,
+                    secondary="",
+                    template="plain" if copied else "diskless",
+                    memory=item.memory if runs else 0,
+                    vcpus=item.vcpus if runs else 0,
+                    disk=item.disk if copied else 0,
+                    tags=item.tags if runs else (),
+                    name=f"{item.name} (on its way to {node})",
+                )
+            )
+    return Claim(item.name, nodes, tuple(takes))
+
+
+def _moves(found: Relocations) -> Moves:
+    return Moves(
+        [(one.name, one.group, list(one.nodes)) for one in found.moved],
+        list(found.failed),
+        [
+            [wire.from_wire(relocate.wire_step(one.name, step)) for step in one.steps]
+            for one in found.moved
+        ],
+    )
