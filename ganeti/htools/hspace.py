@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
 
 from ganeti.htools import hbal, program, sources, tables, text
@@ -15,7 +14,6 @@ from ganeti.placement.capacity import Filling, Rules, model_instance
 from ganeti.placement.facts import Cluster, Instance, Policy, Spec
 from ganeti.placement.layout import Board, Layout, Use
 from ganeti.placement.score import score
-from ganeti.placement.seats import Failure
 
 # fmt: off
 KNOWN = (
@@ -25,12 +23,6 @@ KNOWN = (
     "standard-alloc", "tiered-alloc", "save", "static-kvm-node-memory",
 )
 # fmt: on
-
-#: Failures in the order in which they are listed.
-_FAILURES = (
-    *(Failure.CPU, Failure.MEMORY, Failure.DISK, Failure.N1, Failure.TAGS, Failure.MIGRATION),
-    *(Failure.DISK_COUNT, Failure.SPINDLES, Failure.INTERNAL),
-)
 
 
 def _spec(values: Values, key: str, usual: Spec) -> Spec:
@@ -120,11 +112,6 @@ class _Report:
 
 def _share(part: float, whole: float) -> str:
     return f"{part / whole if whole else 0:.8f}"
-
-
-def _worst(failures: Counter[str]) -> Failure:
-    order = sorted(_FAILURES, key=lambda f: -failures[f])
-    return order[0] if failures else Failure.INTERNAL
 
 
 def _map(layout: Layout, done: Filling) -> str:
@@ -277,7 +264,7 @@ def _print_results(report: _Report, layout: Layout, done: Filling) -> None:
         ("  disk usage efficiency: ", after["disk_used"], report.disk),
         ("  vcpu usage efficiency: ", after["cpus"], report.vcpus),
     )
-    say(f"  - most likely failure reason: {_worst(done.failures)}")
+    say(f"  - most likely failure reason: {done.worst}")
     say(f"  - initial cluster score: {score(layout):.8f}")
     say(f"  -   final cluster score: {score(done.layout):.8f}")
     for title, part, whole in used:
@@ -324,9 +311,9 @@ def _print_final_keys(layout: Layout, done: Filling) -> None:
     keys = {
         "ALLOC_USAGE": _share(before, after),
         "ALLOC_INSTANCES": str(len(done.placed)),
-        "ALLOC_FAIL_REASON": _worst(done.failures).upper(),
+        "ALLOC_FAIL_REASON": done.worst.upper(),
     }
-    keys |= {f"ALLOC_{name.upper()}_CNT": str(done.failures[name]) for name in _FAILURES}
+    keys |= {f"ALLOC_{name.upper()}_CNT": str(done.failures[name]) for name in capacity.FAILURES}
     _print_keys(keys | {"OK": "1"})
 
 

@@ -22,6 +22,11 @@ _STEPS = {
     Failure.CPU: ("vcpus", 1),
     Failure.SPINDLES: ("spindles", 1),
 }
+#: Failures in the order in which they are listed.
+FAILURES = (
+    *(Failure.CPU, Failure.MEMORY, Failure.DISK, Failure.N1, Failure.TAGS, Failure.MIGRATION),
+    *(Failure.DISK_COUNT, Failure.SPINDLES, Failure.INTERNAL),
+)
 #: Places are prepared for so many instances at once.
 _BATCH = 64
 
@@ -61,6 +66,13 @@ class Filling:
     failures: Counter[str]
     #: sizes in the order they were tried, with how many were put
     sizes: list[tuple[Instance, int]]
+
+    @property
+    def worst(self) -> Failure:
+        """What most places lack in the end."""
+        if not self.failures:
+            return Failure.INTERNAL
+        return min(FAILURES, key=lambda one: (-self.failures[one], FAILURES.index(one)))
 
 
 def model_instance(spec: Spec, template: str, name: str = "new") -> Instance:

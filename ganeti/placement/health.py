@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from ganeti.base.text import join_names
 from ganeti.placement import survival
 from ganeti.placement.layout import NOWHERE, Bools, Layout
 from ganeti.placement.score import score
@@ -50,3 +53,33 @@ def examine(layout: Layout, *, stuck: bool = True) -> Health:
         nodes_stuck=len(survival.failing(layout)) if stuck else None,
         score=score(layout),
     )
+
+
+def findings(layout: Layout) -> list[str]:
+    """What is wrong, with the names that the counts are about."""
+    board = layout.board
+    found: list[str] = []
+    for i, node in enumerate(board.nodes):
+        if not board.online[i]:
+            here = _names(layout, (layout.primary == i) & board.real)
+            if here:
+                found.append(f"{node.name} is offline, drained or does not answer, and has {here}")
+            mirrors = _names(layout, (layout.secondary == i) & board.real)
+            if mirrors:
+                found.append(f"{node.name} cannot take over {mirrors}")
+        elif layout.fails[i]:
+            short = int(layout.reserved[i] - layout.memory_left[i])
+            peer = board.nodes[int(layout.peers[i].argmax())].name
+            found.append(f"{node.name} needs another {short} MiB of memory to take over {peer}")
+    for i in survival.failing(layout):
+        found.append(f"when {board.nodes[i].name} fails, not all of it can start elsewhere")
+    for t, tag in enumerate(board.exclusion_tags):
+        for i in np.flatnonzero((layout.apart_count[t] > 1) & board.online).tolist():
+            count = int(layout.apart_count[t, i])
+            found.append(f"{board.nodes[i].name} runs {count} instances with exclusion tag {tag}")
+    return found
+
+
+def _names(layout: Layout, which: Bools) -> str:
+    items = layout.board.instances
+    return join_names(items[i].name for i in np.flatnonzero(which).tolist())

@@ -172,7 +172,7 @@ def _leave(
         if best is not None:
             kind, target = best
             primary, secondary = places_after(layout, kind, index, target)
-            steps = _steps(layout, item, kind, target)
+            steps = steps_of(layout, item, kind, target)
             after = layout.moved(index, primary, secondary)
             return after, tuple(filter(None, after.place(index))), steps
     if mode is Leave.ALL and {item.primary, item.secondary} <= away:
@@ -243,7 +243,8 @@ def _move(cluster: Cluster, item: Instance, node: str = "") -> Step:
     return Step(Verb.MIGRATE if alive else Verb.FAILOVER, node)
 
 
-def _steps(layout: Layout, item: Instance, kind: Kind, target: int) -> tuple[Step, ...]:
+def steps_of(layout: Layout, item: Instance, kind: Kind, target: int) -> tuple[Step, ...]:
+    """The steps of one kind of move to a node (index)."""
     board = layout.board
     name = board.nodes[target].name if target != NOWHERE else ""
     replace = Step(Verb.REPLACE_SECONDARY, name)
@@ -256,6 +257,8 @@ def _steps(layout: Layout, item: Instance, kind: Kind, target: int) -> tuple[Ste
         return (move,)
     if kind is Kind.FAILOVER_REPLACE:
         return (move, replace)
+    if kind is Kind.REPLACE_FAILOVER:
+        return (replace, move)
     # after the first step it runs on its old secondary node, which is well
     return (move, replace, Step(Verb.MIGRATE))
 

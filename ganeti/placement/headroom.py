@@ -1,0 +1,152 @@
+"""What still fits into each node group, of one size and of smaller and smaller ones, and why
+no more."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ganeti.placement import capacity
+from ganeti.placement.capacity import Rules, model_instance
+from ganeti.placement.facts import Cluster, Group, Instance, Spec
+from ganeti.placement.layout import Board, Layout
+from ganeti.placement.seats import Failure
+
+#: What ends a filling, for people.
+WORDS = {
+    Failure.MEMORY: "memory",
+    Failure.N1: "memory kept for the failure of a node",
+    Failure.DISK: "disk",
+    Failure.CPU: "virtual processors",
+    Failure.SPINDLES: "spindles",
+    Failure.TAGS: "exclusion tags",
+    Failure.MIGRATION: "migration tags",
+    Failure.DISK_COUNT: "number of disks",
+    Failure.INTERNAL: "number of nodes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The size in question; what is None is that of the policy of each group."""
+
+    template: str
+    memory: int | None = None
+    disk: int | None = None
+    vcpus: int | None = None
+    #: MiB that a disk takes beside its own size on each of its nodes
+    overhead: int = 0
+
+    def of(self, spec: Spec) -> Spec:
+        """A size of a policy with what is given instead."""
+        return dataclasses.replace(
+            spec,
+            memory=spec.memory if self.memory is None else self.memory,
+            disk=(spec.disk if self.disk is None else self.disk) + self.overhead,
+            cpus=spec.cpus if self.vcpus is None else self.vcpus,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """How many of a size were put."""
+
+    memory: int
+    disk: int
+    vcpus: int
+    count: int
+
+    @classmethod
+    def of(cls, item: Instance, count: int, wanted: Wanted) -> Fits:
+        disk = max(0, item.disk - wanted.overhead) if item.disk else 0
+        return cls(item.memory, disk, item.vcpus, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Headroom:
+    """What still fits into a group; ``closed`` says why nothing does at all."""
+
+    group: str
+    nodes: int
+    online: int
+    instances: int
+    reservations: int
+    normal: Fits
+    #: what the places lack for one more
+    normal_end: Failure | None
+    tiered: tuple[Fits, ...] = ()
+    tiered_end: Failure | None = None
+    #: nodes whose instances have nowhere to go already
+    stuck: tuple[str, ...] = ()
+    closed: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "group": self.group,
+            "nodes": self.nodes,
+            "online": self.online,
+            "instances": self.instances,
+            "reservations": self.reservations,
+            "normal": dataclasses.asdict(self.normal) | _end(self.normal_end),
+            "tiered": {"sizes": [dataclasses.asdict(one) for one in self.tiered]}
+            | _end(self.tiered_end),
+            "stuck": list(self.stuck),
+            "closed": self.closed or None,
+        }
+
+
+def _end(failure: Failure | None) -> dict[str, str | None]:
+    return {"ended_by": None if failure is None else WORDS[failure]}
+
+
+def examine(cluster: Cluster, groups: Sequence[Group], wanted: Wanted) -> list[Headroom]:
+    """What fits, group by group, by the rules of the allocator; nothing is put anywhere."""
+    return [_of_group(cluster, group, wanted) for group in groups]
+
+
+def _of_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
+    layout = Layout.first(Board(cluster, group))
+    board = layout.board
+    policy = cluster.policy_of(group)
+    online = int(board.online.sum())
+    standard = model_instance(wanted.of(policy.standard), wanted.template)
+    facts: dict[str, Any] = {
+        "group": group.name,
+        "nodes": len(board.nodes),
+        "online": online,
+        "instances": int(board.real.sum()),
+        "reservations": int((~board.real).sum()),
+    }
+    why = _closed(group, wanted, policy.templates, online)
+    if why:
+        nothing = Fits.of(standard, 0, wanted)
+        return Headroom(**facts, normal=nothing, normal_end=None, closed=why)
+    # A node that is alone can never be replaced, so there is nothing to keep for it.
+    rules = Rules(survive=online > 1)
+    normal = capacity.fill(layout, standard, rules)
+    smallest, largest = policy.bounds[0] if policy.bounds else (policy.standard, policy.standard)
+    smallest = dataclasses.replace(smallest, disk=smallest.disk + wanted.overhead)
+    start = model_instance(wanted.of(largest), wanted.template)
+    tiered = capacity.fill_tiered(layout, start, smallest, rules)
+    stuck = capacity.Filler(layout, rules).weak
+    return Headroom(
+        **facts,
+        normal=Fits.of(standard, len(normal.placed), wanted),
+        normal_end=normal.worst,
+        tiered=tuple(Fits.of(item, count, wanted) for item, count in tiered.sizes),
+        tiered_end=tiered.worst,
+        stuck=tuple(board.nodes[i].name for i in sorted(stuck)),
+    )
+
+
+def _closed(group: Group, wanted: Wanted, templates: Sequence[str], online: int) -> str:
+    if not online:
+        return "no node is online and answers"
+    if group.alloc_policy == "unallocable":
+        return "its allocation policy is unallocable"
+    if wanted.template not in templates:
+        return f"its instance policy does not allow disk template {wanted.template}"
+    return ""
