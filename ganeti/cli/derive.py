@@ -11,7 +11,7 @@ import msgspec
 from ganeti.luxi.requests import FilterSettings, HistoryFilter
 from ganeti.model.ipolicy import PolicyKeys
 from ganeti.opcodes import describe, registry
-from ganeti.opcodes.devices import DiskKeys
+from ganeti.opcodes.devices import DiskKeys, Mebibytes
 from ganeti.opcodes.hidden import Hidden
 
 #: Name, kind of an option (or ``switch``, ``switch_off``; empty for none), default, choices and
@@ -58,6 +58,8 @@ def _kind(kind: object) -> str:
     """Kind of the option for a type; empty when there is none."""
     if kind in (int, float):
         return str(kind.__name__)
+    if kind is Mebibytes:
+        return "unit"
     if get_origin(kind) in (list, frozenset):
         item = describe.peel(get_args(kind)[0])[0]
         if get_origin(item) is dict:

@@ -8,7 +8,7 @@ from typing import Any
 
 OPCODES: dict[str, Any] = {
     'DiskKeys': ('Keys of a disk that have a meaning of their own.', (
-        ('size', '', None, (), 'Size, as in 10G'),
+        ('size', 'unit', None, (), 'Size, as in 10G'),
         ('mode', 'choice', None, ('ro', 'rw'), 'Whether the guest may write'),
         ('adopt', 'string', None, (), ''),
         ('vg', 'string', None, (), ''),
@@ -33,6 +33,28 @@ OPCODES: dict[str, Any] = {
         ('limit', 'int', None, (), 'Maximum number of changes; the newest are shown'),
     )),
     'OP_CLUSTER_ACTIVATE_MASTER_IP': ('Activate the address of the cluster on the master node.', (
+    )),
+    'OP_CLUSTER_BALANCE': ('Submit jobs that move instances to where they balance the cluster.', (
+        ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
+        ('max_moves', 'int', None, (), 'How many moves at most; unset for any number'),
+        ('max_data', 'unit', None, (), 'How much disk and memory to copy at most; unset for any amount'),
+        ('max_parallel', 'int', 4, (), 'How many moves may run at the same time'),
+        ('allow_failover', 'switch', False, (), 'Stop and start guests that cannot be migrated live'),
+        ('disk_moves', 'switch_off', True, (), 'Also copy disks to other nodes'),
+        ('explain', 'switch', False, (), 'Say for each move why, what it copies and when it begins'),
+        ('what_if', 'list', None, (), "Changes to suppose, as in 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
+    )),
+    'OP_CLUSTER_CAPACITY': ('Return how many more instances fit, and what ends it.', (
+        ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
+        ('disk_template', 'choice', None, ('blockdev', 'diskless', 'drbd', 'ext', 'file', 'gluster', 'plain', 'rbd', 'sharedfile'), 'How the disks are stored'),
+        ('memory', 'unit', None, (), "Memory of an instance; unset for the policy's"),
+        ('disk', 'unit', None, (), "Disk of an instance; unset for the policy's"),
+        ('vcpus', 'int', None, (), "Virtual processors of an instance; unset for the policy's"),
+        ('what_if', 'list', None, (), "Changes to suppose, as in 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
+    )),
+    'OP_CLUSTER_CHECK': ('Return whether the cluster survives the loss of a node, and whether balancing helps.', (
+        ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
+        ('what_if', 'list', None, (), "Changes to suppose, as in 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
     )),
     'OP_CLUSTER_DEACTIVATE_MASTER_IP': ('Deactivate the address of the cluster on the master node.', (
     )),

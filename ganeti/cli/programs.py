@@ -12,6 +12,7 @@ CLUSTER = Program(
         "show",
         "history",
         "verify",
+        "placement",
         "change",
         "remote",
     ),

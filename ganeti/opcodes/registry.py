@@ -26,6 +26,7 @@ FAMILIES = (
     "node",
     "node_storage",
     "os",
+    "placement",
     "query",
     "reservation",
     "tags",
@@ -37,9 +38,13 @@ _SHOWN_LENGTH = 60
 _NEAR = 0.75
 
 _ELSEWHERE = {
+    "OP_CLUSTER_BALANCE": "placement",
+    "OP_CLUSTER_CAPACITY": "placement",
+    "OP_CLUSTER_CHECK": "placement",
     "OP_EXT_STORAGE_DIAGNOSE": "os",
     "OP_INSTANCE_ACTIVATE_DISKS": "instance_disks",
     "OP_INSTANCE_CHANGE_GROUP": "instance_move",
+    "OP_INSTANCE_CHECK_MOVE": "placement",
     "OP_INSTANCE_CREATE": "instance_create",
     "OP_INSTANCE_DEACTIVATE_DISKS": "instance_disks",
     "OP_INSTANCE_FAILOVER": "instance_move",

@@ -16,7 +16,7 @@ from ganeti.base import jsonio
 from ganeti.opcodes import describe, registry, wire
 from ganeti.opcodes.addresses import Ipv4Address, Ipv4Network, Ipv6Address, Ipv6Network
 from ganeti.opcodes.base import OpCode
-from ganeti.opcodes.devices import Change, DiskParams, DiskRecreation, NicParams
+from ganeti.opcodes.devices import Change, DiskParams, DiskRecreation, Mebibytes, NicParams
 from ganeti.opcodes.hidden import Hidden
 from ganeti.opcodes.values import JobDep
 
@@ -47,6 +47,8 @@ def special(kind: Any) -> st.SearchStrategy[Any] | None:
         return None
     if issubclass(kind, Hidden):
         return JSON
+    if issubclass(kind, Mebibytes):
+        return SIZE
     if issubclass(kind, JobDep):
         job = st.integers(-9, 99) | st.integers(0, 99).map(str)
         return st.tuples(job, st.lists(st.sampled_from(["error", "success"]))).map(list)

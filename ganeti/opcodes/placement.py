@@ -1,0 +1,76 @@
+"""Opcodes about where instances are: what fits, what is wrong, what would be better."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from ganeti.opcodes import params as p
+from ganeti.opcodes.base import OpCode
+from ganeti.opcodes.devices import Mebibytes
+from ganeti.opcodes.scalars import NonEmpty, Positive, UInt, doc
+
+WhatIf = Annotated[
+    list[NonEmpty],
+    doc("Changes to suppose, as in 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
+]
+MaxParallel = Annotated[Positive, doc("How many moves may run at the same time")]
+AllowFailover = Annotated[bool, doc("Stop and start guests that cannot be migrated live")]
+
+
+class OpClusterCapacity(OpCode, tag="OP_CLUSTER_CAPACITY", kw_only=True):
+    """Return how many more instances fit, and what ends it."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/capacity",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    group_name: p.OptionalGroupName = None
+    disk_template: p.OptionalDiskTemplate = None
+    memory: Annotated[Mebibytes | None, doc("Memory of an instance; unset for the policy's")] = None
+    disk: Annotated[Mebibytes | None, doc("Disk of an instance; unset for the policy's")] = None
+    vcpus: Annotated[
+        Positive | None, doc("Virtual processors of an instance; unset for the policy's")
+    ] = None
+    what_if: WhatIf = []
+
+
+class OpClusterCheck(OpCode, tag="OP_CLUSTER_CHECK", kw_only=True):
+    """Return whether the cluster survives the loss of a node, and whether balancing helps."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/check",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    group_name: p.OptionalGroupName = None
+    what_if: WhatIf = []
+
+
+class OpClusterBalance(OpCode, tag="OP_CLUSTER_BALANCE", kw_only=True):
+    """Submit jobs that move instances to where they balance the cluster."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/balance",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    group_name: p.OptionalGroupName = None
+    max_moves: Annotated[UInt | None, doc("How many moves at most; unset for any number")] = None
+    max_data: Annotated[
+        Mebibytes | None, doc("How much disk and memory to copy at most; unset for any amount")
+    ] = None
+    max_parallel: MaxParallel = 4
+    allow_failover: AllowFailover = False
+    disk_moves: Annotated[bool, doc("Also copy disks to other nodes")] = True
+    explain: Annotated[bool, doc("Say for each move why, what it copies and when it begins")] = (
+        False
+    )
+    what_if: WhatIf = []
+
+
+class OpInstanceCheckMove(OpCode, tag="OP_INSTANCE_CHECK_MOVE", kw_only=True):
+    """Refuse a planned move that does not suit the cluster any more."""
+
+    summary_field: ClassVar[str | None] = "instance_name"
+    result_type: ClassVar[str] = "null"
+
+    instance_name: p.InstanceName
+    from_nodes: Annotated[list[NonEmpty], doc("Nodes it was planned from, the primary one first")]
+    to_nodes: Annotated[list[NonEmpty], doc("Nodes it goes to, the primary one first")]
+    present: Annotated[list[NonEmpty], doc("Nodes that must be there")] = []
+    must_gain: Annotated[bool, doc("Refuse a move that makes the balance worse")] = False

@@ -1,0 +1,74 @@
+"""Refuse a planned move that does not suit the cluster any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ganeti import errors
+from ganeti.base.text import join_names
+from ganeti.model.config import Config
+from ganeti.model.instance import Instance
+from ganeti.opcodes.placement import OpInstanceCheckMove
+from ganeti.ops.allocator import board
+from ganeti.ops.allocator.board import View
+from ganeti.ops.board.claims import Claim
+from ganeti.ops.operation import Operation
+from ganeti.placement import recheck
+
+
+class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
+    """The first opcode of a job that carries out a planned move.
+
+    Takes no locks: the opcodes after it lock and check what they need for themselves. From here
+    on the new place counts as taken for everybody who chooses one, until the job ends.
+    """
+
+    def check(self) -> None:
+        self._instance(self.ctx.config)
+
+    def run(self) -> None:
+        ctx, op = self.ctx, self.op
+        view = board.look(ctx, ctx.config.disk_template(self._instance(ctx.config)))
+        with ctx.boards.deciding():
+            view = view.again(ctx)
+            item = self._instance(view.config)
+            self._check_present(view)
+            group = view.config.groups[view.config.nodes[item.primary_node].group]
+            layout = view.layout(group)
+            why = recheck.why_not(layout, item.handle, op.to_nodes, must_gain=op.must_gain)
+            if why:
+                raise self._outrun(why)
+            fact = layout.board.instances[layout.board.instance_index[item.handle]]
+            primary, secondary = (*op.to_nodes, "")[:2]
+            takes = replace(fact, primary=primary, secondary=secondary)
+            claim = Claim(item.handle, tuple(op.to_nodes), (takes,), lasts=True)
+            ctx.boards.claim(ctx.job.job_id, [claim])
+
+    def _instance(self, config: Config) -> Instance:
+        """The instance, when it is where it was; OpPrereqError."""
+        op = self.op
+        item = config.find_instance(op.instance_name)
+        if item is None:
+            raise self._outrun("it was removed")
+        now = [config.nodes[uuid].name for uuid in config.instance_nodes(item)]
+        if now != op.from_nodes:
+            raise self._outrun(
+                f"it is on {' and '.join(now) or 'no node'} now, it was planned on"
+                f" {' and '.join(op.from_nodes)}"
+            )
+        return item
+
+    def _check_present(self, view: View) -> None:
+        there = {node.name for node in view.cluster.nodes if not node.offline}
+        gone = [name for name in self.op.present if name not in there]
+        if gone:
+            raise self._outrun(
+                f"{join_names(gone)} was there when the plan was made; now it is offline, drained"
+                " or does not answer"
+            )
+
+    def _outrun(self, why: str) -> errors.OpPrereqError:
+        return errors.wrong_state(
+            f"{self.op.instance_name} is not moved to {' and '.join(self.op.to_nodes)}: {why}."
+            " Make a new plan"
+        )

@@ -1,0 +1,135 @@
+"""What fits, what is wrong and what would be better, on real daemons."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_cluster import Cluster, tool
+
+ADD = "instance add -o noop -t sharedfile --disk 0:size=8M --no-nics -B memory=512"
+BALANCE = "cluster balance"
+
+
+@pytest.fixture(scope="module")
+def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("balance"), 5)
+    memory = {"memory_total": 8192, "memory_dom0": 512, "memory_free": 8192, "cpu_total": 16}
+    for number in range(1, 6):
+        rules = {"node_info": {"*": {"lie": memory}}}
+        path = found.paths(f"node{number}").conf / "fake-hypervisor.json"
+        path.write_text(json.dumps(rules))
+    yield found
+    found.destroy()
+
+
+@pytest.fixture
+def uneven(five: Cluster) -> Iterator[Cluster]:
+    """Six guests on two of five nodes."""
+    for number in range(6):
+        name = f"web{number}.example.com"
+        five.ok(f"{ADD} -n node{number % 2 + 1}.example.com", name)
+    yield five
+    for (name,) in five.cells("instance list -o name"):
+        five.ok("instance remove -f --ignore-failures", name)
+
+
+def data(cluster: Cluster, line: str, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(cluster.gnt(f"{line} --format=json", *words).out)
+    return found
+
+
+def places(cluster: Cluster) -> dict[str, str]:
+    return {row[0]: row[1] for row in cluster.cells("instance list -o name,pnode")}
+
+
+def test_a_plan_is_told_carried_out_and_then_empty(uneven: Cluster) -> None:
+    before = places(uneven)
+    told = uneven.ok(f"{BALANCE} --dry-run --explain").out
+    assert "Group default: " in told
+    assert "load more even" in told
+    assert "begins at once" in told
+    planned = data(uneven, f"{BALANCE} --dry-run")["groups"][0]
+    assert places(uneven) == before
+    uneven.ok(BALANCE)
+    after = dict(before)
+    after.update({move["instance"]: move["to"][0] for move in planned["moves"]})
+    assert places(uneven) == after
+    assert max(Counter(after.values()).values()) == 2
+    assert "nothing to do" in uneven.ok(BALANCE).out
+    states = {state for _name, state in uneven.cells("instance list -o name,status")}
+    assert states == {"running"}
+
+
+def test_limits_end_a_plan_and_leave_the_rest(uneven: Cluster) -> None:
+    one = data(uneven, f"{BALANCE} --dry-run --max-moves=1")["groups"][0]
+    assert (len(one["moves"]), one["limited"]) == (1, True)
+    none = uneven.ok(f"{BALANCE} --dry-run --max-data=100M").out
+    assert "no move fits the limits" in none
+    two = data(uneven, f"{BALANCE} --dry-run --max-data=1G")["groups"][0]
+    assert sum(move["copied"] for move in two["moves"]) == 1024
+
+
+def test_a_plan_that_the_cluster_has_outrun_is_refused_move_by_move(uneven: Cluster) -> None:
+    [first, *_] = data(uneven, f"{BALANCE} --dry-run")["groups"][0]["moves"]
+    name, goal = first["instance"], first["to"][0]
+    other = next(n for n in uneven.names if n not in (*first["from"], goal))
+    uneven.ok("instance migrate -f -n", other, name)
+    check = {
+        "OP_ID": "OP_INSTANCE_CHECK_MOVE",
+        "instance_name": name,
+        "from_nodes": first["from"],
+        "to_nodes": first["to"],
+    }
+    move = {"OP_ID": "OP_INSTANCE_MIGRATE", "instance_name": name, "target_node": goal}
+    file = Path(uneven.directory) / "job.json"
+    file.write_text(json.dumps([check, move]))
+    ran = uneven.gnt("debug submit-job", str(file))
+    assert ran.code == 1
+    assert f"it is on {other} now, it was planned on {first['from'][0]}" in ran.err + ran.out
+    assert places(uneven)[name] == other
+
+
+def test_a_node_that_is_lost_ends_the_plan(uneven: Cluster) -> None:
+    before = places(uneven)
+    pid = uneven.pid("ganeti-noded", "node5")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    try:
+        ran = uneven.gnt(BALANCE)
+        assert ran.code == 1
+        assert "node5.example.com does not answer" in ran.err
+        found = data(uneven, "cluster capacity")
+        assert found["silent"] == ["node5.example.com"]
+        assert places(uneven) == before
+        supposed = uneven.ok(f"{BALANCE} --dry-run", "--what-if", "remove node5").out
+        assert "node5" not in supposed.partition("Group")[2]
+    finally:
+        tool("start-node", uneven.directory, "node5")
+
+
+def test_what_would_be_is_told_and_nothing_changes(uneven: Cluster) -> None:
+    before = places(uneven)
+    now = data(uneven, "cluster capacity")["groups"][0]["normal"]["count"]
+    more = data(uneven, "cluster capacity", "--what-if", "add 2 like node3")
+    assert more["groups"][0]["normal"]["count"] > now
+    fewer = data(uneven, "cluster capacity", "--what-if", "remove node3")
+    assert fewer["groups"][0]["normal"]["count"] < now
+    assert uneven.ok("cluster check").lines[0].startswith("Group default: well")
+    changes = [*(f"fail node{n}" for n in range(3, 6)), "memory node1 -5G"]
+    shrunk = uneven.gnt("cluster check", *(f"--what-if={change}" for change in changes))
+    assert shrunk.code == 1
+    assert "when node2.example.com fails, not all of it can start elsewhere" in shrunk.out
+    wrong = uneven.gnt("cluster check --what-if", "remove node9")
+    assert wrong.code == 1
+    assert "there is no node 'node9'" in wrong.err
+    refused = uneven.gnt(f"{BALANCE} --what-if", "remove node3")
+    assert refused.code == 1
+    assert "add --dry-run" in refused.err
+    assert places(uneven) == before
