@@ -24,7 +24,7 @@ def _file() -> Path:
 
 def record(program: str, command: Command, words: Sequence[str]) -> None:
     """Log that a command was called."""
-    shown = shlex.join([program, command.name, *_harmless(command, words)])
+    shown = shlex.join([program, command.name, *_hide_secrets(command, words)])
     _append(program, "INFO", f"uid={os.getuid()} run with arguments {shown}")
 
 
@@ -33,7 +33,7 @@ def record_failure(program: str, story: str) -> Path | None:
     return _append(program, "ERROR", story.rstrip())
 
 
-def _harmless(command: Command, words: Sequence[str]) -> list[str]:
+def _hide_secrets(command: Command, words: Sequence[str]) -> list[str]:
     """The words without values of options that must not be logged."""
     flags = [flag for option in command.all_options if option.hidden_value for flag in option.flags]
     result: list[str] = []

@@ -25,7 +25,7 @@ from ganeti.cli import options as o
 from ganeti.cli.option import Option
 
 if TYPE_CHECKING:
-    from ganeti.cli.fields import Named
+    from ganeti.cli.fields import Override
     from ganeti.luxi.client import Client
 
 
@@ -114,7 +114,7 @@ class Command(Record):
     without: Sequence[str] = ()
     only: Sequence[str] | None = None
     #: exceptions for fields of this command
-    names: Mapping[str, Named] = _NOTHING
+    names: Mapping[str, Override] = _NOTHING
     #: fields of other requests that are options; what they mean is up to the function
     also: Mapping[str, Sequence[str]] = _NOTHING
     #: whether something is created, so that there is nothing to take back to a default
@@ -128,7 +128,7 @@ class Command(Record):
     passes_on: bool = False
 
     @cached_property
-    def derived(self) -> tuple[Option, ...]:
+    def field_options(self) -> tuple[Option, ...]:
         """Options that are fields of the opcode; their ``dest`` is the name of the field."""
         if not self.op:
             return ()
@@ -140,7 +140,7 @@ class Command(Record):
         )
 
     @cached_property
-    def borrowed(self) -> tuple[Option, ...]:
+    def other_options(self) -> tuple[Option, ...]:
         """Options that are fields of other requests; :meth:`parameters` leaves them out."""
         from ganeti.cli import fields
 
@@ -155,7 +155,7 @@ class Command(Record):
     @property
     def options(self) -> tuple[Option, ...]:
         """Its own options."""
-        return (*self.derived, *self.borrowed, *self.extras)
+        return (*self.field_options, *self.other_options, *self.extras)
 
     @property
     def all_options(self) -> tuple[Option, ...]:
@@ -173,7 +173,7 @@ class Command(Record):
                 given = rest.pop(0) if rest else None
             if arg.field:
                 result[arg.field] = given
-        for option in self.derived:
+        for option in self.field_options:
             given = getattr(call.opts, option.dest)
             if option.take is not None:
                 taken = option.take(given) if given else None
@@ -210,13 +210,13 @@ class Command(Record):
         for arg in self.args:
             most = None if most is None or arg.most is None else most + arg.most
         if len(given) < least or (most is not None and len(given) > most):
-            return f"Command {self.name} expects {self._expected(least, most)}, not {len(given)}"
+            return f"Command {self.name} expects {self._expectation(least, most)}, not {len(given)}"
         for arg, word in zip(self.args, given, strict=False):
             if arg.strict and word not in arg.choices:
                 return f"Command {self.name} expects {' or '.join(arg.choices)}, not '{word}'"
         return None
 
-    def _expected(self, least: int, most: int | None) -> str:
+    def _expectation(self, least: int, most: int | None) -> str:
         if most == 0:
             return "no arguments"
         if most == least:
@@ -255,7 +255,7 @@ class Program:
         op: str = "",
         without: Sequence[str] = (),
         only: Sequence[str] | None = None,
-        names: Mapping[str, Named] = _NOTHING,
+        names: Mapping[str, Override] = _NOTHING,
         also: Mapping[str, Sequence[str]] = _NOTHING,
         new: bool = False,
         options: Sequence[Option] = (),

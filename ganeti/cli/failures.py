@@ -54,11 +54,11 @@ def lines(err: errors.GanetiError, *, debug: int = 0) -> list[str]:
     if isinstance(err, errors.NoMasterError | NodeSetupError):
         return text.splitlines()
     if debug or os.environ.get("GANETI_ERRORS") == "classic":
-        return _classic(err, text)
+        return _classic_lines(err, text)
     return text.splitlines()
 
 
-def _classic(err: errors.GanetiError, text: str) -> list[str]:
+def _classic_lines(err: errors.GanetiError, text: str) -> list[str]:
     """The lines of Ganeti for the errors that it has a heading for."""
     if isinstance(err, errors.OpPrereqError):
         result = ["Failure: prerequisites not met for this operation:"]

@@ -2,7 +2,7 @@
 
 A field ``early_release`` is the option ``--early-release``; its type says how a value is read, its
 description is the help. A field that is true by default is switched off: ``--no-wait-for-sync``.
-Names of fields that say otherwise are in ``NAMES``; a command adds its own with ``named``.
+Names of fields that say otherwise are in ``NAMES``; a command adds its own with ``override``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ganeti.cli.derive import Field
 
 
-class Named(Record):
+class Override(Record):
     """What of an option does not follow from its field."""
 
     flags: tuple[str, ...] = ()
@@ -36,62 +36,62 @@ class Named(Record):
     each: Mapping[Any, tuple[str, ...]] | None = None
 
 
-def named(*flags: str, **rest: Any) -> Named:
+def override(*flags: str, **rest: Any) -> Override:
     """An exception for one field: other flags, another kind of value, ..."""
-    return Named(flags, **rest)
+    return Override(flags, **rest)
 
 
 #: Fields whose option is not called like them, or is read in another way.
-NAMES: Mapping[str, Named] = {
-    "beparams": named("-B", "--backend-parameters"),
-    "default_iallocator": named("-I", "--default-iallocator"),
-    "candidate_pool_size": named("-C", "--candidate-pool-size"),
-    "disk_state": named(
+NAMES: Mapping[str, Override] = {
+    "beparams": override("-B", "--backend-parameters"),
+    "default_iallocator": override("-I", "--default-iallocator"),
+    "candidate_pool_size": override("-C", "--candidate-pool-size"),
+    "disk_state": override(
         kind="identkeyval",
         metavar="<storage>/<name>:<key>=<value>,...",
         take=values.disk_state,
     ),
-    "disk_template": named("-t", "--disk-template"),
-    "diskparams": named("-D", "--disk-parameters", metavar="<template>:<key>=<value>,..."),
-    "disks": named(
+    "disk_template": override("-t", "--disk-template"),
+    "diskparams": override("-D", "--disk-parameters", metavar="<template>:<key>=<value>,..."),
+    "disks": override(
         "--disk",
         kind="identkeyval",
         metavar="<index>:<key>=<value>,...",
         help="A disk, as in 0:size=10G",
         take=list,
     ),
-    "drbd_helper": named("--drbd-usermode-helper"),
-    "enabled_user_shutdown": named("--user-shutdown"),
-    "ext_params": named("-e", "--ext-params"),
-    "force": named("-f", "--force"),
-    "hv_state": named(
+    "drbd_helper": override("--drbd-usermode-helper"),
+    "enabled_user_shutdown": override("--user-shutdown"),
+    "ext_params": override("-e", "--ext-params"),
+    "force": override("-f", "--force"),
+    "hv_state": override(
         "--hypervisor-state", kind="identkeyval", metavar="<hypervisor>:<key>=<value>,..."
     ),
-    "hvparams": named("-H", "--hypervisor-parameters"),
-    "iallocator": named("-I", "--iallocator"),
-    "ignore_offline_nodes": named("--ignore-offline"),
-    "instance_communication": named("-c", "--communication", kind="bool"),
-    "mac_prefix": named("-m", "--mac-prefix"),
-    "ndparams": named("--node-parameters"),
-    "nicparams": named("-N", "--nic-parameters", kind="keyval"),
-    "nics": named(
+    "hvparams": override("-H", "--hypervisor-parameters"),
+    "iallocator": override("-I", "--iallocator"),
+    "ignore_offline_nodes": override("--ignore-offline"),
+    "instance_communication": override("-c", "--communication", kind="bool"),
+    "mac_prefix": override("-m", "--mac-prefix"),
+    "ndparams": override("--node-parameters"),
+    "nicparams": override("-N", "--nic-parameters", kind="keyval"),
+    "nics": override(
         "--net",
         kind="identkeyval",
         metavar="<index>:<key>=<value>,...",
         help="A NIC, as in 0:link=br0,mac=auto",
         take=list,
     ),
-    "os_name": named("-o", "--os-type"),
-    "os_type": named("-o", "--os-type"),
-    "osparams": named("-O", "--os-parameters"),
-    "osparams_private": named("--os-parameters-private"),
-    "osparams_secret": named("--os-parameters-secret"),
-    "remote_node": named("-n", "--new-secondary"),
-    "secondary_ip": named("-s", "--secondary-ip", metavar="<address>"),
-    "allow_runtime_changes": named("--no-runtime-changes"),
-    "tags": named("--tags", kind="words", metavar="<tag>,..."),
-    "target_groups": named("--to", append=True, metavar="<group>"),
-    "target_node": named("-n", "--target-node"),
+    "os_name": override("-o", "--os-type"),
+    "os_type": override("-o", "--os-type"),
+    "osparams": override("-O", "--os-parameters"),
+    "osparams_private": override("--os-parameters-private"),
+    "osparams_secret": override("--os-parameters-secret"),
+    "remote_node": override("-n", "--new-secondary"),
+    "secondary_ip": override("-s", "--secondary-ip", metavar="<address>"),
+    "allow_runtime_changes": override("--no-runtime-changes"),
+    "tags": override("--tags", kind="words", metavar="<tag>,..."),
+    "target_groups": override("--to", append=True, metavar="<group>"),
+    "target_node": override("-n", "--target-node"),
 }
 #: The instance policy has options for its parts (``cluster.options``).
 _POLICY = "ipolicy"
@@ -118,7 +118,7 @@ def options(
     *,
     without: Collection[str],
     only: Collection[str] | None,
-    names: Mapping[str, Named],
+    names: Mapping[str, Override],
     new: bool,
 ) -> Iterator[Option]:
     """Options for the fields of an opcode, in their order.
@@ -130,7 +130,7 @@ def options(
         name = field[0]
         if name in without or name == _POLICY or (only is not None and name not in only):
             continue
-        exception = names.get(name) or NAMES.get(name) or Named()
+        exception = names.get(name) or NAMES.get(name) or Override()
         if exception.each is not None:
             yield from _switches(field, exception.each)
             continue
@@ -144,14 +144,16 @@ def _switches(field: Field, each: Mapping[Any, tuple[str, ...]]) -> Iterator[Opt
     name, kind, _default, choices, _doc = field
     take = None
     if kind != "list":
-        take = partial(values.only_one, names={value: row[-2] for value, row in each.items()})
+        take = partial(
+            values.value_of_switches, names={value: row[-2] for value, row in each.items()}
+        )
     for value, (*flags, text) in each.items():
         if value not in (choices or (False, True)):
             raise ValueError(f"{name} cannot be {value!r}")
         yield Option(tuple(flags), name, text, action="append", default=[], const=value, take=take)
 
 
-def _option(field: Field, exception: Named, *, new: bool) -> Option | None:
+def _option(field: Field, exception: Override, *, new: bool) -> Option | None:
     """None for a field that no option can fill, and for the uuid beside a name."""
     name, kind, default, choices, doc = field
     kind = exception.kind or kind

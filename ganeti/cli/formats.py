@@ -29,7 +29,7 @@ _PLAIN_KEY = r"[A-Za-z][A-Za-z0-9._/]*"
 _ESCAPES = r"\\\\|\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})"
 
 
-def wanted(call: Call) -> str | None:
+def choose(call: Call) -> str | None:
     """The form that was asked for, None for the usual table.
 
     Raises:

@@ -43,18 +43,18 @@ def show(call: Call, data: object) -> None:
     """Print a structure in the form that ``--format`` asks for."""
     form = call.opts.format
     if form == "json":
-        print(jsonio.pretty(_plain(data)))
+        print(jsonio.pretty(_without_pairs(data)))
     elif data:
         print(dump(data, formats.yaml_scalar if form == "yaml" else None), end="")
 
 
-def _plain(data: object) -> Any:
+def _without_pairs(data: object) -> Any:
     """A structure with mappings in place of pairs."""
     pairs = _pairs(data)
     if pairs is not None:
-        return {key: _plain(value) for key, value in pairs}
+        return {key: _without_pairs(value) for key, value in pairs}
     if isinstance(data, list | tuple):
-        return [_plain(item) for item in data]
+        return [_without_pairs(item) for item in data]
     return data.value if isinstance(data, Flow) else data
 
 
@@ -137,13 +137,13 @@ def _ends_early(value: object, shown: str) -> bool:
     return isinstance(value, str) or "\\'" in shown
 
 
-def filled(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
+def mark_defaults(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[str, Any]:
     """Values in force, those that are inherited as ``default (value)``; nested mappings too."""
     result: dict[str, Any] = {}
     for key, value in actual.items():
         if isinstance(value, Mapping):
             inner = own.get(key)
-            result[key] = filled(value, inner if isinstance(inner, Mapping) else {})
+            result[key] = mark_defaults(value, inner if isinstance(inner, Mapping) else {})
         else:
             result[key] = str(own[key]) if key in own else f"default ({value})"
     return result

@@ -91,7 +91,7 @@ def changes(call: Call, *, besides: Collection[str] = (), **more: object) -> Wir
     given = call.spec.parameters(call)
     found = {
         option.dest: given[option.dest]
-        for option in call.spec.derived
+        for option in call.spec.field_options
         if (option.takes_value or option.action == "append") and option.dest not in besides
     }
     found |= more
@@ -242,7 +242,7 @@ def _results(client: Client, job_id: int) -> list[Any]:
             if done:
                 raise errors.OpExecError(f"partial failure (opcode {index}): {result}")
             raise errors.OpExecError(str(result))
-    raise errors.OpExecError(f"Job {job_id} failed without saying why")
+    raise errors.OpExecError(f"Job {job_id} failed without a reason")
 
 
 # several jobs

@@ -36,7 +36,7 @@ class OnTerminal(Record):
     texts: Mapping[str, output.Format] = MappingProxyType({})
 
 
-def chosen_fields(
+def choose_fields(
     text: str | None, usual: Sequence[str], known: Callable[[], list[str]]
 ) -> list[str]:
     """Fields of the option ``-o``: these, with a plus sign the usual ones and these, or all."""
@@ -49,12 +49,12 @@ def chosen_fields(
     return text.split(",")
 
 
-def for_person(call: Call) -> bool:
+def is_for_person(call: Call) -> bool:
     """Whether a table is for a person: standard output is a terminal and nothing is separated."""
     opts = call.opts
     return (
         sys.stdout.isatty()
-        and formats.wanted(call) is None
+        and formats.choose(call) is None
         and getattr(opts, "separator", None) is None
     )
 
@@ -78,9 +78,9 @@ def show_list(
     ``texts`` replace the usual text of some fields, ``limit`` leaves out all but the last rows.
     """
     opts = call.opts
-    form, person = formats.wanted(call), for_person(call)
+    form, person = formats.choose(call), is_for_person(call)
     richer = on_terminal if person and on_terminal else OnTerminal(usual)
-    fields = chosen_fields(opts.output, richer.usual, lambda: _names(call, kind))
+    fields = choose_fields(opts.output, richer.usual, lambda: _names(call, kind))
     fields += [name for name in extra_fields if name not in fields]
     qfilter = arguments.filter_of_arguments(
         call.args, name_field=name_field, numeric=numeric, force_filter=opts.force_filter
@@ -102,7 +102,7 @@ def show_list(
             unit=getattr(opts, "units", None),
             verbose=opts.verbose,
             formats={**(texts or {}), **richer.texts},
-            colour=output.colour_wanted(),
+            colour=output.wants_colour(),
         )
     else:
         records = formats.of_query(result)
@@ -126,7 +126,7 @@ def _last(call: Call, kind: str, fields: list[str], qfilter: object, limit: int)
 
 def show_fields(call: Call, kind: str) -> int:
     """Print which fields can be asked for."""
-    form, headers = formats.wanted(call), not call.opts.no_headers
+    form, headers = formats.choose(call), not call.opts.no_headers
     fields = call.client.query_fields(kind, call.args or None)
     if form is None:
         lines = output.fields_table(fields, separator=call.opts.separator, headers=headers)
@@ -138,22 +138,21 @@ def show_fields(call: Call, kind: str) -> int:
     return _warn_unknown(call, kind, [item.name for item in fields if item.kind == "unknown"])
 
 
-def _meant(call: Call, kind: str, names: Sequence[str]) -> str:
+def _with_hints(call: Call, kind: str, names: Sequence[str]) -> str:
     known = _names(call, kind)
     return ", ".join(f"{name}{nearest(name, known)}" for name in names)
 
 
 def _no_fields(call: Call, kind: str, names: Sequence[str]) -> str:
     noun = "field" if len(names) == 1 else "fields"
-    return (
-        f"Unknown {kind} {noun} {_meant(call, kind, names)}; {call.program} list-fields lists all"
-    )
+    hints = _with_hints(call, kind, names)
+    return f"Unknown {kind} {noun} {hints}; {call.program} list-fields lists all"
 
 
 def _warn_unknown(call: Call, kind: str, names: Sequence[str]) -> int:
     if not names:
         return constants.EXIT_SUCCESS
-    notices.warn(f"Queried for unknown fields {_meant(call, kind, names)}")
+    notices.warn(f"Queried for unknown fields {_with_hints(call, kind, names)}")
     return constants.EXIT_UNKNOWN_FIELD
 
 

@@ -62,7 +62,7 @@ class StatusLine:
             cls._current.clear()
 
 
-def confirmed(question: str, details: Sequence[str] = (), *, option: str) -> bool:
+def confirm(question: str, details: Sequence[str] = (), *, option: str) -> bool:
     """Ask a person; an empty answer is a no, and so is no terminal to ask at, which is said.
 
     ``details`` are shown before the question, or on request when there are many; ``option`` is

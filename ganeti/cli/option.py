@@ -149,6 +149,6 @@ def values_of(
     )
 
 
-def ignored(*flags: str, help: str) -> Option:
+def placeholder(*flags: str, help: str) -> Option:
     """An option that has no effect any more; old scripts may still give it."""
     return Option(flags, "", help, action="ignore", group=OTHER)

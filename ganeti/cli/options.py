@@ -12,7 +12,7 @@ from ganeti.cli.option import (
     OUTPUT,
     SELECTION,
     Option,
-    ignored,
+    placeholder,
     select,
     switch,
     value,
@@ -111,7 +111,7 @@ FILTER = switch(
     "--filter",
     dest="force_filter",
     group=SELECTION,
-    help="Take the only argument for a filter even if it looks like a name",
+    help="Read the only argument as a filter, even if it looks like a name",
 )
 FORMAT = value(
     "--format",
@@ -141,7 +141,7 @@ SHOW_MACHINE = switch(
     group=OUTPUT,
     help="Put the name of the node before every line of its output",
 )
-ROMAN = ignored("--roman", help="Ignored")
+ROMAN = placeholder("--roman", help="Ignored")
 
 # how hard to try
 FORCE = switch("-f", "--force", dest="force", help="Do not ask, and ignore warnings")

@@ -50,7 +50,7 @@ class _Missing(str):
         return made
 
 
-def colour_wanted() -> bool:
+def wants_colour() -> bool:
     """Whether standard output is a terminal whose user has nothing against colours."""
     return (
         sys.stdout.isatty()
@@ -75,7 +75,7 @@ def stamp(value: Sequence[int] | None) -> str:
     return f"{timestamp(value[0])}.{value[1]:06d}"
 
 
-def joined(value: object) -> str:
+def join_items(value: object) -> str:
     """Items of a list with commas between them."""
     return ",".join(str(item) for item in value) if isinstance(value, list | tuple) else str(value)
 
@@ -84,7 +84,7 @@ def yes_no(value: object) -> str:
     return "Y" if value else "N"
 
 
-def _plain(value: object) -> str:
+def _as_text(value: object) -> str:
     return str(value)
 
 
@@ -95,7 +95,7 @@ def _formatter(kind: str, unit: str) -> Format:
         return timestamp
     if kind == "unit":
         return lambda value: units.format_size(value, unit)
-    return _plain
+    return _as_text
 
 
 def cells(
@@ -133,16 +133,16 @@ def table(
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if widths and not right[-1]:
         widths[-1] = 0
-    paint = _painted if colour else _padded
+    paint = _paint if colour else _pad
     return [" ".join(map(paint, line, widths, right)) for line in lines]
 
 
-def _padded(cell: str, width: int, to_right: bool) -> str:
+def _pad(cell: str, width: int, to_right: bool) -> str:
     return cell.rjust(width) if to_right else cell.ljust(width)
 
 
-def _painted(cell: str, width: int, to_right: bool) -> str:
-    text = _padded(cell, width, to_right)
+def _paint(cell: str, width: int, to_right: bool) -> str:
+    text = _pad(cell, width, to_right)
     return f"\x1b[{cell.colour}m{text}\x1b[0m" if isinstance(cell, _Missing) else text
 
 

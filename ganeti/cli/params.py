@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from ganeti import errors
 from ganeti.cli import selection
 from ganeti.cli.command import Call
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.luxi.client import Client
 
 _INVAL = errors.ErrorCode.INVAL
 
 #: Of the commands that migrate: ``--non-live`` is an older form of ``--migration-mode=non-live``.
 MIGRATION = {
-    "live": named(
+    "live": override(
         "--non-live",
         kind="switch_off",
         help="Stop the guest during the move, as in --migration-mode",
     ),
-    "mode": named("--migration-mode"),
+    "mode": override("--migration-mode"),
 }
 
 

@@ -46,7 +46,7 @@ def parse(
     """
     flags = {flag: option for option in (*options, HELP) for flag in option.flags}
     result = SimpleNamespace(
-        **{option.dest: _fresh(option.default) for option in options if option.dest}
+        **{option.dest: _copy_of(option.default) for option in options if option.dest}
     )
     rest, args = list(words), list[str]()
     while rest and not (passes_on and args):
@@ -70,7 +70,7 @@ def parse(
     return result, args + rest
 
 
-def _fresh(default: Any) -> Any:
+def _copy_of(default: Any) -> Any:
     """A default that belongs to this run of the command alone."""
     return default.copy() if isinstance(default, list | dict) else default
 
@@ -104,10 +104,10 @@ def _complete(flags: dict[str, Option], given: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"option {given} is ambiguous: {', '.join(sorted(found))}?")
-    raise UnknownOption(f"no such option: {given}{_meant(flags, given)}")
+    raise UnknownOption(f"no such option: {given}{_hint(flags, given)}")
 
 
-def _meant(flags: dict[str, Option], given: str) -> str:
+def _hint(flags: dict[str, Option], given: str) -> str:
     """A value of another option (``--json`` is ``--format json``), else the nearest option."""
     for flag, option in flags.items():
         if given[2:] in option.choices:

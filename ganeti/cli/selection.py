@@ -26,9 +26,9 @@ def instances(call: Call) -> list[str]:
     if not call.args:
         raise errors.OpPrereqError(_MISSING[mode.partition("-")[0]], _INVAL)
     if mode == "instances":
-        return existing(call.client, call.args)
+        return find_instances(call.client, call.args)
     if mode == "instances-by-tags":
-        found = _tagged(call.client.query_instances([], ["name", "tags"]), call.args)
+        found = _with_tags(call.client.query_instances([], ["name", "tags"]), call.args)
         return _some(found, f"No instance has one of the tags {', '.join(call.args)}")
     return _on_nodes(call.client, mode, call.args)
 
@@ -41,7 +41,7 @@ _MISSING = {
 
 def _all(call: Call) -> list[str]:
     if call.args:
-        raise errors.OpPrereqError("With --all no names can be given", _INVAL)
+        raise errors.OpPrereqError("Give either --all or names, not both", _INVAL)
     names = [str(row[0]) for row in call.client.query_instances([], ["name"])]
     return _some(names, "The cluster has no instances")
 
@@ -52,7 +52,7 @@ def _some(names: list[str], otherwise: str) -> list[str]:
     return names
 
 
-def _tagged(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
+def _with_tags(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
     wanted = set(tags)
     return [str(name) for name, own in rows if isinstance(own, list) and wanted.intersection(own)]
 
@@ -61,7 +61,7 @@ def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
     names = list(args)
     if mode.endswith("-by-tags"):
         names = _some(
-            _tagged(client.query_nodes([], ["name", "tags"]), args),
+            _with_tags(client.query_nodes([], ["name", "tags"]), args),
             f"No node has one of the tags {', '.join(args)}",
         )
         mode = mode.removesuffix("-by-tags")
@@ -76,14 +76,14 @@ def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
     return _some(list(found), f"There are no such instances on {', '.join(names)}")
 
 
-def existing(client: Client, names: Sequence[str]) -> list[str]:
+def find_instances(client: Client, names: Sequence[str]) -> list[str]:
     """Full names of instances that must exist; OpPrereqError for one that does not."""
     rows = client.query_instances(names, ["name", "uuid"])
     refuse_unknown(client, "instance", names, [row[:2] for row in rows])
     return [str(row[0]) for row in rows]
 
 
-def existing_node(client: Client, name: str) -> str:
+def find_node(client: Client, name: str) -> str:
     """Full name of a node that must exist; OpPrereqError if it does not."""
     rows = client.query_nodes([name], ["name", "uuid"])
     refuse_unknown(client, "node", [name], rows)
@@ -114,7 +114,7 @@ def _queries(client: Client) -> dict[str, Callable[[list[str], list[str]], list[
 def confirm(names: Sequence[str], what: str, verb: str, *, option: str = "-f") -> bool:
     """Ask whether something is really to be done to these objects; ``option`` answers yes."""
     question = f"{verb} {plural(len(names), what)}. Continue?"
-    return notices.confirmed(question, names, option=option)
+    return notices.confirm(question, names, option=option)
 
 
 def act(

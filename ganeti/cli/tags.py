@@ -35,7 +35,7 @@ def add_commands(program: Program, kind: str, noun: str) -> None:
 
     def _change(call: Call, op_id: str) -> None:
         name = call.args[0] if noun else ""
-        tags = given_tags(call.args[1:] if noun else call.args, call.opts.tags_source)
+        tags = read_tags(call.args[1:] if noun else call.args, call.opts.tags_source)
         jobs.run_op(call, op_id, kind=kind, name=name, tags=tags)
 
     list_tags.__doc__ = f"List the tags of {what}, sorted, one on each line."
@@ -46,7 +46,7 @@ def add_commands(program: Program, kind: str, noun: str) -> None:
     program.command("remove-tags", *target, many("tag"), options=_CHANGE_OPTIONS)(remove_tags)
 
 
-def given_tags(words: Sequence[str], source: str | None) -> list[str]:
+def read_tags(words: Sequence[str], source: str | None) -> list[str]:
     """Tags of the command line and of the file of ``--from``.
 
     Raises:

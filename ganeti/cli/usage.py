@@ -44,9 +44,9 @@ def command_text(program: Program, command: Command) -> str:
 
     parser = argparse.ArgumentParser(
         prog=f"{program.name} {command.name}",
-        usage=_plain(usage_line(program, command).removeprefix("Usage: ")),
-        description=_plain(_description(command)),
-        epilog=_plain(_epilog(program, command)),
+        usage=_escape(usage_line(program, command).removeprefix("Usage: ")),
+        description=_escape(_description(command)),
+        epilog=_escape(_epilog(program, command)),
         add_help=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -67,13 +67,13 @@ def _argparse(option: Option) -> dict[str, Any]:
         help_text += f" (default: {default})"
     if option.action == "append":
         help_text += "; may be given several times"
-    result: dict[str, Any] = {"help": _plain(help_text), "dest": option.dest or "ignored"}
+    result: dict[str, Any] = {"help": _escape(help_text), "dest": option.dest or "ignored"}
     if option.takes_value:
         return result | {"metavar": option.value_name}
     return result | {"action": "store_true"}
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Text in which argparse replaces nothing."""
     return text.replace("%", "%%")
 

@@ -268,7 +268,7 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
     return result
 
 
-def only_one(given: Sequence[object], names: Mapping[Any, str]) -> Any:
+def value_of_switches(given: Sequence[object], names: Mapping[Any, str]) -> Any:
     """The value that switches chose; ``names`` are the switches of all values.
 
     Raises:

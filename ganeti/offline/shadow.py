@@ -141,7 +141,7 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
             return _AS_THEY_ARE[kind](file.serve(call))
         found = quiet(KINDS.get(kind))
         fields = [name for name in _COLUMNS[kind] if found.find(name)]
-        texts = dict.fromkeys(_LISTS, output.joined)
+        texts = dict.fromkeys(_LISTS, output.join_items)
         name_field = found.name_field
         return listing.show_list(file.serve(call), kind, fields, texts=texts, name_field=name_field)
 

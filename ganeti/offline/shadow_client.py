@@ -95,18 +95,18 @@ class ShadowClient(Client):
         return fields_of(quiet(kind_of(what)), fields)
 
     def _answer_QueryNodes(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
-        return self._classic("node", names, fields)
+        return self._classic_lines("node", names, fields)
 
     def _answer_QueryGroups(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
-        return self._classic("group", names, fields)
+        return self._classic_lines("group", names, fields)
 
     def _answer_QueryNetworks(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
-        return self._classic("network", names, fields)
+        return self._classic_lines("network", names, fields)
 
     def _answer_QueryInstances(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
-        return self._classic("instance", names, fields)
+        return self._classic_lines("instance", names, fields)
 
-    def _classic(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
+    def _classic_lines(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
         kind = quiet(kind_of(what))
         qfilter = classic.name_filter(kind, list(names)) if names else None
         return classic.bare(Query(kind, fields, qfilter, look_up=False).run(self._sources))

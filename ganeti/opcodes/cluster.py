@@ -156,12 +156,12 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     disk_state: p.DiskState = None
     vg_name: Annotated[str | None, doc("LVM volume group for disks; empty for none")] = None
     enabled_hypervisors: Annotated[
-        list[Hypervisor] | None, doc("Hypervisors instances may use; the first is the default")
+        list[Hypervisor] | None, doc("Hypervisors that instances may use; the first is the default")
     ] = None
     hvparams: Annotated[dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")] = (
         None
     )
-    beparams: Annotated[Params | None, doc("Memory, processors and the like")] = None
+    beparams: Annotated[Params | None, doc("Back-end parameters: memory, processors")] = None
     os_hvp: Annotated[
         dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
     ] = None
@@ -208,7 +208,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         None
     )
     reserved_lvs: Annotated[
-        list[NonEmpty] | None, doc("Patterns of logical volumes that are not to be touched")
+        list[NonEmpty] | None, doc("Patterns of logical volumes that the cluster never changes")
     ] = None
     hidden_os: Annotated[OsListChanges | None, doc("Changes of the list of hidden OSes")] = None
     blacklisted_os: Annotated[
@@ -218,7 +218,8 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         bool | None, doc("Let a script of the administrator set the master address")
     ] = None
     enabled_disk_templates: Annotated[
-        list[DiskTemplate] | None, doc("Disk templates instances may use; the first is the default")
+        list[DiskTemplate] | None,
+        doc("Disk templates that instances may use; the first is the default"),
     ] = None
     modify_etc_hosts: Annotated[bool | None, doc("Keep nodes listed in the hosts files")] = None
     file_storage_dir: Annotated[str | None, doc("Directory for disks that are files")] = None
@@ -226,7 +227,9 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
         str | None, doc("Directory for disks that are files on shared storage")
     ] = None
     gluster_storage_dir: Annotated[str | None, doc("Directory where Gluster is mounted")] = None
-    install_image: Annotated[str | None, doc("Image of the helper guest that installs")] = None
+    install_image: Annotated[str | None, doc("Image of the helper guest that installs an OS")] = (
+        None
+    )
     instance_communication_network: Annotated[
         str | None, doc("Network between guests and their nodes; empty for none")
     ] = None

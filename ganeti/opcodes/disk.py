@@ -27,7 +27,9 @@ class OpDiskCreate(OpCode, tag="OP_DISK_CREATE", kw_only=True):
         DiskParams, doc("Size in MiB, mode, name and what the template knows"), Mark.SAFE
     ]
     nodes: Annotated[
-        list[NonEmpty], doc("Nodes that hold the disk, the one to use it on first"), Mark.NODE
+        list[NonEmpty],
+        doc("Nodes that hold the disk; the first is the one that uses it"),
+        Mark.NODE,
     ] = []
     node_uuids: p.NodeUuids = None
     iallocator: p.IAllocator = None

@@ -27,7 +27,9 @@ class OpInstanceRemove(OpCode, tag="OP_INSTANCE_REMOVE", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
     ignore_failures: Annotated[
-        bool, doc("Remove it from the configuration although parts of it may be left"), Mark.SAFE
+        bool,
+        doc("Remove the instance from the configuration although parts may be left"),
+        Mark.SAFE,
     ] = False
 
 
@@ -76,7 +78,7 @@ class OpInstanceStartup(OpCode, tag="OP_INSTANCE_STARTUP", kw_only=True):
     hvparams: Annotated[Params, doc("Hypervisor parameters for this run only"), Mark.HVPARAMS] = {}
     beparams: Annotated[Params, doc("Memory and processors for this run only")] = {}
     no_remember: p.NoRemember = False
-    startup_paused: Annotated[bool, doc("Do not let the guest run yet"), Mark.SAFE] = False
+    startup_paused: Annotated[bool, doc("Start the guest paused"), Mark.SAFE] = False
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
 
 
@@ -96,7 +98,7 @@ class OpInstanceShutdown(OpCode, tag="OP_INSTANCE_SHUTDOWN", kw_only=True):
     no_remember: p.NoRemember = False
     admin_state_source: Annotated[
         AdminStateSource | None,
-        doc("Who decided it: the administrator or the user inside"),
+        doc("Who stopped it: the administrator, or the user of the guest"),
         Mark.SAFE,
     ] = None
 
@@ -113,11 +115,11 @@ class OpInstanceReboot(OpCode, tag="OP_INSTANCE_REBOOT", kw_only=True):
     instance_uuid: p.InstanceUuid = None
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
     ignore_secondaries: Annotated[
-        bool, doc("Start it although the secondary is missing"), Mark.SAFE
+        bool, doc("Start the instance although its secondary node is missing"), Mark.SAFE
     ] = False
     reboot_type: Annotated[
         RebootType,
-        doc("By the guest (soft), by the hypervisor (hard) or with its disks (full)"),
+        doc("How to restart: by guest (soft), by hypervisor (hard), with disks (full)"),
         Mark.SAFE,
     ]
 
@@ -140,7 +142,7 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     disks: Annotated[list[DiskChange], doc("Changes of disks, one after the other"), Mark.SAFE] = []
     beparams: p.BeParams = {}
     runtime_mem: Annotated[
-        Positive | None, doc("Memory the guest has from now on, in MiB"), Mark.SAFE
+        Positive | None, doc("Memory of the running guest from now on, in MiB"), Mark.SAFE
     ] = None
     hvparams: p.HvParams = {}
     disk_template: Annotated[DiskTemplate | None, doc("Disk template to convert the disks to")] = (
@@ -158,9 +160,9 @@ class OpInstanceSetParams(OpCode, tag="OP_INSTANCE_SET_PARAMS", kw_only=True):
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     wait_for_sync: p.WaitForSync = True
-    offline: Annotated[bool | None, doc("Whether the instance is taken out of use"), Mark.SAFE] = (
-        None
-    )
+    offline: Annotated[
+        bool | None, doc("Whether the instance is marked as out of use"), Mark.SAFE
+    ] = None
     conflicts_check: p.ConflictsCheck = True
     hotplug: Annotated[bool, doc("Also change devices of the running guest"), Mark.SAFE] = True
     hotplug_if_possible: Annotated[

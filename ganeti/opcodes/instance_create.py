@@ -74,8 +74,10 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     src_path: Annotated[NonEmpty | None, doc("Directory of the export")] = None
     compress: p.Compress = "none"
     start: Annotated[bool, doc("Start the instance when it is ready"), Mark.SAFE] = True
-    forthcoming: Annotated[bool, doc("Only reserve the place; create it later"), Mark.SAFE] = False
-    commit: Annotated[bool, doc("Create what was reserved before"), Mark.SAFE] = False
+    forthcoming: Annotated[
+        bool, doc("Only reserve capacity; create the instance later"), Mark.SAFE
+    ] = False
+    commit: Annotated[bool, doc("Create the instance of a reservation"), Mark.SAFE] = False
     tags: p.Tags = []
     instance_communication: Annotated[bool, doc("Let the guest talk to its node")] = False
     helper_startup_timeout: Annotated[int | None, doc("Seconds the helper guest gets to start")] = (
@@ -87,7 +89,7 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
 
 
 class OpInstanceMultiAlloc(OpCode, tag="OP_INSTANCE_MULTI_ALLOC", kw_only=True):
-    """Find places for several instances at once and submit a job for each."""
+    """Allocate nodes for several instances at once and submit a job for each."""
 
     rest: ClassVar[tuple[str, ...]] = ("POST /2/instances-multi-alloc",)
     result_type: ClassVar[str] = "InstanceMultiAllocResponse"

@@ -50,7 +50,9 @@ class OpInstanceMigrate(OpCode, tag="OP_INSTANCE_MIGRATE", kw_only=True):
     ignore_ipolicy: p.IgnoreIpolicy = False
     cleanup: p.Cleanup = False
     iallocator: p.IAllocator = None
-    allow_failover: Annotated[bool, doc("Fail it over when it does not run"), Mark.SAFE] = False
+    allow_failover: Annotated[bool, doc("Fail the instance over if it does not run"), Mark.SAFE] = (
+        False
+    )
     ignore_hvversions: Annotated[
         bool, doc("Continue although the nodes have different hypervisor versions")
     ] = False

@@ -81,7 +81,7 @@ class OpNetworkSetParams(OpCode, tag="OP_NETWORK_SET_PARAMS", kw_only=True):
 
 
 class OpNetworkConnect(OpCode, tag="OP_NETWORK_CONNECT", kw_only=True):
-    """Make a network usable in a node group."""
+    """Connect a network to a node group."""
 
     summary_field: ClassVar[str | None] = "network_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/networks/{network_name}/connect",)
@@ -96,7 +96,7 @@ class OpNetworkConnect(OpCode, tag="OP_NETWORK_CONNECT", kw_only=True):
 
 
 class OpNetworkDisconnect(OpCode, tag="OP_NETWORK_DISCONNECT", kw_only=True):
-    """Make a network unusable in a node group."""
+    """Disconnect a network from a node group."""
 
     summary_field: ClassVar[str | None] = "network_name"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/networks/{network_name}/disconnect",)

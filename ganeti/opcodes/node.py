@@ -94,7 +94,7 @@ class OpNodeEvacuate(OpCode, tag="OP_NODE_EVACUATE", kw_only=True):
     remote_node_uuid: p.RemoteNodeUuid = None
     iallocator: p.IAllocator = None
     mode: Annotated[
-        EvacMode, doc("Which instances are evacuated: by the role of the node for them"), Mark.SAFE
+        EvacMode, doc("Which instances are evacuated, by the role of the node"), Mark.SAFE
     ]
     ignore_soft_errors: Annotated[
         bool | None, doc("Let the allocator ignore errors that can be repaired later")
@@ -140,7 +140,7 @@ class OpOobCommand(OpCode, tag="OP_OOB_COMMAND", kw_only=True):
 
     node_names: p.NodeNames = []
     node_uuids: p.NodeUuids = None
-    command: Annotated[OobCommand, doc("What the helper shall do")]
+    command: Annotated[OobCommand, doc("What the helper does")]
     timeout: Annotated[int, doc("Seconds the helper gets")] = 60
     ignore_status: Annotated[bool, doc("Switch off nodes that are not offline")] = False
     power_delay: Annotated[Number, doc("Seconds between switching on two nodes")] = 2.0

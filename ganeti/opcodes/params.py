@@ -64,7 +64,7 @@ EarlyRelease = Annotated[
 WaitForSync = Annotated[bool, doc("Wait until the disks are in sync"), Mark.SAFE]
 ShutdownTimeout = Annotated[UInt, doc("Seconds the guest gets to stop by itself"), Mark.SAFE]
 AllowRuntimeChanges = Annotated[
-    bool, doc("Shrink the memory of the guest when it must fit"), Mark.SAFE
+    bool, doc("Shrink the memory of the guest if the target node has too little"), Mark.SAFE
 ]
 MigrationModeParam = Annotated[
     enums.MigrationMode | None,
@@ -74,7 +74,7 @@ MigrationModeParam = Annotated[
 Live = Annotated[bool | None, doc("Older form of the mode: true is live"), Mark.SAFE]
 
 # Checks
-NameCheck = Annotated[bool, doc("Resolve the name and take the full one"), Mark.SAFE]
+NameCheck = Annotated[bool, doc("Resolve the name and use the full one"), Mark.SAFE]
 IpCheck = Annotated[bool, doc("Refuse when the address of the name answers"), Mark.SAFE]
 ConflictsCheck = Annotated[bool, doc("Refuse addresses that overlap with a network")]
 DebugSimulateErrors = Annotated[bool, doc("Report every check as failed, to test reports")]
@@ -97,7 +97,7 @@ AllocPolicyParam = Annotated[
     enums.AllocPolicy | None, doc("Allocation policy of the group"), Mark.SAFE
 ]
 HvParams = Annotated[Params, doc("Hypervisor parameters"), Mark.HVPARAMS]
-BeParams = Annotated[Params, doc("Memory, processors and the like"), Mark.BEPARAMS]
+BeParams = Annotated[Params, doc("Back-end parameters: memory, processors"), Mark.BEPARAMS]
 OsParams = Annotated[Params, doc("OS parameters")]
 OsParamsPrivate = Annotated[
     dict[str, Private] | None, doc("OS parameters that are stored but not shown")

@@ -16,7 +16,7 @@ _Expires = Annotated[
 
 
 class OpReservationAdd(OpCode, tag="OP_RESERVATION_ADD", kw_only=True):
-    """Reserve places for several instances at once: all of them, or none."""
+    """Reserve capacity for several instances at once: for all of them, or none."""
 
     rest: ClassVar[tuple[str, ...]] = ("POST /2/reservations",)
     result_type: ClassVar[str] = "[nestr]"

@@ -8,7 +8,7 @@ from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 
 _INVAL = errors.ErrorCode.INVAL
@@ -42,10 +42,10 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
     names={
         **c.NAMES,
         **c.POLICY_NAMES,
-        "data_collector_interval": named(metavar="<collector>=<seconds>,...", take=_intervals),
-        "enabled_data_collectors": named(metavar="<collector>=yes|no,...", take=_collectors),
+        "data_collector_interval": override(metavar="<collector>=<seconds>,...", take=_intervals),
+        "enabled_data_collectors": override(metavar="<collector>=yes|no,...", take=_collectors),
         **{
-            name: named(kind="string", metavar="<first>-<last>,...", take=values.uid_ranges)
+            name: override(kind="string", metavar="<first>-<last>,...", take=values.uid_ranges)
             for name in ("add_uids", "remove_uids", "uid_pool")
         },
     },
@@ -70,7 +70,7 @@ def rename(call: Call) -> None:
     """Rename the cluster, and with it change its address."""
     new = call.args[0]
     old = call.client.query_config_values(["cluster_name"])[0]
-    if not call.opts.force and not notices.confirmed(
+    if not call.opts.force and not notices.confirm(
         f"Rename the cluster from {old} to {new}? Connections to the old address break.",
         option="-f",
     ):
@@ -91,7 +91,7 @@ CLUSTER.submits(
 @CLUSTER.command("deactivate-master-ip", op="OP_CLUSTER_DEACTIVATE_MASTER_IP", options=(o.CONFIRM,))
 def deactivate_master_ip(call: Call) -> None:
     """Deactivate the address of the cluster on the master node."""
-    if not call.opts.confirm and not notices.confirmed(
+    if not call.opts.confirm and not notices.confirm(
         "Deactivate the address of the cluster on the master node? Remote clients lose it.",
         option="--yes",
     ):

@@ -11,7 +11,7 @@ from ganeti.base.text import plural
 from ganeti.cli import info, moments, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Args, Call
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 
 #: Changes shown unless another number is asked for.
@@ -20,11 +20,11 @@ _USUAL = 1000
 _SHORT = 120
 
 _NAMES = {
-    "since": named(kind="string", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"),
-    "until": named(kind="string", metavar="<time>", help="Only what is older"),
-    "job": named(metavar="<job-id>"),
-    "kind": named(metavar="<kind>"),
-    "limit": named(default=_USUAL),
+    "since": override(kind="string", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"),
+    "until": override(kind="string", metavar="<time>", help="Only what is older"),
+    "job": override(metavar="<job-id>"),
+    "kind": override(metavar="<kind>"),
+    "limit": override(default=_USUAL),
 }
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -137,13 +137,13 @@ class _Text:
 
     def change(self, change: Fields) -> Iterator[str]:
         """One change of the history."""
-        yield f"Change {change['serial']}: {_safe(change['name'])}"
+        yield f"Change {change['serial']}: {_on_one_line(change['name'])}"
         yield f"  Time: {output.timestamp(change['time'])}"
         if change["job"]:
             yield f"  Job: {change['job']}"
         for title, key in (("User", "user"), ("Reason", "reason")):
             if change[key]:
-                yield f"  {title}: {_safe(change[key])}"
+                yield f"  {title}: {_on_one_line(change[key])}"
         for item in change["objects"]:
             yield from self.difference(item, "  ")
         if change["others"]:
@@ -151,21 +151,21 @@ class _Text:
 
     def difference(self, item: Fields, indent: str, origin: str = "") -> Iterator[str]:
         """One object, and below it what changed of it."""
-        name = _safe(item["name"] or item["uuid"])
+        name = _on_one_line(item["name"] or item["uuid"])
         if item.get("owner"):
-            name += f" of {_safe(item['owner'])}"
+            name += f" of {_on_one_line(item['owner'])}"
         yield f"{indent}{item['kind'].capitalize()} {name}: {item['change']}{origin}"
         for key in item.get("keys", ()):
-            yield f"{indent}  {self._key(key['key'])}: {self._both(key['old'], key['new'])}"
+            yield f"{indent}  {self._key(key['key'])}: {self._change_text(key['old'], key['new'])}"
         if self._verbose:
             for name, shown in sorted(item.get("values", {}).items()):
-                yield f"{indent}  {_safe(name)}: {self._value(shown)}"
+                yield f"{indent}  {_on_one_line(name)}: {self._value(shown)}"
 
     def _key(self, path: str) -> str:
-        return _safe("/".join(self._named(part) for part in path.split("/")))
+        return _on_one_line("/".join(self._name_of(part) for part in path.split("/")))
 
-    def _both(self, old: Any, new: Any) -> str:
-        if _plain_list(old) and _plain_list(new) and (old or new):
+    def _change_text(self, old: Any, new: Any) -> str:
+        if _is_plain_list(old) and _is_plain_list(new) and (old or new):
             gone = [item for item in old or () if item not in (new or ())]
             come = [item for item in new or () if item not in (old or ())]
             if gone or come:
@@ -178,23 +178,23 @@ class _Text:
         if shown is None:
             return "(unset)"
         if isinstance(shown, str):
-            text = _safe(self._named(shown)) or "''"
+            text = _on_one_line(self._name_of(shown)) or "''"
         else:
-            text = _UUID.sub(lambda match: self._named(match[0]), jsonio.dumps(shown))
+            text = _UUID.sub(lambda match: self._name_of(match[0]), jsonio.dumps(shown))
         if len(text) > _SHORT and not self._verbose:
             return f"{text[:_SHORT]}... ({len(text)} characters)"
         return text
 
-    def _named(self, text: str) -> str:
+    def _name_of(self, text: str) -> str:
         return self._names.get(text, text)
 
 
-def _plain_list(value: object) -> bool:
+def _is_plain_list(value: object) -> bool:
     return value is None or (
         isinstance(value, list) and not any(isinstance(item, dict | list) for item in value)
     )
 
 
-def _safe(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """A text on one line that does nothing to a terminal."""
     return text if text.isprintable() else jsonio.dumps(text)

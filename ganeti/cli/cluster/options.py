@@ -8,7 +8,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.base import units
 from ganeti.base.text import nearest
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.option import value
 from ganeti.cli.values import KeyVals
 
@@ -19,25 +19,25 @@ OP = "OP_CLUSTER_SET_PARAMS"
 WITHOUT = ("blacklisted_os", "hidden_os", "os_hvp", "osparams", "osparams_private_cluster")
 #: Lists of which nothing takes the meaning from a comma, and ranges.
 NAMES = {
-    "compression_tools": named(kind="words", metavar="<program>,..."),
-    "data_collector_interval": named(metavar="<collector>=<seconds>,..."),
-    "enabled_data_collectors": named(metavar="<collector>=yes|no,..."),
-    "enabled_disk_templates": named(kind="words", metavar="<template>,..."),
-    "enabled_hypervisors": named(kind="words", metavar="<hypervisor>,..."),
-    "reserved_lvs": named(kind="words", metavar="<pattern>,..."),
+    "compression_tools": override(kind="words", metavar="<program>,..."),
+    "data_collector_interval": override(metavar="<collector>=<seconds>,..."),
+    "enabled_data_collectors": override(metavar="<collector>=yes|no,..."),
+    "enabled_disk_templates": override(kind="words", metavar="<template>,..."),
+    "enabled_hypervisors": override(kind="words", metavar="<hypervisor>,..."),
+    "reserved_lvs": override(kind="words", metavar="<pattern>,..."),
     **{
-        name: named(kind="string", metavar="<first>-<last>,...")
+        name: override(kind="string", metavar="<first>-<last>,...")
         for name in ("add_uids", "remove_uids", "uid_pool")
     },
 }
 #: The options of the instance policy, and what differs from the rule for them.
 POLICY = {"PolicyKeys": ("std", "minmax", "disk_templates", "vcpu_ratio", "spindle_ratio")}
 POLICY_NAMES = {
-    "std": named("--ipolicy-std-specs"),
-    "minmax": named("--ipolicy-bounds-specs"),
-    "disk_templates": named("--ipolicy-disk-templates", metavar="<template>,..."),
-    "vcpu_ratio": named("--ipolicy-vcpu-ratio", kind="maybefloat"),
-    "spindle_ratio": named("--ipolicy-spindle-ratio", kind="maybefloat"),
+    "std": override("--ipolicy-std-specs"),
+    "minmax": override("--ipolicy-bounds-specs"),
+    "disk_templates": override("--ipolicy-disk-templates", metavar="<template>,..."),
+    "vcpu_ratio": override("--ipolicy-vcpu-ratio", kind="maybefloat"),
+    "spindle_ratio": override("--ipolicy-spindle-ratio", kind="maybefloat"),
 }
 
 #: Key of a size in the policy -> destination of the option that sets its three limits at once.
@@ -134,7 +134,7 @@ def _from_split(split: dict[str, KeyVals | None]) -> dict[str, Any]:
         for limit, text in (given or {}).items():
             if limit not in limits:
                 raise errors.OpPrereqError(
-                    f"'{limit}' of {key} is none of min, std and max", _INVAL
+                    f"invalid limit '{limit}' of {key}; choose from min, std, max", _INVAL
                 )
             limits[limit][key] = _size(key, text)
     return {"minmax": [{"min": limits["min"], "max": limits["max"]}], "std": limits["std"]}

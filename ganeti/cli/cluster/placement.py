@@ -10,11 +10,11 @@ from ganeti.base.text import plural
 from ganeti.cli import info, jobs, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 
-_GROUP = named("-g", "--group", "--node-group", metavar="<group>")
-_WHAT_IF = named("--what-if", append=True, metavar="<change>")
+_GROUP = override("-g", "--group", "--node-group", metavar="<group>")
+_WHAT_IF = override("--what-if", append=True, metavar="<change>")
 
 Fields = Mapping[str, Any]
 
@@ -125,8 +125,8 @@ def _check_lines(found: Fields) -> Iterator[str]:
     names={
         "group_name": _GROUP,
         "what_if": _WHAT_IF,
-        "max_moves": named(metavar="<number>"),
-        "max_parallel": named(metavar="<number>"),
+        "max_moves": override(metavar="<number>"),
+        "max_parallel": override(metavar="<number>"),
     },
     options=(o.INFO_FORMAT, *o.JOB_OPTIONS),
 )

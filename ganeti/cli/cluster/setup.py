@@ -8,12 +8,12 @@ from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.option import switch, switch_off, value
 from ganeti.cli.programs import CLUSTER
 
 _NO_SSH_INIT = switch_off(
-    "--no-ssh-init", dest="modify_ssh_setup", help="Do not touch the SSH settings of the nodes"
+    "--no-ssh-init", dest="modify_ssh_setup", help="Do not change the SSH settings of the nodes"
 )
 _IP_VERSION = value(
     "--primary-ip-version",
@@ -55,11 +55,11 @@ _IGNORE_OFFLINE = value(
     names={
         **c.NAMES,
         **c.POLICY_NAMES,
-        "modify_etc_hosts": named(
+        "modify_etc_hosts": override(
             "--no-etc-hosts", kind="switch_off", help="Do not list the nodes in their hosts files"
         ),
-        "ssh_key_bits": named(help="Length of the SSH keys of the nodes"),
-        "ssh_key_type": named(help="Algorithm of the SSH keys of the nodes"),
+        "ssh_key_bits": override(help="Length of the SSH keys of the nodes"),
+        "ssh_key_type": override(help="Algorithm of the SSH keys of the nodes"),
     },
     also={
         **c.POLICY,
@@ -180,7 +180,7 @@ def accept_config(call: Call) -> None:
     if call.opts.dry_run:
         notices.say("Dry run: nothing was accepted")
         return
-    if not call.opts.force and not notices.confirmed(
+    if not call.opts.force and not notices.confirm(
         f"Accept {where.config_file}?", option="--force"
     ):
         notices.say("Nothing was accepted")
@@ -191,7 +191,7 @@ def accept_config(call: Call) -> None:
 
 @CLUSTER.command("recover-quorum", many("node", 1), options=(o.YES_DO_IT, o.DRY_RUN))
 def recover_quorum(call: Call) -> None:
-    """Go on without dead master candidates when they were a majority.
+    """Continue without dead master candidates when they were a majority.
 
     While a majority of the master candidates does not answer, nothing can be changed: no job is
     taken, not even one that marks nodes offline. If those servers are dead, name them here, on the
@@ -207,7 +207,7 @@ def recover_quorum(call: Call) -> None:
     opts = call.opts
 
     def confirm(danger: str) -> bool:
-        return opts.yes_do_it or notices.confirmed(danger, option="--yes-do-it")
+        return opts.yes_do_it or notices.confirm(danger, option="--yes-do-it")
 
     if not Recovery(notices.say, call.args).run(dry_run=opts.dry_run, confirm=confirm):
         raise Exit(constants.EXIT_CONFIRMATION)

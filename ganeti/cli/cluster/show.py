@@ -86,16 +86,16 @@ def watcher(call: Call) -> None:
         raise Exit(1)
     if word == "pause":
         until = call.client.set_watcher_pause(call.clock.now() + units.parse_timespec(rest[0]))
-        print(_paused(until, call.clock.now()))
+        print(_pause_text(until, call.clock.now()))
     elif word == "continue":
         call.client.set_watcher_pause(None)
         print("The watcher is no longer paused.")
     else:
         pause = call.client.query_config_values(["watcher_pause"])[0]
-        print(_paused(pause, call.clock.now()))
+        print(_pause_text(pause, call.clock.now()))
 
 
-def _paused(until: float | None, now: float) -> str:
+def _pause_text(until: float | None, now: float) -> str:
     if until is None or until < now:
         return "The watcher is not paused."
     return f"The watcher is paused until {time.ctime(until)}."
@@ -128,13 +128,13 @@ def show_info(call: Call) -> None:
         ("Instance policy - limits for instances", info.ipolicy(found["ipolicy"])),
         ("Data collectors", _collectors(found)),
     ]
-    reserved = _reserved(call)
+    reserved = _reservations(call)
     if reserved:
         sections.append(("Reservations", reserved))
     info.show(call, sections)
 
 
-def _reserved(call: Call) -> list[info.Pair]:
+def _reservations(call: Call) -> list[info.Pair]:
     """What is kept for instances that do not exist yet; nothing when there are none."""
     fields = ["be/maxmem", "be/vcpus", "disk_usage", "expires"]
     rows = call.client.query("instance", fields, ["?", "forthcoming"]).data
@@ -213,7 +213,7 @@ def _collectors(found: dict[str, Any]) -> dict[str, Any]:
 
 @CLUSTER.command("show-ispecs-cmd")
 def show_ispecs_cmd(call: Call) -> None:
-    """Print a command that makes a cluster with the instance policy of this one."""
+    """Print a command that creates a cluster with the instance policy of this one."""
     import shlex
 
     found = call.client.query_cluster_info()

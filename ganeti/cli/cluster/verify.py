@@ -9,7 +9,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 from ganeti.luxi.client import LogEntry
 
@@ -47,8 +47,8 @@ class Findings:
     "verify",
     op="OP_CLUSTER_VERIFY",
     names={
-        "group_name": named("-g", "--node-group"),
-        "skip_checks": named(
+        "group_name": override("-g", "--node-group"),
+        "skip_checks": override(
             each={
                 "nplusone_mem": (
                     "--no-nplus1-mem",
@@ -60,9 +60,9 @@ class Findings:
                 ),
             }
         ),
-        "ignore_errors": named("-I", "--ignore-errors", append=True, metavar="<code>"),
-        "verbose": named("-v", "--verbose"),
-        "verify_clutter": named("--verify-ssh-clutter"),
+        "ignore_errors": override("-I", "--ignore-errors", append=True, metavar="<code>"),
+        "verbose": override("-v", "--verbose"),
+        "verify_clutter": override("--verify-ssh-clutter"),
     },
     options=o.PLAN_OPTIONS,
 )
@@ -70,7 +70,7 @@ def verify(call: Call) -> int:
     """Check configuration, nodes and instances; fails when something is wrong.
 
     On a terminal only findings are shown, under the headings they belong to; --verbose shows all
-    headings, as they are shown elsewhere. The last line, on standard error, counts the findings.
+    headings, as in output to a file. The last line, on standard error, counts the findings.
     """
     result = jobs.run(call)
     quiet = sys.stdout.isatty() and not call.opts.verbose
@@ -90,8 +90,8 @@ def verify(call: Call) -> int:
     "verify-disks",
     op="OP_CLUSTER_VERIFY_DISKS",
     names={
-        "group_name": named("-g", "--node-group"),
-        "is_strict": named("--no-strict"),
+        "group_name": override("-g", "--node-group"),
+        "is_strict": override("--no-strict"),
     },
     options=(o.PRIORITY,),
 )

@@ -12,7 +12,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, listing, notices, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.option import switch, value
 from ganeti.cli.programs import DEBUG
 from ganeti.luxi.client import QueryResult
@@ -23,11 +23,11 @@ from ganeti.luxi.client import QueryResult
     one("seconds", "duration"),
     op="OP_TEST_DELAY",
     names={
-        "interruptible": named("-i", "--interruptible"),
-        "no_locks": named("-l", "--no-locks", kind="switch"),
-        "on_master": named("--no-master"),
-        "on_nodes": named("-n", append=True, metavar="<node>"),
-        "repeat": named("-r", "--repeat"),
+        "interruptible": override("-i", "--interruptible"),
+        "no_locks": override("-l", "--no-locks", kind="switch"),
+        "on_master": override("--no-master"),
+        "on_nodes": override("-n", append=True, metavar="<node>"),
+        "repeat": override("-r", "--repeat"),
     },
     options=o.JOB_OPTIONS,
 )
@@ -95,17 +95,21 @@ def _read_ops(call: Call, name: str) -> list[jobs.WireOp]:
             f"Cannot read opcodes from '{name}': {err}", errors.ErrorCode.INVAL
         ) from err
     if not (isinstance(data, list) and all(isinstance(item, dict) for item in data)):
-        raise errors.OpPrereqError(f"'{name}' holds no list of opcodes", errors.ErrorCode.INVAL)
-    return [jobs.build(call, str(item.get("OP_ID")), **_without(item, "OP_ID")) for item in data]
+        raise errors.OpPrereqError(f"'{name}' is not a list of opcodes", errors.ErrorCode.INVAL)
+    return [jobs.build(call, str(item.get("OP_ID")), **_omit(item, "OP_ID")) for item in data]
 
 
-def _without(item: Mapping[str, object], key: str) -> dict[str, Any]:
+def _omit(item: Mapping[str, object], key: str) -> dict[str, Any]:
     return {name: val for name, val in item.items() if name != key}
 
 
 _LOCK_FIELDS = ("name", "mode", "owner", "pending")
 _INTERVAL = value(
-    "--interval", dest="interval", kind="int", metavar="<seconds>", help="Repeat for ever"
+    "--interval",
+    dest="interval",
+    kind="int",
+    metavar="<seconds>",
+    help="Repeat after so many seconds, until Ctrl-C",
 )
 
 
@@ -123,9 +127,9 @@ def locks(call: Call) -> int:
             call,
             "lock",
             _LOCK_FIELDS,
-            texts={"owner": output.joined, "pending": _pending, "mode": _mode},
+            texts={"owner": output.join_items, "pending": _pending, "mode": _mode},
             on_terminal=listing.OnTerminal(
-                _LOCK_FIELDS, ("owner", "pending"), lambda found: _busy(call, found)
+                _LOCK_FIELDS, ("owner", "pending"), lambda found: _hide_free_locks(call, found)
             ),
         )
         if code or not call.opts.interval:
@@ -136,7 +140,7 @@ def locks(call: Call) -> int:
         )  # what the user asked for; no event tells of locks
 
 
-def _busy(call: Call, result: QueryResult) -> QueryResult:
+def _hide_free_locks(call: Call, result: QueryResult) -> QueryResult:
     """Locks that somebody holds or waits for (with ``-v`` all), by the names of their objects."""
     fields, client = result.fields[:-2], call.client
     rows = [row[:-2] for row in result.data if call.opts.verbose or row[-2][1] or row[-1][1]]
@@ -183,18 +187,18 @@ def _nics(text: str) -> list[dict[str, str]]:
     op="OP_TEST_ALLOCATOR",
     without=("group_name", "hypervisor", "instances", "name"),
     names={
-        "count": named(default=2),
-        "direction": named("--dir", default="in"),
-        "disks": named(kind="string", metavar="<size>,...", default="4096,4096", take=_disks),
-        "evac_mode": named(default="all"),
-        "memory": named(kind="unit", default=128),
-        "mode": named("-m", "--mode", default="relocate"),
-        "nics": named(
+        "count": override(default=2),
+        "direction": override("--dir", default="in"),
+        "disks": override(kind="string", metavar="<size>,...", default="4096,4096", take=_disks),
+        "evac_mode": override(default="all"),
+        "memory": override(kind="unit", default=128),
+        "mode": override("-m", "--mode", default="relocate"),
+        "nics": override(
             kind="string", metavar="<mac>[/<ip>],...", default="00:11:22:33:44:55", take=_nics
         ),
-        "os": named("-o", "--os-type"),
-        "target_groups": named(append=True, metavar="<group>"),
-        "vcpus": named("-p", "--vcpus", default=1),
+        "os": override("-o", "--os-type"),
+        "target_groups": override(append=True, metavar="<group>"),
+        "vcpus": override("-p", "--vcpus", default=1),
     },
     options=o.PLAN_OPTIONS,
 )

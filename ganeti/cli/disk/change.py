@@ -6,7 +6,7 @@ from ganeti import errors
 from ganeti.cli import jobs, output, selection, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import DISK
 
@@ -26,14 +26,14 @@ DISK.submits("rename", "OP_DISK_RENAME", _NAME, one("new-name", "new_name"))
         "OP_INSTANCE_SET_PARAMS": ("ext_params",),
     },
     names={
-        "ext_params": named(
+        "ext_params": override(
             "-e",
             "--ext-params",
             metavar="<key>=<value>,...",
             help="What the template knows: vg, metavg, access, provider and keys of the provider",
         ),
-        "nodes": named("-n", "--node", kind="nodes"),
-        "size": named("-s", "--size", kind="string"),
+        "nodes": override("-n", "--node", kind="nodes"),
+        "size": override("-s", "--size", kind="string"),
     },
     options=o.JOB_OPTIONS,
     usage="-t <template> -s <size> {-n <node>[:<node>]|-I <name>}",

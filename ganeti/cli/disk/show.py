@@ -44,7 +44,7 @@ def list_disks(call: Call) -> int:
     Arguments are uuids, names, patterns of names, or one filter such as 'not attached'.
     """
     patterns = any(GLOB_CHARS.intersection(arg) for arg in call.args)
-    joined = dict.fromkeys(("nodes", "groups", "tags", "volumes"), output.joined)
+    joined = dict.fromkeys(("nodes", "groups", "tags", "volumes"), output.join_items)
     return listing.show_list(
         call, "disk", _LIST_FIELDS, texts=joined, name_field="name" if patterns else "uuid"
     )

@@ -12,7 +12,7 @@ from ganeti.cli import jobs, listing, notices, usage
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import FILTER
 from ganeti.filters import shape, tree
 
@@ -24,8 +24,8 @@ _COMPARING_KINDS = ("jobid", "reason")
 
 _SETTINGS = {"FilterSettings": ("priority", "predicates", "action")}
 _NAMES = {
-    "predicates": named(kind="string", default="[]", metavar="<json>"),
-    "action": named(kind="string", default="CONTINUE"),
+    "predicates": override(kind="string", default="[]", metavar="<json>"),
+    "action": override(kind="string", default="CONTINUE"),
 }
 
 
@@ -35,7 +35,7 @@ def add(call: Call) -> None:
 
     Of the rules that fit a job, the first one by priority, watermark and uuid decides, CONTINUE
     left out. The watermark of a rule is the highest job id at the time when it was made. To
-    take no jobs any more but finish those in the queue:
+    accept no new jobs but finish those in the queue:
 
       gnt-filter add --predicates '[["jobid", [">", "id", "watermark"]]]' --action REJECT
     """
@@ -46,8 +46,8 @@ def add(call: Call) -> None:
 def replace(call: Call) -> None:
     """Replace a filter rule by another one and print its uuid.
 
-    A rule that does not exist is made. What is not given has its default, not the value of the
-    old rule; the watermark is a new one.
+    A rule that does not exist is created. Settings without an option get their defaults, not the
+    values of the old rule; the watermark is a new one.
     """
     _put(call, call.args[0])
 
@@ -65,9 +65,9 @@ def _read_predicates(call: Call) -> list[Any]:
     try:
         read = jsonio.loads(text)
     except errors.ParseError as err:
-        raise _refused(call, f"option --predicates: no JSON: {errors.text(err)}") from None
+        raise _refusal(call, f"option --predicates: not JSON: {errors.text(err)}") from None
     if not isinstance(read, list):
-        raise _refused(call, "option --predicates: expected a list of [<kind>, <filter>]")
+        raise _refusal(call, "option --predicates: expected a list of [<kind>, <filter>]")
     return read
 
 
@@ -80,17 +80,19 @@ def _read_action(call: Call) -> str | list[Any]:
         limit = number.strip()
         if limit.isascii() and limit.isdigit() and len(limit) <= 18:
             return [_RATE_LIMIT, int(limit)]
-        raise _refused(
+        raise _refusal(
             call, f"option --action: {_RATE_LIMIT} needs a number, as in '{_RATE_LIMIT} 4'"
         )
     hint = nearest(text, (*_ACTIONS, _RATE_LIMIT))
     known = ", ".join(_ACTIONS)
-    raise _refused(
-        call, f"option --action: '{text}' is none of {known} and '{_RATE_LIMIT} <number>'{hint}"
+    raise _refusal(
+        call,
+        f"option --action: invalid value '{text}'; choose from {known},"
+        f" '{_RATE_LIMIT} <number>'{hint}",
     )
 
 
-def _refused(call: Call, problem: str) -> Exit:
+def _refusal(call: Call, problem: str) -> Exit:
     """Say what is wrong with the value of an option, in the usual form; ends the command."""
     notices.say(f"{usage.usage_line(FILTER, FILTER.commands[call.command])}\n")
     notices.say(f"{call.program} {call.command}: error: {problem}")

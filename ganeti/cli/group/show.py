@@ -16,7 +16,7 @@ _LIST_FIELDS = ("name", "node_cnt", "pinst_cnt", "alloc_policy", "ndparams")
 _INCLUDE_DEFAULTS = switch(
     "--include-defaults",
     dest="include_defaults",
-    help="Also print what the group has from the cluster",
+    help="Also print what the group inherits from the cluster",
 )
 
 tags.add_commands(GROUP, "nodegroup", "group")
@@ -41,7 +41,7 @@ def list_groups(call: Call) -> int:
     Arguments are names, patterns, or one filter such as 'node_cnt == 0'.
     """
     formats = {
-        **dict.fromkeys(("node_list", "pinst_list", "tags"), output.joined),
+        **dict.fromkeys(("node_list", "pinst_list", "tags"), output.join_items),
         "ndparams": _parameters,
     }
     return listing.show_list(call, "group", _LIST_FIELDS, texts=formats)
@@ -81,8 +81,8 @@ def show_info(call: Call) -> None:
 def _group_info(group: dict[str, Any]) -> list[info.Pair]:
     return [
         ("Node group", group["name"]),
-        ("Node parameters", info.filled(group["ndparams"], group["custom_ndparams"])),
-        ("Disk parameters", info.filled(group["diskparams"], group["custom_diskparams"])),
+        ("Node parameters", info.mark_defaults(group["ndparams"], group["custom_ndparams"])),
+        ("Disk parameters", info.mark_defaults(group["diskparams"], group["custom_diskparams"])),
         ("Instance policy", _policy(group["ipolicy"], group["custom_ipolicy"])),
     ]
 
@@ -116,7 +116,7 @@ def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair
 
 @GROUP.command("show-ispecs-cmd", many("group"), options=(_INCLUDE_DEFAULTS,))
 def show_ispecs_cmd(call: Call) -> None:
-    """Print commands that make groups with the instance policies of these (all by default)."""
+    """Print commands that create node groups with the policies of these (by default of all)."""
     for group in _rows(call, ("name", "ipolicy", "custom_ipolicy")):
         policy = group["ipolicy"] if call.opts.include_defaults else group["custom_ipolicy"]
         words = ["gnt-group", "add", *_policy_words(policy), group["name"]]

@@ -33,16 +33,18 @@ def add(call: Call) -> None:
     """Create an instance and start it.
 
     As in: gnt-instance add -t plain -n node1 -o debian+default --disk 0:size=10G -B memory=2G web1
-    With --forthcoming its place is only reserved: everything may be left open then, even the name,
-    and the uuid by which it is called is printed. With --commit what was reserved is created; only
-    what is still open has to be said.
+    With --forthcoming only capacity is reserved. All options may be omitted then, even the name,
+    and the command prints the uuid of the reservation. With --commit the instance of a reservation
+    is created; give what the reservation leaves open.
     """
     opts = call.opts
     if opts.forthcoming and not opts.commit:
         _reserve(call)
         return
     if not call.args:
-        raise errors.OpPrereqError("Which instance? Only --forthcoming needs no name", _INVAL)
+        raise errors.OpPrereqError(
+            "The name of the instance is missing; only --forthcoming works without", _INVAL
+        )
     if opts.owner is not None or opts.expires is not None:
         raise errors.OpPrereqError("--owner and --expires need --forthcoming", _INVAL)
     jobs.run_op(call, creation.OP, **creation.parameters(call, call.args[0], again=opts.commit))
@@ -71,7 +73,7 @@ def _reserve(call: Call) -> None:
     usage="<instances.json>",
 )
 def batch_create(call: Call) -> int:
-    """Create several instances in places that an allocator chooses for all of them at once.
+    """Create several instances on nodes that an allocator chooses for all of them at once.
 
     The file is a JSON list of objects with the parameters of the opcode OP_INSTANCE_CREATE, such
     as instance_name, disk_template, disks, nics, os_type, beparams.

@@ -70,7 +70,7 @@ def reinstall(call: Call) -> int:
             "Give either --os-type or --select-os, not both", errors.ErrorCode.INVAL
         )
     names = selection.instances(call)
-    wanted = _chosen_os(call) if opts.select_os else opts.os_type
+    wanted = _ask_for_os(call) if opts.select_os else opts.os_type
     if not (opts.force or opts.force_multi):
         question = f"Install {wanted or 'the OS'} again on"
         if not selection.confirm(names, "instance", f"All data on the disks is lost. {question}"):
@@ -79,7 +79,7 @@ def reinstall(call: Call) -> int:
     return jobs.exit_code(jobs.run_many(call, work, announce=len(names) > 1))
 
 
-def _chosen_os(call: Call) -> str:
+def _ask_for_os(call: Call) -> str:
     """Ask at the terminal which of the cluster's operating systems is wanted.
 
     Raises:

@@ -7,15 +7,15 @@ from typing import Any
 
 from ganeti.cli import params
 from ganeti.cli.command import Call
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import ignored, switch, value
+from ganeti.cli.option import placeholder, switch, value
 
 _SIZE = value(
     "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
 )
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
-_OLD_CHECKS = ignored("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
+_OLD_CHECKS = placeholder("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
 
 OP = "OP_INSTANCE_CREATE"
 #: Fields for content that comes from elsewhere, and those that options fill in another form.
@@ -34,11 +34,11 @@ WITHOUT = (
     "src_path",
 )
 NAMES = {
-    "beparams": named(
+    "beparams": override(
         "-B", "--backend-parameters", take=partial(settings.backend, keep_resets=False)
     ),
-    "group_name": named("-g", "--node-group"),
-    "hypervisor": named(
+    "group_name": override("-g", "--node-group"),
+    "hypervisor": override(
         "-H",
         "--hypervisor-parameters",
         kind="identkeyval",
@@ -47,8 +47,8 @@ NAMES = {
         help="Hypervisor with its parameters, as in kvm:acpi=true",
         take=settings.hypervisor,
     ),
-    "no_install": named(kind="switch"),
-    "pnode": named(
+    "no_install": override(kind="switch"),
+    "pnode": override(
         "-n",
         "--node",
         metavar="<primary>[:<secondary>]",

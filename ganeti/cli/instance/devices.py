@@ -44,7 +44,7 @@ def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
         return [{"size": opts.sd_size}]
     if not opts.disks:
         raise _bad("No disk was given: use --disk 0:size=10G, --os-size 10G or -t diskless")
-    disks = _listed(opts.disks, "disk")
+    disks = _to_list(opts.disks, "disk")
     return [_new_disk(index, keys) for index, keys in enumerate(disks)]
 
 
@@ -70,11 +70,11 @@ def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
         return []
     if not opts.nics:
         return [{}]
-    cards = _listed(opts.nics, "NIC")
-    return [_nic_keys(index, keys) for index, keys in enumerate(cards)]
+    nics = _to_list(opts.nics, "NIC")
+    return [_nic_keys(index, keys) for index, keys in enumerate(nics)]
 
 
-def _listed(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
+def _to_list(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     for ident, _keys in given:
         _index(ident, what)
     return index_list(list(given), what)
@@ -162,14 +162,14 @@ def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, dict[str, 
 
 
 def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
-    """``[index, parameters]`` of the disks to make again, by index; empty for all of them."""
+    """``[index, parameters]`` of the disks to recreate, by index; empty for all of them."""
     result: dict[int, dict[str, Any]] = {}
     for ident, keys in given:
         place = _index(ident, "disk")
         if place in result:
             raise _bad(f"--disk: disk {place} is given twice")
         if not isinstance(keys, dict):
-            raise _bad(f"--disk: write {place} to make disk {place} again")
+            raise _bad(f"--disk: write {place} to recreate disk {place}")
         result[place] = _disk_keys(place, keys)
     return [[place, keys] for place, keys in sorted(result.items())]
 

@@ -6,7 +6,7 @@ from ganeti import errors
 from ganeti.cli import jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import INSTANCE
 
@@ -71,14 +71,14 @@ def grow_disk(call: Call) -> None:
     _NAME,
     op="OP_INSTANCE_RECREATE_DISKS",
     names={
-        "disks": named(
+        "disks": override(
             "--disk",
             kind="identkeyval",
             metavar="<index>[:<key>=<value>,...]",
             help="Only this disk, with another size or number of spindles if given",
             take=devices.recreation,
         ),
-        "nodes": named("-n", "--node", kind="nodes"),
+        "nodes": override("-n", "--node", kind="nodes"),
     },
     options=o.JOB_OPTIONS,
 )
@@ -92,8 +92,8 @@ def recreate_disks(call: Call) -> None:
     _NAME,
     op="OP_INSTANCE_REPLACE_DISKS",
     names={
-        "disks": named("--disks", metavar="<index>,...", take=values.indices, kind="string"),
-        "mode": named(each=_SIDES),
+        "disks": override("--disks", metavar="<index>,...", take=values.indices, kind="string"),
+        "mode": override(each=_SIDES),
     },
     options=o.JOB_OPTIONS,
     usage="{-p|-s|-a|-n <node>|-I <name>} <instance>",

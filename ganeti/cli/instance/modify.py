@@ -7,12 +7,12 @@ from functools import partial
 from ganeti.cli import jobs, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import ignored
+from ganeti.cli.option import placeholder
 from ganeti.cli.programs import INSTANCE
 
-_OLD_HOTPLUG = ignored(
+_OLD_HOTPLUG = placeholder(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
 #: Where converted disks go; says how, changes nothing by itself.
@@ -25,10 +25,10 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
     op="OP_INSTANCE_SET_PARAMS",
     without=("hotplug_if_possible",),
     names={
-        "beparams": named(
+        "beparams": override(
             "-B", "--backend-parameters", take=partial(settings.backend, keep_resets=True)
         ),
-        "disks": named(
+        "disks": override(
             "--disk",
             kind="identkeyval",
             metavar="<change>",
@@ -37,23 +37,23 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
             " new disk",
             take=partial(devices.changes, what="disk"),
         ),
-        "ext_params": named("-e", "--ext-params", take=dict),
-        "nics": named(
+        "ext_params": override("-e", "--ext-params", take=dict),
+        "nics": override(
             "--net",
             kind="identkeyval",
             metavar="<change>",
             help="add:link=br0, remove, or <index>: with add,..., remove or key=value",
             take=partial(devices.changes, what="NIC"),
         ),
-        "offline": named(
+        "offline": override(
             each={
                 False: ("--online", "Mark it as in use again; it stays stopped"),
                 True: ("--offline", "Mark a stopped instance as out of use"),
             }
         ),
-        "pnode": named("--new-primary"),
-        "remote_node": named("-n", "--node"),
-        "runtime_mem": named("-m", "--runtime-memory", kind="unit"),
+        "pnode": override("--new-primary"),
+        "remote_node": override("-n", "--node"),
+        "runtime_mem": override("-m", "--runtime-memory", kind="unit"),
     },
     options=(_OLD_HOTPLUG, *o.JOB_OPTIONS),
 )

@@ -7,7 +7,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, notices, params
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import settings
 from ganeti.cli.programs import INSTANCE
 
@@ -18,7 +18,7 @@ _OPTIONS = (o.FORCE, *o.JOB_OPTIONS)
 
 
 def _one_way_to_a_node(call: Call) -> None:
-    settings.only_one(
+    settings.refuse_several(
         target_node=call.opts.target_node is not None, iallocator=call.opts.iallocator is not None
     )
 
@@ -53,7 +53,7 @@ def migrate(call: Call) -> None:
     """Live-migrate an instance to its secondary node; asks first."""
     name, opts = call.args[0], call.opts
     _one_way_to_a_node(call)
-    settings.only_one(non_live=not opts.live, migration_mode=opts.mode is not None)
+    settings.refuse_several(non_live=not opts.live, migration_mode=opts.mode is not None)
     question = f"Migrate instance {name} to another node?"
     if opts.cleanup:
         question = f"Clean up after an interrupted migration of instance {name}?"
@@ -65,7 +65,7 @@ def migrate(call: Call) -> None:
     "move",
     _NAME,
     op="OP_INSTANCE_MOVE",
-    names={"target_node": named("-n", "--node")},
+    names={"target_node": override("-n", "--node")},
     options=_OPTIONS,
 )
 def move(call: Call) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import settings
 from ganeti.cli.programs import INSTANCE
 
@@ -35,9 +35,9 @@ def _act(call: Call, verb: str, **more: object) -> int:
     op="OP_INSTANCE_STARTUP",
     without=(*_NAME, "shutdown_timeout"),
     names={
-        "beparams": named("-B", "--backend-parameters", take=_beparams),
-        "hvparams": named("-H", "--hypervisor-parameters", take=_hvparams),
-        "startup_paused": named("--paused"),
+        "beparams": override("-B", "--backend-parameters", take=_beparams),
+        "hvparams": override("-H", "--hypervisor-parameters", take=_hvparams),
+        "startup_paused": override("--paused"),
     },
     options=_OPTIONS,
 )
@@ -68,7 +68,7 @@ def shutdown(call: Call) -> int:
     many("instance"),
     op="OP_INSTANCE_REBOOT",
     without=_NAME,
-    names={"reboot_type": named("-t", "--type")},
+    names={"reboot_type": override("-t", "--type")},
     options=_OPTIONS,
 )
 def reboot(call: Call) -> int:

@@ -12,7 +12,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, moments, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.instance import creation
 from ganeti.cli.option import value
 from ganeti.cli.programs import INSTANCE
@@ -22,14 +22,18 @@ _DURATION = re.compile(r"[0-9]+[smhdw]")
 
 #: For whom and how long capacity is reserved.
 TERMS = {"OP_RESERVATION_ADD": ("owner", "expires")}
-EXPIRES = named(
+EXPIRES = override(
     kind="string",
     metavar="<duration or time>",
     help="When the reservation expires, as in 7d, 12h or 2026-12-24",
 )
-NAMES = {**creation.NAMES, "expires": EXPIRES, "owner": named(metavar="<who>")}
+NAMES = {**creation.NAMES, "expires": EXPIRES, "owner": override(metavar="<who>")}
 _COUNT = value(
-    "--count", dest="count", kind="int", metavar="<number>", help="How many; they have no names yet"
+    "--count",
+    dest="count",
+    kind="int",
+    metavar="<number>",
+    help="Number of reservations, which have no names yet",
 )
 
 
@@ -61,12 +65,12 @@ def moment(text: str | None, now: float) -> float | None:
     options=(_COUNT, *creation.EXTRAS, *o.JOB_OPTIONS),
 )
 def reserve(call: Call) -> None:
-    """Reserve places for several instances of one shape: all of them, or none.
+    """Reserve capacity for several equal instances: for all of them, or none.
 
     As in: gnt-instance reserve --count 20 -t plain --disk 0:size=10G -B memory=2G --expires 7d
-    An allocator chooses the nodes unless --node names them. Each place has a uuid, by which it is
-    called until gnt-instance rename gives it a name; gnt-instance add --commit makes an instance
-    of it. What is reserved counts as used everywhere.
+    An allocator chooses the nodes unless --node names them. Each reservation has a uuid, which
+    stands for its name until gnt-instance rename sets one. gnt-instance add --commit creates the
+    instance. Reserved capacity counts as used.
     """
     opts = call.opts
     names = call.args or [""] * _count(opts)
@@ -120,7 +124,7 @@ def _count(opts: SimpleNamespace) -> int:
 def modify_reservation(call: Call) -> None:
     """Change for whom, for what and how long capacity is reserved.
 
-    What is reserved is changed with gnt-instance modify, where with gnt-instance failover.
+    gnt-instance modify changes what is reserved, gnt-instance failover changes where.
     """
     rows = jobs.run(call, expires=moment(call.opts.expires, call.clock.now()))
     if not rows:

@@ -85,7 +85,7 @@ def hypervisor(given: IdentKeyVals) -> tuple[str, dict[str, Any]]:
     return name, {key: found for key, found in keys.items() if found is not None}
 
 
-def only_one(**given: bool) -> None:
+def refuse_several(**given: bool) -> None:
     """Refuse options that exclude each other; keywords are their names with underscores.
 
     Raises:
@@ -105,6 +105,6 @@ def ask_first(call: Call, name: str, question: str) -> None:
     """
     if call.opts.force:
         return
-    selection.existing(call.client, [name])
-    if not notices.confirmed(question, option="-f"):
+    selection.find_instances(call.client, [name])
+    if not notices.confirm(question, option="-f"):
         raise Exit(1)

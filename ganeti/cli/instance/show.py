@@ -11,7 +11,7 @@ from ganeti.base.text import natural_sorted
 from ganeti.cli import info, jobs, listing, output, tags
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import INSTANCE
 from ganeti.luxi.client import FieldDef, QueryResult
 
@@ -46,19 +46,19 @@ def list_instances(call: Call) -> int:
         call,
         "instance",
         _LIST_FIELDS,
-        texts=dict.fromkeys(_LISTS, output.joined),
-        on_terminal=listing.OnTerminal(_LIST_FIELDS, ("forthcoming",), _reserved_last),
+        texts=dict.fromkeys(_LISTS, output.join_items),
+        on_terminal=listing.OnTerminal(_LIST_FIELDS, ("forthcoming",), _put_reservations_last),
     )
 
 
-def _reserved_last(result: QueryResult) -> QueryResult:
+def _put_reservations_last(result: QueryResult) -> QueryResult:
     """Reservations after instances, with a status of their own."""
     fields = result.fields[:-1]
     rows = sorted(result.data, key=lambda row: bool(row[-1][1]))
-    return QueryResult(fields, [_marked(fields, row) for row in rows])
+    return QueryResult(fields, [_mark(fields, row) for row in rows])
 
 
-def _marked(fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]) -> list[tuple[int, Any]]:
+def _mark(fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]) -> list[tuple[int, Any]]:
     *cells, (_status, forthcoming) = row
     return [
         (0, "reserved") if forthcoming and item.name == "status" else cell
@@ -78,7 +78,7 @@ def list_fields(call: Call) -> int:
     aliases=("show",),
     op="OP_INSTANCE_QUERY_DATA",
     only=("static",),
-    names={"static": named("-s", "--static")},
+    names={"static": override("-s", "--static")},
     options=(o.ALL, o.ROMAN, o.INFO_FORMAT, o.PRIORITY),
     usage="{--all | <instance>...}",
 )
@@ -94,7 +94,7 @@ def show_info(call: Call) -> None:
     info.show(call, [_instance(found[name]) for name in order])
 
 
-def _reserved(item: Mapping[str, Any]) -> str:
+def _reservation_text(item: Mapping[str, Any]) -> str:
     """For whom and how long a place is kept."""
     parts = ["reserved"]
     if item.get("owner"):
@@ -112,7 +112,7 @@ def _instance(item: Mapping[str, Any]) -> list[info.Pair]:
         state += f", actual state is {item['run_state']}"
     reserved = item.get("reservation")
     if reserved is not None:
-        state = _reserved(reserved)
+        state = _reservation_text(reserved)
     result: list[info.Pair] = [
         ("Instance name", item["name"] or item["uuid"]),
         ("UUID", item["uuid"]),
@@ -122,7 +122,7 @@ def _instance(item: Mapping[str, Any]) -> list[info.Pair]:
         ("State", state),
         ("Nodes", _nodes(item)),
         ("Operating system", item["os"]),
-        ("Operating system parameters", info.filled(item["os_actual"], item["os_instance"])),
+        ("Operating system parameters", info.mark_defaults(item["os_actual"], item["os_instance"])),
     ]
     if "network_port" in item:
         result.append(("Allocated network port", item["network_port"]))
@@ -132,7 +132,7 @@ def _instance(item: Mapping[str, Any]) -> list[info.Pair]:
         result.append(("console connection", address))
     return [
         *result,
-        ("Hypervisor parameters", info.filled(item["hv_actual"], item["hv_instance"])),
+        ("Hypervisor parameters", info.mark_defaults(item["hv_actual"], item["hv_instance"])),
         ("Back-end parameters", _backend(item["be_actual"], item["be_instance"])),
         ("NICs", [_nic(index, nic) for index, nic in enumerate(item["nics"])]),
         ("Disk template", item["disk_template"]),
@@ -166,7 +166,7 @@ def _backend(actual: Mapping[str, object], own: Mapping[str, object]) -> dict[st
         shown.setdefault("memory", shown["maxmem"])
     if "maxmem" in set_here:
         set_here.setdefault("memory", set_here["maxmem"])
-    return info.filled(shown, set_here)
+    return info.mark_defaults(shown, set_here)
 
 
 def _vnc_address(item: Mapping[str, Any]) -> str:

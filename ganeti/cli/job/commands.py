@@ -35,7 +35,7 @@ def why(call: Call) -> None:
 
 def _why_lines(job: dict[str, Any]) -> list[str]:
     waits = job["waits_for"]
-    lines = [_capital(job["text"])]
+    lines = [_capitalize(job["text"])]
     if waits is not None and waits["release"]:
         lines.append(f"    released by: {waits['release']}")
     if waits is not None and job["step"]:
@@ -43,7 +43,7 @@ def _why_lines(job: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
@@ -113,7 +113,7 @@ def change_priority(call: Call) -> int:
 
 def _change_jobs(call: Call, verb: str, change: Callable[[int], tuple[bool, str]]) -> int:
     code = 0
-    for number in _meant(call, verb):
+    for number in _ids(call, verb):
         done, text = change(number)
         print(text, flush=True)
         if not done:
@@ -121,7 +121,7 @@ def _change_jobs(call: Call, verb: str, change: Callable[[int], tuple[bool, str]
     return code
 
 
-def _meant(call: Call, verb: str) -> Sequence[int]:
+def _ids(call: Call, verb: str) -> Sequence[int]:
     """Ids of the jobs to act on; ends the command when a question is answered with no."""
     wanted = call.opts.status_filter
     if bool(call.args) == bool(wanted):
@@ -134,9 +134,9 @@ def _meant(call: Call, verb: str) -> Sequence[int]:
     result = call.client.query("job", LIST_FIELDS, listing.any_of("status", wanted))
     found = [int(row[0][1]) for row in result.data]
     if found and not call.opts.force:
-        lines = output.query_table(result, formats={"summary": output.joined})
+        lines = output.query_table(result, formats={"summary": output.join_items})
         question = f"{verb} {plural(len(found), 'job')}?"
-        if not notices.confirmed(question, lines, option="-f"):
+        if not notices.confirm(question, lines, option="-f"):
             raise Exit(1)
     return found
 

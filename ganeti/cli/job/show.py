@@ -79,7 +79,7 @@ def list_jobs(call: Call) -> int:
     opts = call.opts
     wanted = opts.status_filter
     limit = opts.limit
-    if limit is None and listing.for_person(call) and not call.args:
+    if limit is None and listing.is_for_person(call) and not call.args:
         limit = _NEWEST
     if limit is not None and limit < 0:
         raise errors.OpPrereqError(
@@ -90,7 +90,7 @@ def list_jobs(call: Call) -> int:
         "job",
         LIST_FIELDS,
         texts={
-            "summary": output.joined,
+            "summary": output.join_items,
             "opstart": _stamps,
             "opexec": _stamps,
             "opend": _stamps,
@@ -150,7 +150,7 @@ def _first_error(results: Any) -> str:
 def _summary(value: object) -> str:
     """Summaries of opcodes; nanoseconds as people write a time."""
     return _NANOSECONDS.sub(
-        lambda found: units.format_duration(int(found[1]) / 1e9), output.joined(value)
+        lambda found: units.format_duration(int(found[1]) / 1e9), output.join_items(value)
     )
 
 

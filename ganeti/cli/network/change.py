@@ -74,7 +74,7 @@ def remove(call: Call) -> None:
     usage="-N mode=<mode>,link=<link>[,vlan=<vlan>] <network> [<group>...]",
 )
 def connect(call: Call) -> int:
-    """Let the instances of node groups (all without groups) use a network.
+    """Connect a network to node groups (to all without groups), for their instances to use.
 
     The link is a bridge (mode bridged), a switch (openvswitch) or a routing table (routed).
     """
@@ -100,7 +100,10 @@ def connect(call: Call) -> int:
     options=(o.PRIORITY,),
 )
 def disconnect(call: Call) -> int:
-    """Stop node groups (all without groups) from using a network; no instance there may use it."""
+    """Disconnect a network from node groups (from all without groups).
+
+    No instance of these node groups may use it.
+    """
     return _on_groups(call, lambda group: jobs.build_own(call, group_name=group))
 
 

@@ -61,7 +61,7 @@ def list_networks(call: Call) -> int:
 
     Arguments are names, patterns, or one filter such as 'free_count < 10'.
     """
-    formats = {**dict.fromkeys(("inst_list", "tags"), output.joined), "group_list": _groups}
+    formats = {**dict.fromkeys(("inst_list", "tags"), output.join_items), "group_list": _groups}
     return listing.show_list(call, "network", _LIST_FIELDS, texts=formats)
 
 
@@ -140,7 +140,7 @@ def _connections(network: dict[str, Any]) -> Iterator[str]:
 
 
 def _instances(call: Call, network: dict[str, Any]) -> Iterator[str]:
-    """Instances with a card in the network, and the addresses of these cards."""
+    """Instances with a NIC in the network, and the addresses of these NICs."""
     names = network["inst_list"]
     if not names:
         yield "  not used by any instances"

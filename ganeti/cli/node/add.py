@@ -9,7 +9,7 @@ from ganeti.cli import jobs, notices, selection, ssconf
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import NodeSetupError
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.option import switch, switch_off
 from ganeti.cli.programs import NODE
 
@@ -33,8 +33,8 @@ _FORCE_JOIN = switch(
     op="OP_NODE_ADD",
     without=("node_name", "primary_ip"),
     names={
-        "group": named("-g", "--node-group"),
-        "node_setup": named(
+        "group": override("-g", "--node-group"),
+        "node_setup": override(
             "--no-node-setup",
             kind="switch_off",
             help="The node is prepared already: its certificates are there and its daemon runs",

@@ -62,7 +62,7 @@ def auto_repair_storage(call: Call) -> None:
     not mirrored is gone with its disk; see gnt-instance replace-disks for the rest.
     """
     state = paths.current().data / _STATE
-    decision = decide(_last(state), _lost(call))
+    decision = decide(_read_state(state), _find_lost_disks(call))
     if decision.record is not None:
         # First, so that a repair that fails is not tried again and again.
         text = jsonio.dumps({"consistent": decision.record})
@@ -82,7 +82,7 @@ def auto_repair_storage(call: Call) -> None:
     print(f"lvm-self-repair: node={decision.repair} vg={group} result=consistent")
 
 
-def _lost(call: Call) -> dict[str, bool | None]:
+def _find_lost_disks(call: Call) -> dict[str, bool | None]:
     """Whether each node that should have a volume group lost a physical volume."""
     nodes = call.client.query_nodes([], ["name", "offline", "vm_capable"])
     found: dict[str, bool | None] = {
@@ -100,7 +100,7 @@ def _lost(call: Call) -> dict[str, bool | None]:
     return found
 
 
-def _last(state: Path) -> bool | None:
+def _read_state(state: Path) -> bool | None:
     try:
         return bool(jsonio.loads(files.read_text(state))["consistent"])
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.cli import jobs, notices, output, params, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import NODE
 
 _NAME = one("node", "node_name")
@@ -22,10 +22,10 @@ NODE.submits("remove", "OP_NODE_REMOVE", _NAME, options=o.PLAN_OPTIONS)
     _NAME,
     op="OP_NODE_SET_PARAMS",
     names={
-        "drained": named("-D", "--drained"),
-        "master_candidate": named("-C", "--master-candidate"),
-        "offline": named("-O", "--offline"),
-        "powered": named("--node-powered"),
+        "drained": override("-D", "--drained"),
+        "master_candidate": override("-C", "--master-candidate"),
+        "offline": override("-O", "--offline"),
+        "powered": override("--node-powered"),
     },
     options=o.JOB_OPTIONS,
 )
@@ -43,7 +43,7 @@ def powercycle(call: Call) -> int:
     """
     node, opts = call.args[0], call.opts
     question = f"Restart node {node} at once, with everything that runs on it?"
-    if not (opts.confirm or notices.confirmed(question, option="--yes")):
+    if not (opts.confirm or notices.confirm(question, option="--yes")):
         return 1
     result = jobs.run(call)
     if result:
@@ -51,7 +51,7 @@ def powercycle(call: Call) -> int:
     return 0
 
 
-_OOB_NAMES = {"timeout": named("--oob-timeout")}
+_OOB_NAMES = {"timeout": override("--oob-timeout")}
 _POWER_COMMANDS = {
     "on": "power-on",
     "off": "power-off",
@@ -105,7 +105,10 @@ def power(call: Call) -> int:
     rows = jobs.run_ops(call, ops)[-1]
     code = _report_failures(rows)
     if action == "status":
-        good = [(name, "powered" if on["powered"] else "unpowered") for name, on in _good(rows)]
+        good = [
+            (name, "powered" if on["powered"] else "unpowered")
+            for name, on in _normal_answers(rows)
+        ]
         _print_states(call, ("Node", "Status"), good)
     return code
 
@@ -123,7 +126,8 @@ def health(call: Call) -> int:
     rows = jobs.run_ops(call, [_oob(call, "health", call.args)])[0]
     code = _report_failures(rows)
     table = [
-        (name, ", ".join(f"{item}={state}" for item, state in found)) for name, found in _good(rows)
+        (name, ", ".join(f"{item}={state}" for item, state in found))
+        for name, found in _normal_answers(rows)
     ]
     _print_states(call, ("Node", "Status"), table)
     return code
@@ -133,7 +137,7 @@ def _oob(call: Call, command: str, names: Sequence[str]) -> jobs.WireOp:
     return jobs.build_own(call, node_names=list(names), command=command)
 
 
-def _good(rows: Sequence[Any]) -> list[tuple[str, Any]]:
+def _normal_answers(rows: Sequence[Any]) -> list[tuple[str, Any]]:
     """Node and value of each answer ``[[status, node], [status, value]]`` that is normal."""
     return [(name, found) for (_, name), (status, found) in rows if status == 0]
 
@@ -163,7 +167,7 @@ def _print_states(call: Call, titles: tuple[str, str], rows: Sequence[tuple[str,
     many("node"),
     op="OP_RESTRICTED_COMMAND",
     only=("use_locking",),
-    names={"use_locking": named("--sync", help="Wait until nothing else works on the nodes")},
+    names={"use_locking": override("--sync", help="Wait until nothing else works on the nodes")},
     options=(
         o.NODE_GROUP,
         o.SHOW_MACHINE,

@@ -6,7 +6,7 @@ from ganeti.base.text import plural
 from ganeti.cli import jobs, notices, output, params, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import NODE
 
 _ROLES = {
@@ -23,7 +23,7 @@ _NAME = one("node", "node_name")
 
 
 def _instances_of(call: Call, name: str, *fields: str) -> dict[str, None]:
-    selection.existing_node(call.client, name)
+    selection.find_node(call.client, name)
     row = call.client.query_nodes([name], list(fields))[0]
     return dict.fromkeys(str(item) for found in row for item in found or ())
 
@@ -36,7 +36,7 @@ def _confirm(call: Call, names: dict[str, None], verb: str) -> bool:
     "evacuate",
     _NAME,
     op="OP_NODE_EVACUATE",
-    names={"ignore_soft_errors": named(kind="switch"), "mode": named(each=_ROLES)},
+    names={"ignore_soft_errors": override(kind="switch"), "mode": override(each=_ROLES)},
     options=(o.FORCE, *o.JOB_OPTIONS),
 )
 def evacuate(call: Call) -> int:

@@ -26,7 +26,7 @@ def list_nodes(call: Call) -> int:
 
     Arguments are names, patterns such as 'node1*', or one filter such as 'mfree > 1024'.
     """
-    formats = dict.fromkeys(("pinst_list", "sinst_list", "tags"), output.joined)
+    formats = dict.fromkeys(("pinst_list", "sinst_list", "tags"), output.join_items)
     return listing.show_list(call, "node", _LIST_FIELDS, texts=formats, on_terminal=_ON_TERMINAL)
 
 
@@ -76,4 +76,4 @@ def _node_info(node: dict[str, Any]) -> list[info.Pair]:
             ("secondary for instances", list(node["sinst_list"] or ())),
         ]
     own = node["custom_ndparams"] or {}
-    return [*result, ("node parameters", info.filled(node["ndparams"] or {}, own))]
+    return [*result, ("node parameters", info.mark_defaults(node["ndparams"] or {}, own))]

@@ -10,7 +10,7 @@ from ganeti.base.text import nearest
 from ganeti.cli import formats, jobs, listing, notices, output, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, choice, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.option import value
 from ganeti.cli.programs import NODE
 
@@ -38,7 +38,7 @@ _ALLOCATABLE = value(
 
 
 def _columns(call: Call, known: Mapping[str, tuple[str, str]]) -> list[str]:
-    fields = listing.chosen_fields(call.opts.output, list(known), lambda: list(known))
+    fields = listing.choose_fields(call.opts.output, list(known), lambda: list(known))
     for name in fields:
         if name not in known:
             raise errors.OpPrereqError(
@@ -52,7 +52,7 @@ def _print(
     call: Call, known: Mapping[str, tuple[str, str]], fields: list[str], rows: list[list[Any]]
 ) -> None:
     opts = call.opts
-    form = formats.wanted(call)
+    form = formats.choose(call)
     if form is not None:
         records = [dict(zip(fields, row, strict=True)) for row in rows]
         output.print_lines(formats.lines(form, fields, records, headers=not opts.no_headers))
@@ -86,7 +86,7 @@ def volumes(call: Call) -> None:
 @NODE.command("list-drbd", one("node"), options=o.TABLE_OPTIONS)
 def list_drbd(call: Call) -> None:
     """List the DRBD minors of a node with their instances and peers."""
-    name = selection.existing_node(call.client, call.args[0])
+    name = selection.find_node(call.client, call.args[0])
     [[first, second]] = call.client.query_nodes([name], ["pinst_list", "sinst_list"])
     instances = sorted({*(first or ()), *(second or ())})
     found: Mapping[str, Any] = {}
@@ -125,7 +125,7 @@ def _minors(instance: Mapping[str, Any], node: str) -> list[list[Any]]:
     many("node", field="nodes"),
     op="OP_NODE_QUERY_STORAGE",
     only=("storage_type",),
-    names={"storage_type": named("-t", "--storage-type")},
+    names={"storage_type": override("-t", "--storage-type")},
     options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, o.PRIORITY),
 )
 def list_storage(call: Call) -> None:

@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.cli import formats, info, jobs, output, values
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.fields import named
+from ganeti.cli.fields import override
 from ganeti.cli.programs import OS
 
 #: API versions from which on a definition has variants, and parameters.
@@ -31,7 +31,7 @@ def _diagnose(call: Call, fields: Sequence[str]) -> list[dict[str, Any]]:
 @OS.command("list", options=(o.NO_HEADERS, o.FORMAT, o.PRIORITY))
 def list_oses(call: Call) -> None:
     """List the operating systems that can be installed, with their variants."""
-    form = formats.wanted(call)
+    form = formats.choose(call)
     found = _diagnose(call, ("name", "variants", "valid", "hidden", "blacklisted"))
     names = [
         text
@@ -184,14 +184,14 @@ def _state(ok: bool, text: str) -> str:
     op="OP_CLUSTER_SET_PARAMS",
     only=_CHANGES,
     names={
-        "osparams": named("-O", "--os-parameters", kind="keyval", help="OS parameters"),
-        "osparams_private_cluster": named(
+        "osparams": override("-O", "--os-parameters", kind="keyval", help="OS parameters"),
+        "osparams_private_cluster": override(
             "--os-parameters-private",
             kind="keyprivateval",
             help="OS parameters that are stored but not shown",
         ),
-        "hidden_os": named("--hidden", kind="bool", help="Whether the OS is left out of lists"),
-        "blacklisted_os": named(
+        "hidden_os": override("--hidden", kind="bool", help="Whether the OS is left out of lists"),
+        "blacklisted_os": override(
             "--blacklisted", kind="bool", help="Whether the OS must not be installed"
         ),
     },

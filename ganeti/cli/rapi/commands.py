@@ -24,14 +24,14 @@ _PERMISSIONS = value(
     dest="permissions",
     kind="list",
     metavar="<permission>,...",
-    help="What is allowed: read, write, @admin, @operator, @readonly, single ones such as"
-    " instance.startup or instance.*, and with a minus what is not",
+    help="Allowed requests: read, write, @admin, @operator, @readonly, single ones such as"
+    " instance.startup or instance.*; a minus sign in front forbids",
 )
 _EXPIRES = value(
     "--expires",
     dest="expires",
     metavar="<time>",
-    help="End of the token after so long, such as 12h, 90d or 26w; never without it",
+    help="Time until the token expires, such as 12h, 90d or 26w; by default it never expires",
 )
 _GROUP = value(
     "--group",
@@ -45,7 +45,7 @@ _QUOTA = value(
     dest="quota",
     kind="keyval",
     metavar="<dimension>=<limit>,...",
-    help="The most that all instances in the limits may have together: instances,"
+    help="Maximum of all instances in the limits together: instances,"
     " memory, vcpus, disk (memory and disk in MiB or with a unit)",
 )
 _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
@@ -303,7 +303,7 @@ def _list_tokens(call: Call) -> None:
 def _show(
     call: Call, names: tuple[str, ...], titles: tuple[str, ...], records: list[dict[str, Any]]
 ) -> None:
-    form = formats.wanted(call)
+    form = formats.choose(call)
     headers = not call.opts.no_headers
     if form is not None:
         output.print_lines(formats.lines(form, names, records, headers=headers))
@@ -323,4 +323,4 @@ def _cell(name: str, item: Any) -> str:
         return output.yes_no(item)
     if isinstance(item, dict):
         return ",".join(f"{key}={value}" for key, value in item.items())
-    return output.joined(item) if isinstance(item, list) else "-" if item is None else str(item)
+    return output.join_items(item) if isinstance(item, list) else "-" if item is None else str(item)

@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.cli import fields, generated
 from ganeti.cli.command import Call, Program
 from ganeti.cli.derive import facts
-from ganeti.cli.fields import Named, named
+from ganeti.cli.fields import Override, override
 from ganeti.cli.option import Option
 from ganeti.cli.parser import UsageError, parse
 from ganeti.config.differences import KINDS
@@ -16,7 +16,9 @@ from ganeti.model import ipolicy
 from ganeti.model.ipolicy import PolicyKeys
 
 
-def option(op_id: str, field: str, exception: Named | None = None, *, new: bool = False) -> Option:
+def option(
+    op_id: str, field: str, exception: Override | None = None, *, new: bool = False
+) -> Option:
     names = {} if exception is None else {field: exception}
     (found,) = fields.options(op_id, without=(), only=(field,), names=names, new=new)
     return found
@@ -68,13 +70,13 @@ def test_secret_values_are_kept_out_of_the_log() -> None:
 
 def test_an_exception_of_the_command_goes_before_that_of_all() -> None:
     assert option("OP_GROUP_EVACUATE", "target_groups").flags == ("--to",)
-    own = named("--into", append=True, metavar="<group>")
+    own = override("--into", append=True, metavar="<group>")
     found = option("OP_GROUP_EVACUATE", "target_groups", own)
     assert parse((found,), ["--into", "a", "--into", "b"])[0].target_groups == ["a", "b"]
 
 
 def sides() -> tuple[Option, ...]:
-    exception = named(
+    exception = override(
         each={
             "replace_on_primary": ("-p", "--on-primary", "Replace those on the primary node"),
             "replace_auto": ("-a", "--auto", "Replace faulty disks"),
@@ -103,7 +105,7 @@ def test_values_of_a_field_can_be_switches() -> None:
 
 def test_a_switch_for_a_value_that_the_field_cannot_have_is_an_error() -> None:
     with pytest.raises(ValueError, match="reboot_type cannot be 'gentle'"):
-        option("OP_INSTANCE_REBOOT", "reboot_type", named(each={"gentle": ("--gentle", "So")}))
+        option("OP_INSTANCE_REBOOT", "reboot_type", override(each={"gentle": ("--gentle", "So")}))
 
 
 def test_fields_of_other_requests_are_options_but_not_parameters() -> None:

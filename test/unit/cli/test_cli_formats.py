@@ -144,7 +144,7 @@ _LIST = Command("list", None, (), (), "show")
 
 def test_options_that_make_no_sense_together() -> None:
     def wanted(**opts: Any) -> str | None:
-        return formats.wanted(Call("gnt-node", "list", SimpleNamespace(**opts), [], _LIST))
+        return formats.choose(Call("gnt-node", "list", SimpleNamespace(**opts), [], _LIST))
 
     assert wanted(format="table", separator="|", units="m") is None
     assert wanted(format="csv", separator=None, units=None) == "csv"
@@ -201,4 +201,4 @@ def test_when_colours_are_wanted(
     else:
         monkeypatch.setenv("TERM", term)
     stdout_is(terminal)
-    assert output.colour_wanted() is wanted
+    assert output.wants_colour() is wanted

@@ -12,7 +12,7 @@ import ganeti.cli
 
 MOST = 69
 #: What makes an option, or another form of one.
-MAKERS = {"Option", "but", "ignored", "select", "switch", "switch_off", "value", "values_of"}
+MAKERS = {"Option", "placeholder", "select", "switch", "switch_off", "value", "values_of"}
 ROOT = Path(ganeti.cli.__file__).parent
 
 

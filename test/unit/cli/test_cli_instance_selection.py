@@ -66,7 +66,7 @@ def test_selections(cluster: RecordingMaster, gnt_instance: Run, words: str, exp
         ("nosuch", "There is no instance 'nosuch'", "unknown_entity"),
         ("web1 we", "There is no instance 'we' (did you mean web2.example.com?)", "unknown_entity"),
         ("WEB1", "There is no instance 'WEB1'", "unknown_entity"),
-        ("--all web1", "With --all no names can be given", "wrong_input"),
+        ("--all web1", "Give either --all or names, not both", "wrong_input"),
         ("--node", "No nodes or tags of nodes were named", "wrong_input"),
         ("--node nosuch", "There is no node 'nosuch'", "unknown_entity"),
         ("--tags nosuch", "No instance has one of the tags nosuch", "wrong_input"),

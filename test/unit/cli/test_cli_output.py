@@ -69,7 +69,7 @@ def test_values_by_kind(monkeypatch: pytest.MonkeyPatch) -> None:
         ("e", "other", (0, ["x", 1])),
         ("f", "other", (0, None)),
     )
-    formats = {"e": output.joined}
+    formats = {"e": output.join_items}
     assert output.query_table(table, separator="|", headers=False, formats=formats) == [
         "Y|N|N/A|['x', 1]|x,1|None"
     ]
@@ -117,7 +117,7 @@ def test_info_is_indented_like_yaml() -> None:
 
 
 def test_info_tells_inherited_values_from_own_ones() -> None:
-    assert info.filled({"a": 1, "b": 2, "c": {"d": 3}}, {"b": 2}) == {
+    assert info.mark_defaults({"a": 1, "b": 2, "c": {"d": 3}}, {"b": 2}) == {
         "a": "default (1)",
         "b": "2",
         "c": {"d": "default (3)"},

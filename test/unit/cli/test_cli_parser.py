@@ -6,18 +6,18 @@ import pytest
 
 from ganeti.cli import fields
 from ganeti.cli import options as o
-from ganeti.cli.option import Option, ignored, select, switch, value, values_of
+from ganeti.cli.option import Option, placeholder, select, switch, value, values_of
 from ganeti.cli.parser import HelpWanted, UsageError, parse
 
 
-def derived(op_id: str, *names: str) -> list[Option]:
+def field_options(op_id: str, *names: str) -> list[Option]:
     """Options that are fields of an opcode."""
     return list(fields.options(op_id, without=(), only=names, names={}, new=True))
 
 
 OPTIONS = (
-    *derived("OP_INSTANCE_CREATE", "beparams", "disks", "disk_template"),
-    *derived("OP_INSTANCE_REMOVE", "shutdown_timeout"),
+    *field_options("OP_INSTANCE_CREATE", "beparams", "disks", "disk_template"),
+    *field_options("OP_INSTANCE_REMOVE", "shutdown_timeout"),
     o.DEBUG,
     o.FORCE,
     switch("--node-tags", dest="node_tags", help=""),
@@ -25,7 +25,7 @@ OPTIONS = (
     value("--units", dest="units", help="", choices=("h", "m")),
     select("--on", dest="state", const="on", help=""),
     select("--off", dest="state", const="off", help=""),
-    ignored("--no-ip-check", help=""),
+    placeholder("--no-ip-check", help=""),
 )
 
 
