@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 _START = 300.0
 #: Seconds for LXC to end a container that is not asked, and beyond what it was told to wait.
 _KILL = 60.0
+#: Seconds after which a container that should end is asked again.
+_ASK_AGAIN = 5.0
 #: Seconds that a container gets to end before a reboot.
 _REBOOT = 120.0
 _SYSCTL = Path("/proc/sys/net")
@@ -159,13 +161,23 @@ class LxcHypervisor(Hypervisor):
             self._ask(name, timeout)
 
     def _ask(self, name: str, timeout: float) -> None:
-        """Have the container's first process end everything; its signal is LXC's to choose."""
-        wait = ["--timeout", str(math.ceil(timeout))] if timeout > 0 else ["--nowait"]
-        result = tools.attempt(
-            "lxc-stop", self._lxcpath, ["-n", name, "--nokill", *wait], timeout=timeout + _KILL
-        )
-        if not result.ok and self._find(name) is not None:
-            log.info("container %s still runs: %s", name, result.explain())
+        """Have the container's first process end everything; its signal is LXC's to choose.
+
+        It is asked again every few seconds. A first process that just begins ignores the signal,
+        and LXC takes a shell that blocks all signals at that moment for systemd.
+        """
+        while True:
+            turn = min(timeout, _ASK_AGAIN)
+            wait = ["--timeout", str(math.ceil(turn))] if turn > 0 else ["--nowait"]
+            result = tools.attempt(
+                "lxc-stop", self._lxcpath, ["-n", name, "--nokill", *wait], timeout=turn + _KILL
+            )
+            timeout -= turn
+            if result.ok or self._find(name) is None:
+                return
+            if timeout <= 0:
+                log.info("container %s still runs: %s", name, result.explain())
+                return
 
     def _kill(self, name: str) -> None:
         result = tools.attempt("lxc-stop", self._lxcpath, ["-n", name, "--kill"], timeout=_KILL)
