@@ -40,6 +40,7 @@ from ganeti.opcodes.instance_disks import (
 )
 from ganeti.opcodes.instance_move import OpInstanceFailover, OpInstanceMigrate, OpInstanceMove
 from ganeti.ops.steps.relocation import settlement
+from ganeti.ops.steps.storage import copy_progress
 
 pytestmark = pytest.mark.long
 
@@ -170,6 +171,7 @@ def test_a_node_daemon_dies_at_every_call(
     # Durability has tests of its own; here it only takes time.
     monkeypatch.setattr("os.fsync", lambda _fd: None)
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
+    monkeypatch.setattr(copy_progress, "RETRY", 0.0)
     calls = 0
     for call, cluster, failed in OneProcess.daemon_deaths(
         begun, tmp_path, OPERATIONS[name], done=done

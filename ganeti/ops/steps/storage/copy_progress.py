@@ -15,7 +15,7 @@ _SHORTEST, _LONGEST = 5.0, 60.0
 #: A part of the time so far after which the next line comes.
 _OF_ELAPSED = 0.1
 #: Questions without an answer, in a row, after which the wait ends, and seconds between them.
-_FAILED_CALLS, _RETRY = 6, 5.0
+_FAILED_CALLS, RETRY = 6, 5.0
 
 
 class Progress:
@@ -79,4 +79,4 @@ def _ask(ctx: Context, node: Node, copy: str) -> CopyStatus:
             if failed >= _FAILED_CALLS or ctx.job.stop_requested():
                 raise
             ctx.warn(f"no news of the copy, asking again: {errors.text(err)}")
-            ctx.job.cancel_asked.wait(_RETRY)
+            ctx.job.cancel_asked.wait(RETRY)
