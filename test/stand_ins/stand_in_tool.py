@@ -6,6 +6,8 @@ Called as ``stand_in_tool.py TOOL STATE-DIRECTORY NODE ARGUMENT...`` by the prog
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import time
 
@@ -16,6 +18,15 @@ _LOOK = 0.03
 #: Parts of an event that change.
 _CHANGING = ("role:", "connection:", "disk:", "replication:", "peer-disk:")
 _BUSY = ("WFConnection", "SyncSource", "SyncTarget", "PausedSyncS", "PausedSyncT")
+
+
+def run(argv: list[str]) -> None:
+    """Do what a tool does and end the process, without the time that freeing objects takes."""
+    gc.disable()
+    code = main(argv)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def main(argv: list[str]) -> int:

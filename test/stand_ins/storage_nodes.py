@@ -76,8 +76,8 @@ class StorageNodes:
                 f"#!{sys.executable} -IS\n"
                 f"import sys\nsys.path.insert(0, {str(HERE)!r})\n"
                 "import stand_in_tool\n"
-                f"sys.exit(stand_in_tool.main([{tool!r}, {str(self.world.directory)!r},"
-                f" {name!r}, *sys.argv[1:]]))\n"
+                f"stand_in_tool.run([{tool!r}, {str(self.world.directory)!r},"
+                f" {name!r}, *sys.argv[1:]])\n"
             )
             program.chmod(0o755)
 
