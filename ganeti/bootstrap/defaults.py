@@ -8,7 +8,7 @@ from typing import Any
 
 from ganeti import constants, errors
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config import drbd, parameters
+from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.model import ipolicy, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS, Cluster
@@ -140,7 +140,7 @@ def _policy(settings: InitSettings) -> Params:
     """Allows the enabled disk templates, unless others are named."""
     enabled = list(settings.enabled_disk_templates or DEFAULT_TEMPLATES)
     start = {**ipolicy.defaults(), "disk-templates": enabled}
-    return parameters.cluster_policy(start, settings.ipolicy)
+    return policy_parameters.cluster_policy(start, settings.ipolicy)
 
 
 def _hvparams(settings: InitSettings) -> dict[str, Params]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ganeti import errors
-from ganeti.guest_os.definition import OsDefinition, variable_of
+from ganeti.guest_os.definition import OsDefinition
+from ganeti.guest_os.definition_files import variable_of
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model.names import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic

@@ -16,7 +16,7 @@ from ganeti import errors
 from ganeti.base import files, process
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.errors import ErrorCode
-from ganeti.guest_os import definition, environment
+from ganeti.guest_os import definition, definition_files, environment
 from ganeti.guest_os.definition import OsDefinition
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.paths import Paths
@@ -69,12 +69,12 @@ def create(
     if not found.trusted:
         raise errors.OpExecError(
             f"OS '{found.name}' in {found.path} is not trusted: it has only the script"
-            f" {definition.CREATE_UNTRUSTED}, which must run inside a helper virtual machine,"
-            f" and this node has none; use an OS with a script {definition.CREATE}"
+            f" {definition_files.CREATE_UNTRUSTED}, which must run inside a helper virtual machine,"
+            f" and this node has none; use an OS with a script {definition_files.CREATE}"
         )
     env = environment.for_create(found, instance, disks, reinstall=reinstall, debug=debug)
     log = new_log("add", instance, paths, clock=clock)
-    _run(found, definition.CREATE, instance.name, env, log, timeout)
+    _run(found, definition_files.CREATE, instance.name, env, log, timeout)
     return log
 
 
@@ -95,7 +95,7 @@ def rename(
     found = definition.load(instance.os, paths.os_search_path, force_variant=True)
     env = environment.for_rename(found, instance, disks, old_name, debug=debug)
     log = new_log("rename", instance, paths, clock=clock)
-    _run(found, definition.RENAME, instance.name, env, log, timeout)
+    _run(found, definition_files.RENAME, instance.name, env, log, timeout)
     return log
 
 
@@ -113,7 +113,7 @@ def verify(
         OpPrereqError: (INVAL) an unknown parameter or check, or the script does not like a value;
             (ENVIRON) the script cannot be run or takes too long.
     """
-    if max(found.api_versions) < definition.PARAMETERS_FROM:
+    if max(found.api_versions) < definition_files.PARAMETERS_FROM:
         return
     for check in checks:
         if check != CHECK_PARAMETERS:
@@ -124,7 +124,7 @@ def verify(
     if CHECK_PARAMETERS in checks:
         found.check_parameters(osparams)
     env = environment.common(found, osparams, debug=debug)
-    script = found.script(definition.VERIFY)
+    script = found.script(definition_files.VERIFY)
     try:
         result = process.run([str(script), *checks], timeout=timeout, env=env, cwd=found.path)
     except errors.CommandError as err:

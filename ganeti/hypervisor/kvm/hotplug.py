@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import retry
 from ganeti.base.clock import Deadline
-from ganeti.hypervisor.kvm import argv, devices, network, pinning, processors, setup
-from ganeti.hypervisor.kvm.devices import Device, Drive
+from ganeti.hypervisor.kvm import devices, network, pinning, processors, setup
+from ganeti.hypervisor.kvm.devices import Drive
+from ganeti.hypervisor.kvm.hotplug_parts import (
+    DELETED,
+    Change,
+    close_disk,
+    close_net,
+    human_command,
+    insert,
+    lend,
+    lent_netdev,
+    quoted,
+    size_of,
+    with_drive,
+    without_device,
+)
 from ganeti.hypervisor.kvm.params import KvmParams, load
-from ganeti.hypervisor.kvm.places import Places
-from ganeti.hypervisor.kvm.rules import is_url
 from ganeti.hypervisor.kvm.runtime import Runtime, Store
 from ganeti.model.names import DiskMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
@@ -34,43 +43,7 @@ log = logging.getLogger(__name__)
 
 #: Seconds a guest may take to give up a device; an idle Linux needs 0.1.
 _UNPLUG_TIMEOUT = 10.0
-_CLOSE_TIMEOUT = 3.0
-_DELETED = ("DEVICE_DELETED", "DEVICE_UNPLUG_GUEST_ERROR")
 _HOT_DISKS = ("paravirtual",)
-
-
-@dataclass
-class _Change:
-    """A guest with an open connection, while something of it is changed."""
-
-    store: Store
-    runtime: Runtime
-    qmp: Qmp
-
-    @property
-    def params(self) -> KvmParams:
-        return self.runtime.params
-
-    def places(self) -> Places:
-        return argv.places(self.params, self.runtime.machine, self.runtime.places)
-
-    def has(self, device: str) -> bool:
-        """Whether the guest has a device of this name."""
-        found = self.qmp.command("qom-list", {"path": "/machine/peripheral"})
-        return any(entry["name"] == device for entry in found)
-
-    def save(self, **changes: object) -> None:
-        self.runtime = msgspec.structs.replace(self.runtime, **changes)
-        self.store.save(self.runtime)
-
-    def nics(self, nics: Sequence[NodeNic]) -> NodeInstance:
-        """The instance with other cards."""
-        return msgspec.structs.replace(self.runtime.instance, nics=tuple(nics))
-
-    @property
-    def restricted(self) -> bool:
-        """Whether QEMU cannot open files of the node any more."""
-        return bool(self.runtime.user) or self.params.use_chroot
 
 
 class Hotplug:
@@ -92,11 +65,11 @@ class Hotplug:
         return [drive.uuid for drive in found.runtime.drives]
 
     @contextlib.contextmanager
-    def _change(self, name: str) -> Iterator[_Change]:
+    def _change(self, name: str) -> Iterator[Change]:
         runtime = self._running(name)
         try:
             with self._store.control(name) as qmp:
-                yield _Change(self._store, runtime, qmp)
+                yield Change(self._store, runtime, qmp)
         except errors.HotplugError:
             raise
         except (errors.HypervisorError, OSError) as err:
@@ -150,15 +123,15 @@ class Hotplug:
                 self._open_disk(change, drive, undo)
                 change.qmp.command("device_add", device)
                 undo.pop_all()
-            change.save(drives=_with(change.runtime.drives, drive), places=places.taken)
+            change.save(drives=with_drive(change.runtime.drives, drive), places=places.taken)
 
-    def _open_disk(self, change: _Change, drive: Drive, undo: contextlib.ExitStack) -> None:
+    def _open_disk(self, change: Change, drive: Drive, undo: contextlib.ExitStack) -> None:
         node = devices.device_id("disk", drive.uuid)
-        _close_disk(change.qmp, node)
-        undo.callback(_close_disk, change.qmp, node)
+        close_disk(change.qmp, node)
+        undo.callback(close_disk, change.qmp, node)
         if drive.uri is not None:
             text = devices.uri_drive(drive, drive.uri, change.params)
-            answer = _human(change.qmp, f'drive_add 0 "{_quoted(text)}"')
+            answer = human_command(change.qmp, f'drive_add 0 "{quoted(text)}"')
             if answer.strip() != "OK":
                 raise errors.HotplugError(
                     f"disk {drive.uuid} cannot be opened: {answer.strip()[:300]}"
@@ -166,7 +139,7 @@ class Hotplug:
             return
         arguments = devices.blockdev(drive, change.params)
         if change.restricted:
-            arguments["file"]["filename"] = _lend(
+            arguments["file"]["filename"] = lend(
                 change.qmp, drive.path, write=drive.mode != DiskMode.RO
             )
         change.qmp.command("blockdev-add", arguments)
@@ -182,9 +155,9 @@ class Hotplug:
                     f" the running instance {name}"
                 )
             self._remove_device(change, device, f"disk {uuid}")
-            _close_disk(change.qmp, devices.device_id("disk", uuid))
+            close_disk(change.qmp, devices.device_id("disk", uuid))
             drives = tuple(drive for drive in change.runtime.drives if drive.uuid != uuid)
-            change.save(drives=drives, places=_without(change.runtime.places, device))
+            change.save(drives=drives, places=without_device(change.runtime.places, device))
 
     def resize_disk(self, name: str, drive: Drive, size: int) -> None:
         """Tell the guest how large a disk is now; ``size`` in MiB counts where it is not seen."""
@@ -193,7 +166,7 @@ class Hotplug:
                 raise errors.HotplugError(
                     f"the running instance {name} does not have disk {drive.uuid}"
                 )
-            seen = _size(drive)
+            seen = size_of(drive)
             change.qmp.command(
                 "block_resize",
                 {
@@ -211,7 +184,7 @@ class Hotplug:
             self._check(change.runtime)
             self._plug_nic(change, index, nic)
 
-    def _plug_nic(self, change: _Change, index: int, nic: NodeNic) -> None:
+    def _plug_nic(self, change: Change, index: int, nic: NodeNic) -> None:
         runtime, params = change.runtime, change.params
         if change.has(devices.nic_id(nic.uuid)):
             return
@@ -233,10 +206,10 @@ class Hotplug:
                 network.open_card(runtime.instance, index, nic, params, self._scripts, opened)
                 card = opened[0]
                 device = devices.nic_device(card.nic, params, places)
-                netdev = _lent_netdev(change.qmp, card.nic)
-                _close_net(change.qmp, netdev["id"])
+                netdev = lent_netdev(change.qmp, card.nic)
+                close_net(change.qmp, netdev["id"])
                 change.qmp.command("netdev_add", netdev)
-                undo.callback(_close_net, change.qmp, netdev["id"])
+                undo.callback(close_net, change.qmp, netdev["id"])
                 change.qmp.command("device_add", device)
             undo.pop_all()
         cards = [c for c in runtime.cards if c.uuid != nic.uuid]
@@ -247,7 +220,7 @@ class Hotplug:
         self._store.note_cards(runtime.instance.name, cards)
 
     def _detach(
-        self, change: _Change, index: int, nic: NodeNic, opened: Sequence[network.OpenCard]
+        self, change: Change, index: int, nic: NodeNic, opened: Sequence[network.OpenCard]
     ) -> None:
         for card in opened:
             network.detach(change.runtime.instance, index, nic, card.card, self._scripts)
@@ -257,11 +230,11 @@ class Hotplug:
         with self._change(name) as change:
             self._unplug_nic(change, uuid)
 
-    def _unplug_nic(self, change: _Change, uuid: str) -> None:
+    def _unplug_nic(self, change: Change, uuid: str) -> None:
         runtime = change.runtime
         device = devices.nic_id(uuid)
         self._remove_device(change, device, f"NIC {uuid}")
-        _close_net(change.qmp, devices.device_id("net", uuid))
+        close_net(change.qmp, devices.device_id("net", uuid))
         cards, nics = [], []
         for index, (card, nic) in enumerate(zip(runtime.cards, runtime.instance.nics, strict=True)):
             if card.uuid == uuid:
@@ -272,7 +245,7 @@ class Hotplug:
         change.save(
             cards=tuple(cards),
             instance=change.nics(nics),
-            places=_without(runtime.places, device),
+            places=without_device(runtime.places, device),
         )
         self._store.note_cards(runtime.instance.name, cards)
 
@@ -301,7 +274,7 @@ class Hotplug:
             cards[at], nics[at] = changed, nic
             change.save(cards=tuple(cards), instance=change.nics(nics))
 
-    def _replace_nic(self, change: _Change, index: int, nic: NodeNic) -> None:
+    def _replace_nic(self, change: Change, index: int, nic: NodeNic) -> None:
         self._check(change.runtime)
         device = devices.nic_id(nic.uuid)
         place = change.runtime.places.get(device)
@@ -329,7 +302,7 @@ class Hotplug:
                         f"instance {name} was started without an image in {key}, so it has no such"
                         " drive; restart it"
                     )
-                _insert(change, number, after)
+                insert(change, number, after)
                 instance = change.runtime.instance
                 hvparams = {**instance.hvparams, key: after}
                 change.save(instance=msgspec.structs.replace(instance, hvparams=hvparams))
@@ -356,7 +329,7 @@ class Hotplug:
             setup.pin_each(change.qmp, masks)
 
     @staticmethod
-    def _note_processors(change: _Change, mask: str) -> None:
+    def _note_processors(change: Change, mask: str) -> None:
         """Remember what the guest has now; another node has to make the same machine."""
         slots = processors.slots(change.qmp)
         old = change.runtime.instance
@@ -373,17 +346,17 @@ class Hotplug:
 
     # the guest's consent
 
-    def _remove_device(self, change: _Change, device: str, what: str) -> None:
+    def _remove_device(self, change: Change, device: str, what: str) -> None:
         """Ask the guest to give up a device and wait until it has."""
         self._remove(change, device, "device", lambda _qmp: change.has(device), what)
 
     @staticmethod
     def _remove(
-        change: _Change, device: str, key: str, has: Callable[[Qmp], bool], what: str
+        change: Change, device: str, key: str, has: Callable[[Qmp], bool], what: str
     ) -> None:
         """As :meth:`_remove_device`; events name it under ``key``, ``has`` tells if it is there."""
         name = change.runtime.instance.name
-        with change.qmp.events(*_DELETED) as events:
+        with change.qmp.events(*DELETED) as events:
             if not has(change.qmp):
                 return
             try:
@@ -411,114 +384,3 @@ class Hotplug:
                 f"instance {name} did not give up {what} within {_UNPLUG_TIMEOUT:g} s, so it still"
                 " has it; see whether its system runs and is not using it, and try again"
             )
-
-
-def _with(drives: Sequence[Drive], drive: Drive) -> tuple[Drive, ...]:
-    return (*(known for known in drives if known.uuid != drive.uuid), drive)
-
-
-def _without(places: dict[str, str], device: str) -> dict[str, str]:
-    return {key: place for key, place in places.items() if key != device}
-
-
-def _size(drive: Drive) -> int | None:
-    """Bytes of a disk that the node sees, None for one that only QEMU opens."""
-    if drive.uri is not None:
-        return None
-    fd = os.open(drive.path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.lseek(fd, 0, os.SEEK_END)
-    finally:
-        os.close(fd)
-
-
-def _lend(qmp: Qmp, path: str, *, write: bool) -> str:
-    """Open a file for a QEMU that cannot; its name there."""
-    fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC)
-    try:
-        return qmp.add_descriptor(fd)
-    finally:
-        os.close(fd)
-
-
-def _lent_netdev(qmp: Qmp, nic: devices.Nic) -> dict[str, object]:
-    """Arguments of ``netdev_add`` for a tap, whose descriptors QEMU gets under names."""
-    names: dict[str, list[str]] = {"fd": [], "vhostfd": []}
-    for kind, fds in (("fd", nic.fds), ("vhostfd", nic.vhost_fds)):
-        for number, fd in enumerate(fds):
-            name = f"{kind}{number}-{devices.device_id('', nic.uuid)}"
-            qmp.send_descriptor(fd, name)
-            names[kind].append(name)
-    device: Device = devices.netdev(nic, names["fd"], names["vhostfd"])
-    arguments: dict[str, object] = {k: v for k, v in device.items() if k != "driver"}
-    if arguments.get("vhost") == "on":
-        arguments["vhost"] = True
-    return {"type": device["driver"], **arguments}
-
-
-def _close_disk(qmp: Qmp, node: str) -> None:
-    """Close the node's side of a disk if it is open.
-
-    QEMU takes a device from the guest a moment before it lets go of the disk, and that event may
-    have passed.
-
-    Raises:
-        HypervisorError: it is still in use.
-    """
-    if _opened(qmp, node):
-        retry.until(lambda: _deleted(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
-        if _opened(qmp, node):
-            qmp.command("blockdev-del", {"node-name": node})
-    elif any(entry.get("device") == node for entry in qmp.command("query-block")):
-        _human(qmp, f"drive_del {node}")
-
-
-def _opened(qmp: Qmp, node: str) -> bool:
-    nodes = qmp.command("query-named-block-nodes", {"flat": True})
-    return any(entry.get("node-name") == node for entry in nodes)
-
-
-def _deleted(qmp: Qmp, node: str) -> bool | None:
-    try:
-        qmp.command("blockdev-del", {"node-name": node})
-    except errors.HypervisorError as err:
-        if "in use" in str(err):
-            return None
-        raise
-    return True
-
-
-def _close_net(qmp: Qmp, name: object) -> None:
-    """Close the node's side of a card if it is open."""
-    with contextlib.suppress(errors.HypervisorError):
-        qmp.command("netdev_del", {"id": name})
-
-
-def _human(qmp: Qmp, line: str) -> str:
-    """A command that QEMU only has for humans."""
-    return str(qmp.command("human-monitor-command", {"command-line": line}))
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _insert(change: _Change, number: int, image: str) -> None:
-    """Change the image in a drive; an empty text leaves it empty."""
-    drive = f"cd{number}"
-    if not image:
-        change.qmp.command("eject", {"id": drive, "force": True})
-        return
-    filename = image
-    if change.restricted and not is_url(image):
-        filename = _lend(change.qmp, image, write=False)
-    change.qmp.command(
-        "blockdev-change-medium",
-        {
-            "id": drive,
-            "filename": filename,
-            "format": "raw",
-            "read-only-mode": "read-only",
-            "force": True,
-        },
-    )

@@ -14,7 +14,6 @@ import logging
 import os
 import secrets
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files, process, retry
+from ganeti.base import files, process
 from ganeti.base.clock import Deadline
 from ganeti.hypervisor.interface import AttachedDisk
-from ganeti.hypervisor.kvm import journal, migration_plan, power, qemu_process, uids
+from ganeti.hypervisor.kvm import journal, migration_plan, power, uids
+from ganeti.hypervisor.kvm.migration_parts import (
+    has_taken_over,
+    listen,
+    resume_guest,
+    standing_still,
+    with_sums,
+)
 from ganeti.hypervisor.kvm.migration_plan import Journey
 from ganeti.hypervisor.kvm.params import KvmParams, load
 from ganeti.hypervisor.kvm.runtime import Guest, Runtime, Store
@@ -43,8 +49,6 @@ _STATUS_WAIT = 2.0
 #: Seconds for the source to stop sending, and for the target to load what it has received.
 _CANCEL_TIMEOUT = 30.0
 _ARRIVAL_TIMEOUT = 60.0
-#: Seconds for QEMU to end a migration that failed.
-_FINALIZE = 10.0
 _MIGRATING = frozenset({"setup", "active", "device", "pre-switchover", "wait-unplug", "cancelling"})
 
 
@@ -146,7 +150,7 @@ class Migration:
                     qmp.command("migrate-start-postcopy")
                 left = end.left
                 if answer.get("status", "none") in {*migration_plan.ENDED, "none"} or left <= 0:
-                    return _with_sums(qmp, answer)
+                    return with_sums(qmp, answer)
                 events.next(left)
 
     def _of_dead(self, name: str, found: Guest | None) -> MigrationStatus:
@@ -179,7 +183,7 @@ class Migration:
                     " it cannot continue here"
                 )
             if not found.runtime.paused:
-                _resume(qmp, name)
+                resume_guest(qmp, name)
         self._note(found.runtime, move="none")
         self._drop_key(found.runtime)
 
@@ -240,7 +244,7 @@ class Migration:
             with self._store.control(name) as qmp:
                 self._prepare(qmp, found.runtime, params, "server")
                 qmp.command("migrate-set-parameters", {"tls-creds": migration_plan.TLS_OBJECT})
-                return _listen(qmp, address, params.migration_port)
+                return listen(qmp, address, params.migration_port)
         except BaseException:  # an interrupt too: nothing waits that nobody knows of
             self._discard(name)
             raise
@@ -290,7 +294,7 @@ class Migration:
     def _release(self, name: str) -> None:
         """Let a guest that has arrived run, if it stands still."""
         with self._store.control(name) as qmp:
-            _resume(qmp, name)
+            resume_guest(qmp, name)
 
     def _discard(self, name: str) -> None:
         """End a QEMU that waits, unless the guest runs in it.
@@ -306,10 +310,10 @@ class Migration:
         if found.runtime.move != "in":
             if found.pid is None:
                 return
-            raise _has_taken_over(name)
-        with _standing_still(found.pid, self._store.pid_file(name)):
+            raise has_taken_over(name)
+        with standing_still(found.pid, self._store.pid_file(name)):
             if self._taken_over(found):
-                raise _has_taken_over(name)
+                raise has_taken_over(name)
             if found.pid is not None:
                 power.kill(self._store, name, found.pid)
         self._starter.remove(name)
@@ -373,74 +377,3 @@ class Migration:
     def _drop_key(self, runtime: Runtime) -> None:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self._key_dir(runtime))
-
-
-def _with_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
-    """QEMU says that it is complete a moment before it knows how long that took."""
-    if answer.get("status") != "completed":
-        return answer
-    retry.until(
-        lambda: qmp.command("query-status")["status"] == "postmigrate" or None,
-        timeout=1.0,
-        largest=0.05,
-    )
-    found: dict[str, Any] = qmp.command("query-migrate")
-    return found
-
-
-def _listen(qmp: Qmp, address: str, first: int) -> str:
-    """Wait on the first free port; others may be receiving at the same time."""
-    for port in range(first, min(first + migration_plan.PORTS, 65536)):
-        where = migration_plan.host_port(address, port)
-        try:
-            qmp.command("migrate-incoming", {"uri": f"tcp:{where}"})
-        except errors.HypervisorError as err:
-            if "in use" in str(err):
-                continue
-            raise
-        return where
-    raise errors.HypervisorError(
-        f"all of the {migration_plan.PORTS} ports from {first} on (migration_port) are in use"
-        f" at {address}"
-    )
-
-
-def _has_taken_over(name: str) -> errors.HypervisorError:
-    return errors.HypervisorError(
-        f"instance {name} has taken over on this node, so the move cannot be taken back;"
-        " forget it at the other node"
-    )
-
-
-@contextlib.contextmanager
-def _standing_still(pid: int | None, pid_file: Path) -> Any:
-    """Stop the process of a guest meanwhile; it goes on afterwards, if it was not killed."""
-    stopped = pid is not None and qemu_process.send(pid, pid_file, signal.SIGSTOP)
-    try:
-        if stopped and pid is not None:
-            qemu_process.wait_stopped(pid, 10.0)
-        yield
-    finally:
-        if stopped and pid is not None:
-            qemu_process.send(pid, pid_file, signal.SIGCONT)
-
-
-def _resume(qmp: Qmp, name: str) -> None:
-    """Let a guest run, unless it does.
-
-    QEMU takes a moment to end a migration that failed in its last phase, and refuses to go on
-    meanwhile; no event tells when it has done so.
-    """
-
-    def resumed() -> bool | None:
-        status = qmp.command("query-status")
-        if status["status"] == "finish-migrate":
-            return None
-        if not status["running"]:
-            qmp.command("cont")
-        return True
-
-    if retry.until(resumed, timeout=_FINALIZE) is None:
-        raise errors.HypervisorError(
-            f"QEMU of instance {name} has not ended its migration within {_FINALIZE:.0f} s"
-        )

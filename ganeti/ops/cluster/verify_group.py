@@ -8,9 +8,7 @@ from typing import Any, TypeVar
 from ganeti import constants, errors
 from ganeti.base.text import plural
 from ganeti.model.config import Config
-from ganeti.model.disk import Disk
 from ganeti.model.group import NodeGroup
-from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.cluster import OpClusterVerifyGroup
@@ -31,14 +29,12 @@ from ganeti.ops.verification import (
     shared,
     storage,
 )
+from ganeti.ops.verification.places import Place, is_measured, places_of, subject_of, table_of
 from ganeti.ops.verification.report import MAX_CLOCK_SKEW, Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
-from ganeti.storage.registry import traits_of
 
 T = TypeVar("T")
-#: A disk on a node, and whose it is; None for one of its own.
-Place = tuple[Node, Instance | None, Disk]
 
 
 #: Seconds that nodes get to answer while nothing newer is sent to them.
@@ -189,10 +185,10 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         if not started - MAX_CLOCK_SKEW <= there <= ended + MAX_CLOCK_SKEW:
             skew = abs(there - ended)
             report.error("ENODETIME", "node", name, f"its clock differs by {skew:.0f} seconds")
-        for hypervisor, text in _table(value.get("hypervisor")).items():
+        for hypervisor, text in table_of(value.get("hypervisor")).items():
             if text is not None:
                 report.error("ENODEHV", "node", name, f"hypervisor {hypervisor}: {text}")
-        for other, text in _table(value.get("node-net-test")).items():
+        for other, text in table_of(value.get("node-net-test")).items():
             if other not in silent:
                 report.error("ENODENET", "node", name, f"connection to node {other}: {text}")
         cluster = self.ctx.config.cluster.cluster_name
@@ -295,13 +291,13 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         answers: Mapping[str, Mapping[str, object]],
     ) -> None:
         """Every disk must be there, with the size that is recorded and with all its copies."""
-        everywhere = _places(config, nodes)
+        everywhere = places_of(config, nodes)
         # The list of volumes tells more of plain disks.
-        measured = [place for place in everywhere if _is_measured(place)]
+        measured = [place for place in everywhere if is_measured(place)]
         for (node, owner, disk), found in self._ask_about(
             config, report, measured, NodeCalls.blockdev_getdimensions
         ):
-            kind, name, where = _subject(owner, disk)
+            kind, name, where = subject_of(owner, disk)
             where = f"{where} on node {node.name}"
             if found is None:
                 remedy = files.remedy(disk, owner, answers.get(node.uuid, {}))
@@ -360,48 +356,3 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
                 if code == hooks.FAILED:
                     text = f"script {script} failed: {output}"
                     report.error("ENODEHOOKS", "node", answer.node.name, text)
-
-
-def _places(config: Config, nodes: list[Node]) -> list[Place]:
-    """Disks that should exist, on each of the nodes that should have them.
-
-    A disk in a file that all nodes reach is checked where it is used, or on the first node.
-    """
-    owners: dict[str, Instance] = {
-        uuid: item for item in config.instances.values() for uuid in item.disks
-    }
-    found: list[Place] = []
-    for disk in config.disks.values():
-        owner = owners.get(disk.uuid)
-        if disk.forthcoming or (owner is not None and owner.forthcoming):
-            continue
-        homes = set(disk.nodes)
-        traits = traits_of(disk.dev_type)
-        if traits.file_based and traits.shared and nodes:
-            homes = {nodes[0].uuid if owner is None else owner.primary_node}
-        found += [(node, owner, disk) for node in nodes if node.uuid in homes]
-    return found
-
-
-def _subject(owner: Instance | None, disk: Disk) -> tuple[str, str, str]:
-    """Kind and name of what a finding is about, and the disk's name within it."""
-    if owner is None:
-        return "disk", disk.uuid, disk.name or "it"
-    return "instance", owner.name, disk.iv_name
-
-
-def _is_measured(place: Place) -> bool:
-    """Whether its size is asked for: the list of volumes tells more of volumes.
-
-    A detached mirror is not active, so only its volumes can be checked.
-    """
-    _node, owner, disk = place
-    traits = traits_of(disk.dev_type)
-    return not traits.is_volume and (owner is not None or not traits.mirrored)
-
-
-def _table(value: object) -> dict[str, Any]:
-    """Answer of a check by name; a check that failed as a whole answers with a text."""
-    if value is None or isinstance(value, dict):
-        return value or {}
-    return {"check": str(value)}

@@ -11,23 +11,18 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from ganeti import errors
 from ganeti.base.text import join_names, nearest
-from ganeti.config import drbd, parameters
-from ganeti.hypervisor.registry import HYPERVISORS
+from ganeti.config import drbd, parameters, policy_parameters
 from ganeti.model import params, uid_pool
 from ganeti.model.cluster import DATA_COLLECTORS
 from ganeti.model.config import Config
 from ganeti.model.names import DiskTemplate
-from ganeti.opcodes.cluster import OpClusterSetParams, OsListChanges
+from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.opcodes.devices import NicParams
-from ganeti.opcodes.enums import DdmSimple
-from ganeti.opcodes.hidden import reveal_all
+from ganeti.ops.planning.os_settings import Values, os_lists, os_parameters
 from ganeti.storage.registry import traits_of, volume_templates
-
-Values = dict[str, Any]
 
 _TOOL = re.compile(r"[a-zA-Z0-9_-]+")
 _PROGRAM = re.compile(r"[a-zA-Z0-9_.-]+")
@@ -63,10 +58,10 @@ def decide(config: Config, op: OpClusterSetParams) -> Decision:
     """
     notes: list[str] = []
     values: Values = {name: value for name in _PLAIN if (value := getattr(op, name)) is not None}
-    for part in (_programs, _users, _network, _parameters, _os_parameters, _collectors):
+    for part in (_programs, _users, _network, _parameters, os_parameters, _collectors):
         values.update(part(config, op))
     notes += _without_effect(op)
-    values.update(_os_lists(config, op, notes))
+    values.update(os_lists(config, op, notes))
     values.update(_drivers(config, op))
     values.update(_storage(config, op))
     values.update(_newly_allowed(config, op, values))
@@ -266,7 +261,7 @@ def _parameters(config: Config, op: OpClusterSetParams) -> Values:
         given = {str(name): change for name, change in op.diskparams.items()}
         values["diskparams"] = parameters.cluster_disk(cluster.diskparams, given)
     if op.ipolicy is not None:
-        values["ipolicy"] = parameters.cluster_policy(cluster.ipolicy, op.ipolicy)
+        values["ipolicy"] = policy_parameters.cluster_policy(cluster.ipolicy, op.ipolicy)
     if op.hv_state is not None:
         values["hv_state_static"] = parameters.hv_state(cluster.hv_state_static, op.hv_state)
     if op.disk_state is not None:
@@ -298,90 +293,6 @@ def _nicparams(config: Config, given: NicParams) -> params.Params:
                 f" {join_names(bad)} have NICs without one"
             )
     return full
-
-
-def _os_parameters(config: Config, op: OpClusterSetParams) -> Values:
-    cluster = config.cluster
-    values: Values = {}
-    if op.os_hvp is not None:
-        values["os_hvp"] = _os_hvp(cluster.os_hvp, op.os_hvp)
-    if op.osparams is not None:
-        values["osparams"] = _by_os(cluster.osparams, op.osparams)
-    if op.osparams_private_cluster is not None:
-        revealed = {name: reveal_all(given) for name, given in op.osparams_private_cluster.items()}
-        values["osparams_private_cluster"] = _by_os(cluster.osparams_private_cluster, revealed)
-    public = values.get("osparams", cluster.osparams)
-    for name, private in values.get(
-        "osparams_private_cluster", cluster.osparams_private_cluster
-    ).items():
-        both = sorted(set(private) & set(public.get(name, {})))
-        if both:
-            raise parameters.refuse(
-                f"OS parameters of {name} are public and private at once: {', '.join(both)}"
-            )
-    return values
-
-
-def _by_os(
-    current: dict[str, dict[str, Any]], change: dict[str, dict[str, Any]]
-) -> dict[str, params.Params]:
-    result: dict[str, params.Params] = {name: dict(own) for name, own in current.items()}
-    for name, given in change.items():
-        own = params.without_defaults(given)
-        result[name] = parameters.merge(result.get(name, {}), given, own)
-    return {name: own for name, own in result.items() if own}
-
-
-def _os_hvp(
-    current: dict[str, dict[str, dict[str, Any]]], change: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, params.Params]]:
-    """Overrides by OS and hypervisor; null or false for a hypervisor removes its overrides."""
-    result = {name: {hv: dict(own) for hv, own in by.items()} for name, by in current.items()}
-    for os_name, by_hypervisor in change.items():
-        table = result.setdefault(os_name, {})
-        for hypervisor, given in by_hypervisor.items():
-            HYPERVISORS.get(hypervisor)
-            if given is None or given is False:
-                table.pop(hypervisor, None)
-            elif isinstance(given, dict):
-                table[hypervisor] = parameters.os_hypervisor(
-                    hypervisor, table.get(hypervisor, {}), given
-                )
-            else:
-                raise parameters.refuse(
-                    f"hypervisor parameters of OS {os_name} for {hypervisor} must be a mapping"
-                )
-    pruned = {name: {hv: own for hv, own in by.items() if own} for name, by in result.items()}
-    return {name: by for name, by in pruned.items() if by}
-
-
-def _os_lists(config: Config, op: OpClusterSetParams, notes: list[str]) -> Values:
-    values: Values = {}
-    for field, change in (("hidden_os", op.hidden_os), ("blacklisted_os", op.blacklisted_os)):
-        if change is not None:
-            word = field.removesuffix("_os")
-            values[field] = _edited(getattr(config.cluster, field), change, word, notes)
-    return values
-
-
-def _edited(
-    current: tuple[str, ...], change: OsListChanges, word: str, notes: list[str]
-) -> tuple[str, ...]:
-    result = list(current)
-    for action, name in change:
-        if action is DdmSimple.ADD:
-            if name in result:
-                notes.append(f"OS {name} is {word} already")
-            else:
-                result.append(name)
-        elif action is DdmSimple.REMOVE:
-            if name in result:
-                result.remove(name)
-            else:
-                notes.append(f"OS {name} is not {word}")
-        else:
-            raise parameters.refuse(f"OS names are added or removed, there is no '{action}'")
-    return tuple(result)
 
 
 # drivers and storage -------------------------------------------------------------------------

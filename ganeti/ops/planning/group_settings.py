@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ganeti import errors
-from ganeti.config import parameters
+from ganeti.config import parameters, policy_parameters
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.model.names import AllocPolicy
@@ -48,7 +48,7 @@ def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) 
         given = {str(name): change for name, change in op.diskparams.items()}
         found["diskparams"] = parameters.disk(group.diskparams, given)
     if op.ipolicy is not None:
-        found["ipolicy"] = parameters.group_policy(
+        found["ipolicy"] = policy_parameters.group_policy(
             config.cluster.ipolicy, group.ipolicy, op.ipolicy
         )
     if op.hv_state is not None:

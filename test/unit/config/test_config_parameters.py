@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ganeti import errors
-from ganeti.config import parameters
+from ganeti.config import parameters, policy_parameters
 from ganeti.model import ipolicy
 
 REFUSED = (errors.OpPrereqError, errors.ParameterError)
@@ -68,7 +68,7 @@ def test_mac_prefixes_that_are_none(text: str) -> None:
 
 class TestPolicy:
     def test_given_bounds_replace_and_inherit_the_other_sizes(self) -> None:
-        policy = parameters.cluster_policy(
+        policy = policy_parameters.cluster_policy(
             ipolicy.defaults(), {"minmax": [{"max": {"cpu-count": 64}}], "vcpu-ratio": "2"}
         )
         assert policy["minmax"][0]["max"]["cpu-count"] == 64
@@ -77,7 +77,9 @@ class TestPolicy:
 
     def test_reset_gives_the_builtin_value(self) -> None:
         policy = {**ipolicy.defaults(), "vcpu-ratio": 9.0}
-        assert parameters.cluster_policy(policy, {"vcpu-ratio": "default"})["vcpu-ratio"] == 4.0
+        assert (
+            policy_parameters.cluster_policy(policy, {"vcpu-ratio": "default"})["vcpu-ratio"] == 4.0
+        )
 
     @pytest.mark.parametrize(
         "change",
@@ -97,18 +99,20 @@ class TestPolicy:
     )
     def test_refused(self, change: dict[str, Any]) -> None:
         with pytest.raises(errors.OpPrereqError):
-            parameters.cluster_policy(ipolicy.defaults(), change)
+            policy_parameters.cluster_policy(ipolicy.defaults(), change)
 
     def test_a_group_keeps_only_its_own_keys(self) -> None:
         cluster = ipolicy.defaults()
-        own = parameters.group_policy(cluster, {}, {"vcpu-ratio": 2})
+        own = policy_parameters.group_policy(cluster, {}, {"vcpu-ratio": 2})
         assert own == {"vcpu-ratio": 2.0}
-        assert parameters.group_policy(cluster, own, {"vcpu-ratio": "default"}) == {}
+        assert policy_parameters.group_policy(cluster, own, {"vcpu-ratio": "default"}) == {}
         # its bounds need not hold the standard size of the cluster
-        own = parameters.group_policy(cluster, {}, {"minmax": [{"min": {"memory-size": 4096}}]})
+        own = policy_parameters.group_policy(
+            cluster, {}, {"minmax": [{"min": {"memory-size": 4096}}]}
+        )
         assert own["minmax"][0]["min"]["memory-size"] == 4096
         with pytest.raises(errors.OpPrereqError, match="standard"):
-            parameters.group_policy(cluster, {}, {"std": {}})
+            policy_parameters.group_policy(cluster, {}, {"std": {}})
 
 
 def test_states() -> None:

@@ -15,8 +15,8 @@ from ganeti.paths import Paths
 from ganeti.rpc.objects import BATCH, NodeDisk
 from ganeti.storage import registry
 from ganeti.storage.interface import Environment, PlanRequest
+from ganeti.storage.lvm import argv, repair, report, tool
 from ganeti.storage.lvm import device as lvm
-from ganeti.storage.lvm import repair, report, tool
 
 MIB = 1024 * 1024
 ENV = Environment(Paths(Path("/nowhere")))
@@ -237,17 +237,17 @@ def test_names_that_lvm_would_not_take(logical_id: tuple[Any, ...]) -> None:
 
 
 def test_argument_lists() -> None:
-    assert lvm.create_argv("xenvg", "a", 8, 1, "", []) == [
+    assert argv.create_argv("xenvg", "a", 8, 1, "", []) == [
         *("lvcreate", "--yes", "--wipesignatures", "y", "--zero", "y"),
         *("--size", "8m", "--name", "a", "xenvg"),
     ]
-    assert lvm.create_argv("xenvg", "a", 8, 2, "t", ["/dev/sda", "/dev/sdb"])[-7:] == [
+    assert argv.create_argv("xenvg", "a", 8, 2, "t", ["/dev/sda", "/dev/sdb"])[-7:] == [
         *("--stripes", "2", "--addtag", "t", "xenvg", "/dev/sda", "/dev/sdb")
     ]
-    assert lvm.grow_argv("xenvg/a", 8, "cling", [], test=True) == [
+    assert argv.grow_argv("xenvg/a", 8, "cling", [], test=True) == [
         *("lvextend", "--test", "--alloc", "cling", "--size", "+8m", "xenvg/a")
     ]
-    assert lvm.snapshot_argv("xenvg", "a", "a.snap", 8, ["t1", "t2"]) == [
+    assert argv.snapshot_argv("xenvg", "a", "a.snap", 8, ["t1", "t2"]) == [
         *("lvcreate", "--yes", "--snapshot", "--size", "8m", "--name", "a.snap"),
         *("--addtag", "t1", "--addtag", "t2", "xenvg/a"),
     ]

@@ -1,0 +1,90 @@
+"""What both ends of a live migration ask of QEMU."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ganeti import errors
+from ganeti.base import retry
+from ganeti.hypervisor.kvm import migration_plan, qemu_process
+
+if TYPE_CHECKING:
+    from ganeti.hypervisor.kvm.qmp import Qmp
+
+
+#: Seconds for QEMU to end a migration that failed.
+FINALIZE = 10.0
+
+
+def with_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
+    """QEMU says that it is complete a moment before it knows how long that took."""
+    if answer.get("status") != "completed":
+        return answer
+    retry.until(
+        lambda: qmp.command("query-status")["status"] == "postmigrate" or None,
+        timeout=1.0,
+        largest=0.05,
+    )
+    found: dict[str, Any] = qmp.command("query-migrate")
+    return found
+
+
+def listen(qmp: Qmp, address: str, first: int) -> str:
+    """Wait on the first free port; others may be receiving at the same time."""
+    for port in range(first, min(first + migration_plan.PORTS, 65536)):
+        where = migration_plan.host_port(address, port)
+        try:
+            qmp.command("migrate-incoming", {"uri": f"tcp:{where}"})
+        except errors.HypervisorError as err:
+            if "in use" in str(err):
+                continue
+            raise
+        return where
+    raise errors.HypervisorError(
+        f"all of the {migration_plan.PORTS} ports from {first} on (migration_port) are in use"
+        f" at {address}"
+    )
+
+
+def has_taken_over(name: str) -> errors.HypervisorError:
+    return errors.HypervisorError(
+        f"instance {name} has taken over on this node, so the move cannot be taken back;"
+        " forget it at the other node"
+    )
+
+
+@contextlib.contextmanager
+def standing_still(pid: int | None, pid_file: Path) -> Any:
+    """Stop the process of a guest meanwhile; it goes on afterwards, if it was not killed."""
+    stopped = pid is not None and qemu_process.send(pid, pid_file, signal.SIGSTOP)
+    try:
+        if stopped and pid is not None:
+            qemu_process.wait_stopped(pid, 10.0)
+        yield
+    finally:
+        if stopped and pid is not None:
+            qemu_process.send(pid, pid_file, signal.SIGCONT)
+
+
+def resume_guest(qmp: Qmp, name: str) -> None:
+    """Let a guest run, unless it does.
+
+    QEMU takes a moment to end a migration that failed in its last phase, and refuses to go on
+    meanwhile; no event tells when it has done so.
+    """
+
+    def resumed() -> bool | None:
+        status = qmp.command("query-status")
+        if status["status"] == "finish-migrate":
+            return None
+        if not status["running"]:
+            qmp.command("cont")
+        return True
+
+    if retry.until(resumed, timeout=FINALIZE) is None:
+        raise errors.HypervisorError(
+            f"QEMU of instance {name} has not ended its migration within {FINALIZE:.0f} s"
+        )
