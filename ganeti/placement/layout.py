@@ -10,6 +10,7 @@ node and one of ``Board.secondary_use`` to its secondary node. ``Layout.used`` i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -98,6 +99,16 @@ def reserve_of(item: Instance) -> float:
     return float(item.memory) if kept else 0.0
 
 
+def _uses(items: Sequence[Instance]) -> tuple[Floats, Floats, Floats, Bools]:
+    """What instances use as primary and as secondary, what is kept for them, and who is real."""
+    both = [use_of(item) for item in items]
+    first: Floats = np.array([p for p, _ in both], dtype=float).reshape(len(items), USES).T.copy()
+    second: Floats = np.array([s for _, s in both], dtype=float).reshape(len(items), USES).T.copy()
+    reserve: Floats = np.array([reserve_of(item) for item in items], dtype=float)
+    real: Bools = np.array([not item.forthcoming for item in items], dtype=bool)
+    return first, second, reserve, real
+
+
 def _inverse(values: Floats) -> Floats:
     """``1/value``, and 0 where a node has none of it."""
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
@@ -154,37 +165,39 @@ class Board:
         other = object.__new__(Board)
         other.__dict__.update(self.__dict__)
         other.__dict__.pop("merged_spreads", None)
+        other.__dict__.pop("start", None)
         other.instances = self.instances[:keep] + tuple(more)
-        other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
-        one: dict[Instance, tuple[list[float], list[float], float]] = {}
+        if keep == len(self.instances):
+            other.instance_index = self.instance_index | {
+                item.name: i for i, item in enumerate(more, keep)
+            }
+        else:
+            other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
+        one: dict[int, tuple[list[float], list[float], float]] = {}
         for item in more:
-            if item not in one:
-                one[item] = (*use_of(item), reserve_of(item))
+            if id(item) not in one:
+                one[id(item)] = (*use_of(item), reserve_of(item))
 
         def columns(index: int) -> Floats:
-            return np.array([one[item][index] for item in more]).reshape(len(more), USES).T
+            return np.array([one[id(item)][index] for item in more]).reshape(len(more), USES).T
 
         other.primary_use = np.hstack([self.primary_use[:, :keep], columns(0)])
         other.secondary_use = np.hstack([self.secondary_use[:, :keep], columns(1)])
-        other.reserve = np.append(self.reserve[:keep], [one[item][2] for item in more])
+        other.reserve = np.append(self.reserve[:keep], [one[id(item)][2] for item in more])
         other.real = np.append(self.real[:keep], [not item.forthcoming for item in more])
-        if self.unmet is None and not any(item.tags for item in more):
-            blank = np.full((len(more), self.apart.shape[1]), NOWHERE, dtype=np.int64)
-            other.apart = np.vstack([self.apart[:keep], blank])
-        else:
-            other._set_instance_tags()
+        other._extend_tags(self, np.arange(keep), more)
         return other
 
     def _set_uses(self) -> None:
-        both = [use_of(item) for item in self.instances]
-        count = len(self.instances)
-        self.primary_use: Floats = np.array([p for p, _ in both]).reshape(count, USES).T.copy()
-        self.secondary_use: Floats = np.array([s for _, s in both]).reshape(count, USES).T.copy()
-        self.reserve: Floats = np.array([reserve_of(item) for item in self.instances], dtype=float)
-        self.real: Bools = np.array([not i.forthcoming for i in self.instances], dtype=bool)
+        first, second, reserve, real = _uses(self.instances)
+        self.primary_use: Floats = first
+        self.secondary_use: Floats = second
+        self.reserve: Floats = reserve
+        self.real: Bools = real
 
     def _set_capacities(self) -> None:
-        start = Layout.first(self)
+        #: the layout that the facts describe
+        self.start = start = Layout.first(self)
         used = start.used
         #: what the instances used at first
         self.first_used = used
@@ -299,23 +312,92 @@ class Board:
         self._set_instance_tags()
 
     def _set_instance_tags(self) -> None:
-        every = self.cluster.tags
-        kinds = tags.stripped(every, tags.EXCLUSION)
-        apart = [sorted(tags.chosen(item.tags, kinds)) for item in self.instances]
-        names = {tag: i for i, tag in enumerate(sorted(set().union(*apart) if apart else ()))}
-        slots = max((len(own) for own in apart), default=0)
+        self.exclusion_tags: tuple[str, ...] = ()
         #: exclusion tags of an instance, slot by slot: instance x slot, NOWHERE when unused
-        self.apart: Ints = np.full((len(self.instances), slots), NOWHERE, dtype=np.int64)
-        for i, own in enumerate(apart):
-            self.apart[i, : len(own)] = [names[tag] for tag in own]
-        self.exclusion_tags = tuple(names)
-        wanted = tags.stripped(every, tags.DESIRED_LOCATION)
-        wishes = [tags.chosen(item.tags, wanted) for item in self.instances]
+        self.apart: Ints = np.full((0, 0), NOWHERE, dtype=np.int64)
         #: how many wishes a node leaves open: instance x node; None when nobody wishes
         self.unmet: Floats | None = None
-        if any(wishes):
-            node_tags = [frozenset(node.tags) for node in self.nodes]
-            self.unmet = np.array([[len(w - own) for own in node_tags] for w in wishes], float)
+        self._extend_tags(self, np.arange(0), self.instances)
+
+    def _extend_tags(self, old: Board, rows: Ints, more: Sequence[Instance]) -> None:
+        """Tags of the instances ``rows`` of another board, and of further ones after them."""
+        every = self.cluster.tags
+        kinds = tags.stripped(every, tags.EXCLUSION)
+        wanted = tags.stripped(every, tags.DESIRED_LOCATION)
+        apart = [sorted(tags.chosen(item.tags, kinds)) if item.tags else [] for item in more]
+        new = sorted(set().union(*apart) - set(old.exclusion_tags)) if apart else []
+        self.exclusion_tags = old.exclusion_tags + tuple(new)
+        before = old.apart[rows]
+        slots = max([before.shape[1], *(len(own) for own in apart)])
+        table: Ints = np.full((len(rows) + len(more), slots), NOWHERE, dtype=np.int64)
+        table[: len(rows), : before.shape[1]] = before
+        if any(apart):
+            names = {tag: i for i, tag in enumerate(self.exclusion_tags)}
+            for i, own in enumerate(apart, len(rows)):
+                table[i, : len(own)] = [names[tag] for tag in own]
+        self.apart = table
+        wishes = [tags.chosen(item.tags, wanted) if item.tags else frozenset() for item in more]
+        if old.unmet is None and not any(wishes):
+            self.unmet = None
+            return
+        count = len(self.nodes)
+        known = np.zeros((len(rows), count)) if old.unmet is None else old.unmet[rows]
+        node_tags = [frozenset(node.tags) for node in self.nodes]
+        fresh = np.array([[len(w - own) for own in node_tags] for w in wishes], dtype=float)
+        self.unmet = np.vstack([known, fresh.reshape(len(more), count)])
+
+    def renewed(self, cluster: Cluster) -> Board | None:
+        """The same nodes with newer facts: what did not change is taken over, not computed again.
+
+        None when too much changed: other nodes, groups, policies or tags.
+        """
+        old = self.cluster
+        same = cluster.groups == old.groups and cluster.tags == old.tags
+        same = same and cluster.policy is old.policy and cluster.policies is old.policies
+        nodes = {node.name: node for node in cluster.nodes}
+        if not same or len(nodes) != len(old.nodes):
+            return None
+        mine = tuple(nodes[node.name] for node in self.nodes if node.name in nodes)
+        if [(n.name, n.group, n.tags) for n in mine] != [
+            (n.name, n.group, n.tags) for n in self.nodes
+        ]:
+            return None
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        for name in ("merged_spreads", "start"):
+            other.__dict__.pop(name, None)
+        other.cluster, other.nodes = cluster, mine
+        if cluster.instances is not old.instances:
+            other._take_instances(self)
+        other._set_capacities()
+        return other
+
+    def _take_instances(self, old: Board) -> None:
+        """The instances of newer facts; those that are the very same keep what is known of them."""
+        here = [item for item in self.cluster.instances if item.primary in self.node_index]
+        where = old.instance_index
+        kept: list[int] = []
+        more: list[Instance] = []
+        for item in here:
+            at = where.get(item.name)
+            if at is not None and old.instances[at] is item:
+                kept.append(at)
+            else:
+                more.append(item)
+        rows = np.array(kept, dtype=np.int64)
+        every = [old.instances[at] for at in kept] + more
+        order = sorted(range(len(every)), key=lambda i: text.natural_key(every[i].name))
+        ranks = np.array(order, dtype=np.int64)
+        self.instances = tuple(every[i] for i in order)
+        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
+        first, second, reserve, real = _uses(more)
+        self.primary_use = np.hstack([old.primary_use[:, rows], first])[:, ranks]
+        self.secondary_use = np.hstack([old.secondary_use[:, rows], second])[:, ranks]
+        self.reserve = np.append(old.reserve[rows], reserve)[ranks]
+        self.real = np.append(old.real[rows], real)[ranks]
+        self._extend_tags(old, rows, more)
+        self.apart = self.apart[ranks]
+        self.unmet = None if self.unmet is None else self.unmet[ranks]
 
 
 class Layout:
@@ -331,10 +413,15 @@ class Layout:
     @classmethod
     def first(cls, board: Board) -> Layout:
         """The layout that the facts describe."""
+        known: Layout | None = board.__dict__.get("start")
+        if known is not None:
+            return known
         index = board.node_index
         primary = [index.get(item.primary, NOWHERE) for item in board.instances]
         secondary = [
-            index.get(item.secondary, NOWHERE) if item.mirror is Mirror.SECONDARY else NOWHERE
+            index.get(item.secondary, NOWHERE)
+            if item.secondary and item.mirror is Mirror.SECONDARY
+            else NOWHERE
             for item in board.instances
         ]
         return cls(board, np.array(primary, dtype=np.int64), np.array(secondary, dtype=np.int64))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ganeti.placement import survival
-from ganeti.placement.facts import Instance, Mirror
+from ganeti.placement.facts import TURNING, Instance, Mirror
 from ganeti.placement.layout import NOWHERE, Bools, Layout, Use
 from ganeti.placement.seats import Failure, Seats
 
@@ -220,6 +220,11 @@ def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]
             spare = board.own_spindle_room[node] - layout.used[Use.OWN_SPINDLES_ALL, node]
             if spare < (item.spindles or 0):
                 found.append(Missing(Dimension.SPINDLES, int((item.spindles or 0) - spare)))
+        elif item.template in TURNING:
+            turning = layout.used[Use.SPINDLES_ALL, node] + item.spindle_use
+            if turning > board.spindle_limit[node]:
+                over = int(np.ceil(turning - board.spindle_limit[node]))
+                found.append(Missing(Dimension.SPINDLES, over))
     used = layout.used[Use.CPU_ALL, node] + board.node_cpus[node] + item.vcpus
     over = used - board.cpu_limit[node]
     if over > 0:

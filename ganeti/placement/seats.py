@@ -6,6 +6,7 @@ has one column.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 import numpy as np
@@ -216,10 +217,10 @@ class Seats:
         if not len(self.rows) or not len(self.nodes):
             return None
         scores = np.where(self.allowed(), self.scores(), np.inf)
-        ranked = ranking(scores)
-        if not len(ranked):
+        found = next(ranking(scores), None)
+        if found is None:
             return None
-        i, j = ranked[0]
+        i, j = found
         return int(self.rows[i]), int(self.s[0, j]), float(scores[i, j])
 
     def best_single(self) -> int | None:
@@ -228,9 +229,12 @@ class Seats:
         return None if found is None else found[0]
 
 
-def ranking(scores: Floats) -> list[tuple[int, int]]:
+def ranking(scores: Floats) -> Iterator[tuple[int, int]]:
     """Places with a finite score, best first; of equal ones (1e-9) the last first."""
     width = scores.shape[1]
     flat = scores.ravel()
-    order = np.lexsort((-np.arange(len(flat)), np.round(flat, 9)))
-    return [divmod(int(k), width) for k in order if np.isfinite(flat[k])]
+    finite = np.flatnonzero(np.isfinite(flat))
+    order = np.lexsort((-finite, np.round(flat[finite], 9)))
+    for place in finite[order]:
+        i, j = divmod(int(place), width)
+        yield i, j

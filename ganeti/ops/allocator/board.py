@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.ops.allocator import gather
+from ganeti.ops.board.keeper import Boards
 from ganeti.ops.board.told import Answers
 from ganeti.ops.operation import Context
 from ganeti.placement import facts
@@ -35,6 +36,7 @@ class View:
     #: nodes, instances, reservations, and places that other jobs were given a moment ago
     cluster: facts.Cluster
     answers: Answers
+    _boards: Boards
 
     @property
     def silent(self) -> list[str]:
@@ -47,10 +49,7 @@ class View:
 
     def layout(self, group: NodeGroup | facts.Group) -> Layout:
         """Who is where in a node group. Loads numpy when nobody has yet."""
-        from ganeti.placement.layout import Board, Layout
-
-        [own] = [item for item in self.cluster.groups if item.uuid == group.uuid]
-        return Layout.first(Board(self.cluster, own))
+        return self._boards.layout(self.cluster, group.uuid, self.answers.unit)
 
     def again(self, ctx: Context) -> View:
         """With the newest configuration and the newest claims; nodes are not asked again.
@@ -59,7 +58,7 @@ class View:
         """
         config = ctx.config
         made = ctx.boards.cluster(config, self.answers, ctx.job.job_id)
-        return View(config, made, self.answers)
+        return View(config, made, self.answers, ctx.boards)
 
 
 def look(ctx: Context, template: str = "", config: Config | None = None) -> View:
@@ -74,4 +73,4 @@ def look(ctx: Context, template: str = "", config: Config | None = None) -> View
     """
     answers = gather.ask_nodes(ctx, template, config)
     now = config or ctx.config
-    return View(now, ctx.boards.cluster(now, answers, ctx.job.job_id), answers)
+    return View(now, ctx.boards.cluster(now, answers, ctx.job.job_id), answers, ctx.boards)

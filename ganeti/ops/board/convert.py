@@ -44,10 +44,12 @@ class Converter:
         self._base: tuple[Any, ...] = ()
         self._known: dict[tuple[str, tuple[str, str]], _Known] = {}
         self._all: dict[tuple[str, str], tuple[Any, Any, tuple[facts.Instance, ...]]] = {}
+        self._running: tuple[Any, dict[str, list[tuple[str, int]]]] | None = None
         self._policies: tuple[Any, Any, facts.Policy, dict[str, facts.Policy]] | None = None
 
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
         """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""
+        every = self.instances(config, answers.unit)
         made = facts.Cluster(
             groups=tuple(
                 facts.Group(
@@ -59,8 +61,8 @@ class Converter:
                 )
                 for group in config.groups.values()
             ),
-            nodes=nodes(config, answers),
-            instances=self.instances(config, answers.unit),
+            nodes=nodes(config, answers, self._may_take(every)),
+            instances=every,
             tags=tuple(config.cluster.tags),
         )
         policy, policies = self._policy(config)
@@ -90,6 +92,16 @@ class Converter:
         self._all[unit] = (config.instances, config.disks, result)
         return result
 
+    def _may_take(self, every: tuple[facts.Instance, ...]) -> dict[str, list[tuple[str, int]]]:
+        """Name and memory of what runs on each node (by name)."""
+        if self._running is None or self._running[0] is not every:
+            found: dict[str, list[tuple[str, int]]] = {}
+            for item in every:
+                if item.runs:
+                    found.setdefault(item.primary, []).append((item.name, item.memory))
+            self._running = (every, found)
+        return self._running[1]
+
     def _policy(self, config: Config) -> tuple[facts.Policy, dict[str, facts.Policy]]:
         base = (config.cluster.ipolicy, config.groups)
         known = self._policies
@@ -111,15 +123,24 @@ def _same(first: Iterable[Any], second: Iterable[Any]) -> bool:
 # nodes -------------------------------------------------------------------------------------------
 
 
-def nodes(config: Config, answers: Answers) -> tuple[facts.Node, ...]:
-    """The nodes as the model sees them now."""
+def nodes(
+    config: Config, answers: Answers, running: Mapping[str, list[tuple[str, int]]]
+) -> tuple[facts.Node, ...]:
+    """The nodes as the model sees them now; ``running`` is name and memory of guests by node."""
     since = _made_since(config, answers)
     return tuple(
-        _node(config, node, answers, since.get(node.uuid, (0, 0))) for node in config.nodes.values()
+        _node(config, node, answers, since.get(node.uuid, (0, 0)), running.get(node.name, ()))
+        for node in config.nodes.values()
     )
 
 
-def _node(config: Config, node: Node, answers: Answers, taken: tuple[int, int]) -> facts.Node:
+def _node(
+    config: Config,
+    node: Node,
+    answers: Answers,
+    taken: tuple[int, int],
+    running: Iterable[tuple[str, int]],
+) -> facts.Node:
     told = answers.nodes.get(node.uuid)
     tags = tuple(node.tags)
     master = node.uuid == config.cluster.master_node
@@ -142,7 +163,7 @@ def _node(config: Config, node: Node, answers: Answers, taken: tuple[int, int]) 
         group=node.group,
         memory=told.number("memory_total"),
         node_memory=told.number("memory_dom0"),
-        free_memory=free_memory(config, node, told),
+        free_memory=free_memory(told, running),
         disk=told.room[0],
         free_disk=max(0, told.room[1] - taken[0]),
         cpus=told.number("cpu_total"),
@@ -156,13 +177,12 @@ def _node(config: Config, node: Node, answers: Answers, taken: tuple[int, int]) 
     )
 
 
-def free_memory(config: Config, node: Node, told: NodeFacts) -> int:
+def free_memory(told: NodeFacts, running: Iterable[tuple[str, int]]) -> int:
     """What the hypervisor has free, without what its running instances may still take."""
     free = told.number("memory_free")
-    for item in config.primaries.get(node.uuid, []):
-        if runs(item):
-            info = told.running.get(item.name)
-            free -= max(0, int(config.beparams(item)["maxmem"]) - (info.memory if info else 0))
+    for name, memory in running:
+        info = told.running.get(name)
+        free -= max(0, memory - (info.memory if info else 0))
     return max(0, free)
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ganeti.model.config import Config
 from ganeti.ops.board.claims import Claim, Claims
@@ -13,6 +14,9 @@ from ganeti.ops.board.convert import Converter
 from ganeti.ops.board.told import Answers
 from ganeti.placement import facts
 from ganeti.placement.facts import LOCAL
+
+if TYPE_CHECKING:  # it loads numpy, which the daemon does at first use
+    from ganeti.placement.layout import Board, Layout
 
 
 def _never(_job_id: int) -> bool:
@@ -32,6 +36,8 @@ class Boards:
         self._mutex = threading.RLock()
         self._claims = Claims(ended)
         self._converter = Converter()
+        #: the last board of a group, by its uuid and the storage unit that matters
+        self._boards: dict[tuple[str, tuple[str, str]], Board] = {}
 
     @contextmanager
     def deciding(self) -> Iterator[None]:
@@ -47,6 +53,22 @@ class Boards:
                 for item in claim.takes:
                     made = with_running(made, item)
             return made
+
+    def layout(self, cluster: facts.Cluster, group: str, unit: tuple[str, str]) -> Layout:
+        """Who is where in a group (uuid), from what is known of the group already.
+
+        Loads numpy when nobody has yet.
+        """
+        from ganeti.placement.layout import Board, Layout
+
+        with self._mutex:
+            last = self._boards.get((group, unit))
+            board = None if last is None else last.renewed(cluster)
+            if board is None:
+                [own] = [item for item in cluster.groups if item.uuid == group]
+                board = Board(cluster, own)
+            self._boards[group, unit] = board
+            return Layout.first(board)
 
     def claim(self, job_id: int, claims: Iterable[Claim]) -> None:
         """What a job was given counts for others from now on."""
