@@ -11,7 +11,7 @@ import numpy as np
 
 from ganeti.placement import survival
 from ganeti.placement.facts import Instance, Mirror, Policy, Spec
-from ganeti.placement.layout import NOWHERE, Bools, Layout
+from ganeti.placement.layout import Bools, Layout
 from ganeti.placement.seats import Failure, Seats, ranking
 
 #: How much smaller the next size is, by what was missing.
@@ -187,9 +187,6 @@ class Filler:
 
     def _survives(self, after: Layout, primary: int) -> bool:
         board = after.board
-        if not (board.real & (after.primary != NOWHERE) & (after.secondary == NOWHERE)).any():
-            # Every guest has its mirror, for which the nodes keep memory already.
-            return True
         asked: Bools = board.online & (board.group_of == board.group_of[primary])
         asked[list(self.weak)] = False
         return not survival.failing(after, asked)
@@ -247,9 +244,9 @@ def policy_failure(policy: Policy, item: Instance) -> Failure | None:
     return first
 
 
-def _unhappy(filler: Filler, item: Instance) -> Bools:
+def _unhappy(filler: Filler, item: Instance, rules: Rules) -> Bools:
     """Nodes that forbid to put anything: they could not fail even now."""
-    board, rules = filler.layout.board, filler.rules
+    board = filler.layout.board
     found: Bools = filler.layout.fails & board.online
     if rules.survive and (rules.independent or item.mirror is not Mirror.SECONDARY):
         found = found.copy()
@@ -259,10 +256,11 @@ def _unhappy(filler: Filler, item: Instance) -> Bools:
 
 def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -> Filler:
     """A filler for the groups in which nothing is wrong; for none when any is, unless allowed."""
-    filler = Filler(layout, rules, within)
+    # What is open is filled without making more nodes unable to fail.
+    filler = Filler(layout, dataclasses.replace(rules, independent=True), within)
     if rules.accept_errors:
         return filler
-    unhappy = _unhappy(filler, item)
+    unhappy = _unhappy(filler, item, rules)
     if not unhappy.any():
         return filler
     board = layout.board

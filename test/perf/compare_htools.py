@@ -1,18 +1,22 @@
 """Compare our programs with Debian's on the same text files, and print a table.
 
 Usage: compare_htools.py [NUMBER...]; numbers choose clusters. Debian's program is found below
-/usr/lib/ganeti, or named by HTOOLS. Exit code 1 when a deviation is for the worse.
+/usr/lib/ganeti, or named by HTOOLS; LIMIT is what one run may take in seconds. The table has
+processor time of one process, which the load of the machine does not change. Exit code 1 when a
+deviation is for the worse. What Debian's program did not answer within the limit, or ended with an
+error, is "not compared": neither well nor worse.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +26,8 @@ from clusters import cluster
 
 from ganeti.htools import text
 
-#: seed, nodes, instances, arguments, most moves, most allocations. Debian's hbal needs minutes for
-#: more moves of the large ones.
+#: seed, nodes, instances, arguments, most moves, most allocations (-1: to the end). Debian's
+#: programs need minutes for more moves and allocations of the large ones.
 CASES: list[tuple[int, int, int, dict[str, Any], int, int]] = [
     (1, 5, 50, {}, -1, -1),
     (2, 8, 90, {"tags": True}, -1, -1),
@@ -35,17 +39,26 @@ CASES: list[tuple[int, int, int, dict[str, Any], int, int]] = [
     (8, 40, 1000, {"memory": 131072}, 20, 10),
     (9, 80, 2000, {"memory": 131072, "reserved": 0.1}, 4, 5),
     (10, 150, 5000, {"memory": 131072, "templates": ("ext",)}, 4, 2),
+    (11, 16, 200, {"tags": True, "spare": 2048}, -1, 1),
+    (12, 40, 1000, {"memory": 131072}, -1, 1),
 ]
-LIMIT = 300
+#: What hspace fills from nothing: nodes, disk template.
+EMPTY = [(5, "drbd"), (20, "ext"), (80, "ext")]
+#: Seconds for one run.
+LIMIT = int(os.environ.get("LIMIT", "300"))
 
 
 @dataclass
 class Run:
-    """What a program printed, its exit code and its seconds."""
+    """What a program printed, its exit code (None: it did not end) and its processor seconds."""
 
     text: str
-    code: int
+    code: int | None
     seconds: float
+
+    @property
+    def cost(self) -> str:
+        return "too long" if self.code is None else f"{self.seconds:.1f}"
 
     def key(self, name: str) -> str:
         found = re.search(rf"^{name}=(.*)$", self.text, re.MULTILINE)
@@ -57,12 +70,16 @@ class Run:
 
 
 def run(argv: list[str]) -> Run:
-    start = time.monotonic()
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, check=False)
-    except subprocess.TimeoutExpired:
-        return Run("", -1, LIMIT)
-    return Run(done.stdout, done.returncode, time.monotonic() - start)
+    with tempfile.TemporaryFile("w+") as out:
+        program = subprocess.Popen(argv, stdout=out, stderr=subprocess.DEVNULL, text=True)
+        watch = threading.Timer(LIMIT, program.kill)
+        watch.start()
+        _, status, used = os.wait4(program.pid, 0)
+        watch.cancel()
+        program.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        code = None if program.returncode == -signal.SIGKILL else program.returncode
+        return Run(out.read(), code, used.ru_utime + used.ru_stime)
 
 
 def both(directory: Path, program: str, *arguments: str) -> tuple[Run, Run]:
@@ -92,30 +109,96 @@ def compare(directory: Path, case: tuple[int, int, int, dict[str, Any], int, int
     normal = [r.key("HTS_ALLOC_INSTANCES") for r in space]
     tiered = [r.key("HTS_TRL_INST_CNT") for r in space]
     check = both(directory, "hcheck", *source, "--machine-readable", "--no-simulation")
-    roll = [len(r.text.splitlines()) - 1 for r in both(directory, "hroller", *source)]
-    same = verdict(check[0]) == verdict(check[1])
-    fine = (
-        abs(starts[0] - starts[1]) <= 1e-6
-        and not ends[0] > ends[1] + 1e-6
-        and (lengths[0] <= lengths[1] or ends[0] < ends[1] - 1e-6)
-        and (normal[0] == normal[1] or normal[1] == "-")
-        and same
-        and (roll[0] <= roll[1] or theirs.code != 0)
-    )
+    rolled = both(directory, "hroller", *source)
+    roll = [len(r.text.splitlines()) - 1 for r in rolled]
+    findings = Findings()
+    findings.numbers("score of the start", *starts, lower=None)
+    findings.plans((ends[0], lengths[0]), (ends[1], lengths[1]))
+    findings.equal("normal", *normal)
+    findings.equal("tiered", *tiered)
+    findings.equal("hcheck", *map(verdict, check))
+    if space[1].code != 0:
+        findings.missing.append("hspace")
+    if rolled[1].code != 0:
+        findings.missing.append("hroller")
+    elif roll[0] > roll[1]:
+        findings.worse.append("hroller groups")
     kind = ",".join(arguments.get("templates", ("drbd",)))
     extra = "".join(f" {n}" for n in ("tags", "reserved", "spare") if n in arguments)
     print(
         f"| {seed} | {len(made.nodes)}/{len(made.instances)} {kind}{extra} "
         f"| {starts[0]:.6f} {'=' if abs(starts[0] - starts[1]) <= 1e-6 else starts[1]} "
         f"| {ends[0]:.6f} / {ends[1]:.6f} | {lengths[0]:.0f} / {lengths[1]:.0f} "
-        f"| {ours.seconds:.1f} / {theirs.seconds:.1f} "
+        f"| {ours.cost} / {theirs.cost} "
         f"| {normal[0]} / {normal[1]} | {tiered[0]} / {tiered[1]} "
-        f"| {space[0].seconds:.1f} / {space[1].seconds:.1f} "
-        f"| {'equal' if same else f'{verdict(check[0])} {verdict(check[1])}'} "
-        f"| {roll[0]} / {roll[1]} | {'ok' if fine else 'WORSE'} |",
+        f"| {space[0].cost} / {space[1].cost} "
+        f"| {'equal' if verdict(check[0]) == verdict(check[1]) else 'differs'} "
+        f"| {roll[0]} / {roll[1] if rolled[1].code == 0 else '-'} | {findings.text} |",
         flush=True,
     )
-    return fine
+    return not findings.worse
+
+
+@dataclass
+class Findings:
+    """What is worse or better than Debian's, and what could not be compared."""
+
+    worse: list[str] = field(default_factory=list)
+    better: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+    def numbers(self, what: str, ours: float, theirs: float, *, lower: bool | None) -> None:
+        """Compare two numbers that should be equal, or of which the lower is better."""
+        if ours != ours or theirs != theirs:
+            self.missing.append(what)
+        elif abs(ours - theirs) > 1e-6:
+            (self.better if lower and ours < theirs else self.worse).append(what)
+
+    def plans(self, ours: tuple[float, float], theirs: tuple[float, float]) -> None:
+        """Score and number of moves: a lower score may take more moves."""
+        if ours[1] == theirs[1] == 0:
+            return
+        if theirs[0] != theirs[0]:
+            self.missing.append("hbal")
+        elif not ours[0] <= theirs[0] + 1e-6:
+            self.worse.append("final score")
+        elif ours[0] < theirs[0] - 1e-6:
+            self.better.append("final score")
+        elif ours[1] > theirs[1]:
+            self.worse.append("number of moves")
+
+    def equal(self, what: str, ours: Any, theirs: Any) -> None:
+        if "-" in theirs:
+            self.missing.append(what)
+        elif ours != theirs:
+            self.worse.append(what)
+
+    @property
+    def text(self) -> str:
+        parts = [f"WORSE: {', '.join(self.worse)}"] * bool(self.worse)
+        parts += [f"better: {', '.join(self.better)}"] * bool(self.better)
+        parts += [f"not compared: {', '.join(self.missing)}"] * bool(self.missing)
+        return "; ".join(parts) or "ok"
+
+
+def fill_empty(directory: Path, nodes: int, template: str) -> bool:
+    """How many instances fit into empty nodes, and how long it takes to know."""
+    spec = f"p,{nodes},1000000,65536,16"
+    words = ["--simulate", spec, "--disk-template", template, "--machine-readable"]
+    ours, theirs = both(directory, "hspace", *words)
+    findings = Findings()
+    for key in ("HTS_ALLOC_INSTANCES", "HTS_TSPEC"):
+        findings.equal(key, ours.key(key), theirs.key(key))
+    if theirs.code == 0:
+        slower = ours.seconds > theirs.seconds
+        (findings.worse if slower else findings.better).append("processor time")
+    fits = [r.key("HTS_ALLOC_INSTANCES") for r in (ours, theirs)]
+    print(
+        f"| {nodes} {template} | {fits[0]} / {fits[1]} | {ours.cost} / {theirs.cost} "
+        f"| {findings.text} |",
+        flush=True,
+    )
+    return not findings.worse
 
 
 def main() -> int:
@@ -136,6 +219,12 @@ def main() -> int:
         for program in ("hbal", "hspace", "hcheck", "hroller"):
             (directory / program).symlink_to(found[-1])
         results = [compare(directory, c) for c in CASES if not chosen or c[0] in chosen]
+        print(
+            "\nEmpty nodes (`hspace --simulate`):\n\n| nodes | fit | hspace s | |\n"
+            + "|---" * 4
+            + "|"
+        )
+        results += [fill_empty(directory, *e) for e in EMPTY if not chosen or e[0] in chosen]
     return int(not all(results))
 
 
