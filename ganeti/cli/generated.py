@@ -494,6 +494,13 @@ OPCODES: dict[str, Any] = {
         ('mode', 'choice', None, ('all', 'primary-only', 'secondary-only'), 'Which instances are evacuated, by the role of the node'),
         ('ignore_soft_errors', 'bool', None, (), 'Let the allocator ignore errors that can be repaired later'),
     )),
+    'OP_NODE_MAINTENANCE': ('Empty nodes for maintenance, or bring back what was there.', (
+        ('node_names', 'list', None, (), 'Names of the nodes'),
+        ('on', 'switch', False, (), 'Whether maintenance begins; else it ends'),
+        ('disks_too', 'switch', False, (), 'Also copy the disks of instances whose secondary node it is to other nodes'),
+        ('allow_failover', 'switch', False, (), 'Stop and start guests that cannot be migrated live'),
+        ('max_parallel', 'int', 4, (), 'How many moves may run at the same time'),
+    )),
     'OP_NODE_MIGRATE': ('Submit jobs that live-migrate all instances off their primary node.', (
         ('node_name', 'string', None, (), 'Name of the node'),
         ('node_uuid', 'string', None, (), 'UUID of the node, checked against the name'),

@@ -54,6 +54,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'list-fields': 'show',
         'list-storage': 'storage',
         'list-tags': 'show',
+        'maintenance': 'maintenance',
         'migrate': 'instances',
         'modify': 'change',
         'modify-storage': 'storage',

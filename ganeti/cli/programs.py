@@ -27,6 +27,7 @@ NODE = Program(
         "instances",
         "storage",
         "auto_repair",
+        "maintenance",
     ),
 )
 INSTANCE = Program(

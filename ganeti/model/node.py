@@ -26,6 +26,8 @@ class Node(Tagged, frozen=True, kw_only=True):
     powered: bool = True
     hv_state_static: dict[str, Any] | None = None
     disk_state_static: dict[str, Any] | None = None
+    #: while it is in maintenance: where its instances came from and went to (``ops.planning``)
+    maintenance: dict[str, Any] | None = None
 
     def role(self, master: NodeUuid) -> NodeRole:
         """Role letter, given the uuid of the master node."""

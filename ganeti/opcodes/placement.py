@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from ganeti.model.marks import Mark
 from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import Mebibytes
@@ -74,3 +75,19 @@ class OpInstanceCheckMove(OpCode, tag="OP_INSTANCE_CHECK_MOVE", kw_only=True):
     to_nodes: Annotated[list[NonEmpty], doc("Nodes it goes to, the primary one first")]
     present: Annotated[list[NonEmpty], doc("Nodes that must be there")] = []
     must_gain: Annotated[bool, doc("Refuse a move that makes the balance worse")] = False
+
+
+class OpNodeMaintenance(OpCode, tag="OP_NODE_MAINTENANCE", kw_only=True):
+    """Empty nodes for maintenance, or bring back what was there."""
+
+    summary_field: ClassVar[str | None] = "node_names"
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/maintenance",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    node_names: Annotated[list[NonEmpty], doc("Names of the nodes"), Mark.NODE]
+    on: Annotated[bool, doc("Whether maintenance begins; else it ends")]
+    disks_too: Annotated[
+        bool, doc("Also copy the disks of instances whose secondary node it is to other nodes")
+    ] = False
+    allow_failover: AllowFailover = False
+    max_parallel: MaxParallel = 4

@@ -54,6 +54,7 @@ _ELSEWHERE = {
     "OP_INSTANCE_MULTI_ALLOC": "instance_create",
     "OP_INSTANCE_RECREATE_DISKS": "instance_disks",
     "OP_INSTANCE_REPLACE_DISKS": "instance_disks",
+    "OP_NODE_MAINTENANCE": "placement",
     "OP_NODE_MODIFY_STORAGE": "node_storage",
     "OP_NODE_QUERYVOLS": "node_storage",
     "OP_NODE_QUERY_STORAGE": "node_storage",

@@ -148,8 +148,10 @@ def _places(layout: Layout, instance: int) -> tuple[str, ...]:
     return tuple(name for name in layout.place(instance) if name)
 
 
-def ordered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def ordered(entries: Sequence[Entry], aside: frozenset[str] = frozenset()) -> tuple[Entry, ...]:
     """Each entry with those it has to wait for: the last ones before it on each of its nodes.
+
+    Nodes ``aside`` are shared by all and do not count.
 
     What has no node in common changes nothing for the other, so rules that held after each move
     of the plan hold whichever of them ends first.
@@ -157,7 +159,7 @@ def ordered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     last: dict[str, int] = {}
     found: list[Entry] = []
     for number, entry in enumerate(entries):
-        nodes = {*entry.before, *entry.after}
+        nodes = {*entry.before, *entry.after} - aside
         waits = sorted({last[node] for node in nodes if node in last})
         last.update(dict.fromkeys(nodes, number))
         found.append(dataclasses.replace(entry, waits_for=tuple(waits)))

@@ -32,10 +32,10 @@ def why_not(layout: Layout, name: str, after: Sequence[str], *, must_gain: bool 
     if new:
         return f"{' and '.join(new)} cannot be used: offline, drained or without an answer"
     goal = [board.node_index[node] for node in after]
-    way = _way(layout, index, goal[0], goal[1] if len(goal) > 1 else NOWHERE)
-    if way is None:
+    found = way(layout, index, goal)
+    if found is None:
         return _missing(layout, index, goal)
-    kind, target = way
+    kind, target = found
     judge = Judge(layout, Limits())
     if not any(kind is one and index in rows for one, rows in judge.movable()):
         return "its disks or its other node do not allow this move now"
@@ -55,8 +55,9 @@ def _online(layout: Layout, node: str) -> bool:
     return bool(layout.board.online[layout.board.node_index[node]])
 
 
-def _way(layout: Layout, index: int, primary: int, secondary: int) -> tuple[Kind, int] | None:
+def way(layout: Layout, index: int, goal: Sequence[int]) -> tuple[Kind, int] | None:
     """The kind of move that leads there, with its target; None when it takes two new nodes."""
+    primary, secondary = goal[0], goal[1] if len(goal) > 1 else NOWHERE
     own = {int(layout.primary[index]), int(layout.secondary[index])}
     fresh = [node for node in (primary, secondary) if node != NOWHERE and node not in own]
     target = fresh[0] if len(fresh) == 1 else NOWHERE

@@ -133,3 +133,71 @@ def test_what_would_be_is_told_and_nothing_changes(uneven: Cluster) -> None:
     assert refused.code == 1
     assert "add --dry-run" in refused.err
     assert places(uneven) == before
+
+
+def test_a_node_is_emptied_and_gets_its_guests_back(uneven: Cluster) -> None:
+    before = places(uneven)
+    mine = {name for name, node in before.items() if node == "node2.example.com"}
+    told = uneven.ok("node maintenance --dry-run on", "node2")
+    assert len(told.lines) == 3
+    assert places(uneven) == before
+    assert _drained(uneven) == "N"
+    done = uneven.ok("node maintenance --wait on", "node2")
+    assert "Node node2.example.com is empty" in done.out
+    assert _drained(uneven) == "Y"
+    away = places(uneven)
+    assert {name for name in before if away[name] != before[name]} == mine
+    assert "node2.example.com" not in away.values()
+    again = uneven.ok("node maintenance --wait on", "node2")
+    assert "Nothing to move" in again.out
+    wanderer = min(mine)
+    other = next(n for n in uneven.names if n not in ("node2.example.com", away[wanderer]))
+    uneven.ok("instance migrate -f -n", other, wanderer)
+    home = uneven.ok("node maintenance --wait off", "node2")
+    assert f"{wanderer} stays: it was moved by somebody else since" in home.out
+    assert _drained(uneven) == "N"
+    assert places(uneven) == before | {wanderer: other}
+    twice = uneven.gnt("node maintenance off", "node2")
+    assert twice.code == 1
+    assert "node node2.example.com is not in maintenance" in twice.err
+
+
+def _drained(cluster: Cluster) -> str:
+    return cluster.cells("node list -o drained", "node2")[0][0]
+
+
+def test_a_node_that_cannot_be_emptied_says_so(uneven: Cluster) -> None:
+    master = uneven.gnt("node maintenance on", "node1")
+    assert master.code == 1
+    assert "node node1.example.com is the master" in master.err
+    uneven.add("fixed.example.com", node="node4.example.com")
+    ran = uneven.gnt("node maintenance --wait on", "node4")
+    assert ran.code == 1
+    assert "fixed.example.com stays: its disks are on one node" in ran.out
+    assert "Node node4.example.com is not empty: fixed.example.com" in ran.err
+    uneven.ok("node maintenance --wait off", "node4")
+    assert places(uneven)["fixed.example.com"] == "node4.example.com"
+
+
+def test_a_goal_that_is_lost_in_between_moves_nothing_there(uneven: Cluster) -> None:
+    found = data(uneven, f"{BALANCE} --dry-run")["groups"][0]["moves"]
+    goal = found[0]["to"][0].partition(".")[0]
+    pid = uneven.pid("ganeti-noded", goal)
+    assert pid is not None
+    check = {
+        "OP_ID": "OP_INSTANCE_CHECK_MOVE",
+        "instance_name": found[0]["instance"],
+        "from_nodes": found[0]["from"],
+        "to_nodes": found[0]["to"],
+        "present": uneven.names,
+    }
+    file = Path(uneven.directory) / "job.json"
+    file.write_text(json.dumps([check]))
+    uneven.ok("debug submit-job", str(file))
+    os.kill(pid, signal.SIGKILL)
+    try:
+        ran = uneven.gnt("debug submit-job", str(file))
+        assert ran.code == 1
+        assert f"{goal}.example.com was there when the plan was made" in ran.err + ran.out
+    finally:
+        tool("start-node", uneven.directory, goal)

@@ -35,7 +35,11 @@ class ClusterCapacity(PlannedOperation[OpClusterCapacity, str, dict[str, Any]]):
         view = board.look(ctx, self.plan)
         made = supposed.suppose(view.cluster, op.what_if)
         wanted = headroom.Wanted(
-            self.plan, op.memory, op.disk, op.vcpus, TEMPLATES.get(self.plan).traits.overhead
+            self.plan,
+            None if op.memory is None else int(op.memory),
+            None if op.disk is None else int(op.disk),
+            op.vcpus,
+            TEMPLATES.get(self.plan).traits.overhead,
         )
         groups = supposed.groups(view.config, made.cluster, op.group_name)
         return {

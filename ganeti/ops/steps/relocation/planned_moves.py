@@ -36,24 +36,39 @@ class Manner:
     strict: bool = False
 
 
-def submit(ctx: Context, op: OpCode, plans: Sequence[tuple[Sequence[Entry], Manner]]) -> list[int]:
-    """Submit the moves of plans; the id of the job of each, in their order."""
-    jobs: list[list[OpCode]] = []
+def submit(
+    ctx: Context,
+    op: OpCode,
+    plans: Sequence[tuple[Sequence[Entry], Manner]],
+    first: Sequence[list[OpCode]] = (),
+) -> list[int]:
+    """Submit the moves of plans; the id of the job of each, in their order.
+
+    All moves wait for the success of the jobs ``first``, whose ids are before theirs.
+    """
+    jobs: list[list[OpCode]] = list(first)
     for entries, manner in plans:
-        jobs += [_job(ctx, entry, number, manner) for number, entry in enumerate(entries)]
+        for number, entry in enumerate(entries):
+            before = [
+                JobDep(other - len(jobs), [FinalStatus.SUCCESS]) for other in range(len(first))
+            ]
+            jobs.append(_job(ctx, entry, number, manner, before))
     done = departures.submit_all(ctx, op, jobs)
     return [job_id for _ok, job_id in done["jobs"]]
 
 
-def _job(ctx: Context, entry: Entry, number: int, manner: Manner) -> list[OpCode]:
+def _job(
+    ctx: Context, entry: Entry, number: int, manner: Manner, before: list[JobDep]
+) -> list[OpCode]:
     ends = [FinalStatus.SUCCESS] if manner.strict else []
+    before = before + [JobDep(other - number, ends) for other in entry.waits_for]
     check = OpInstanceCheckMove(
         instance_name=entry.instance,
         from_nodes=list(entry.before),
         to_nodes=list(entry.after),
         present=list(manner.present),
         must_gain=manner.strict,
-        depends=[JobDep(other - number, ends) for other in entry.waits_for] or None,
+        depends=before or None,
         reason=[_limit(ctx, manner)],
     )
     return [check, *(_opcode(entry, step, manner) for step in entry.steps)]
