@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from local_cluster import Cluster, copied, tool
+from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process
@@ -98,16 +99,30 @@ def test_life_of_an_instance(mixed: Cluster, hypervisor: str, after_reboot: list
     shown = mixed.ok("instance console --show-cmd", name).out
     assert f"{NODE}.example.com" in shown
     assert ("chroot " if hypervisor == "chroot" else "lxc-console ") in shown
+
+    def wait_for_starts(count: int) -> list[str]:
+        """What ran in the guest; it may run before its first process has written anything."""
+        found: list[str] = []
+
+        def enough() -> bool:
+            found[:] = calls(mixed, hypervisor, name)
+            return found.count("start") >= count
+
+        wait_for(enough, f"start number {count} of the guest")
+        return found
+
+    wait_for_starts(1)
     mixed.ok("instance reboot --type=soft", name)
-    assert calls(mixed, hypervisor, name) == after_reboot
+    assert wait_for_starts(2) == after_reboot
     mixed.ok("instance reboot --type=hard", name)
+    wait_for_starts(3)
     migrated = mixed.gnt("instance migrate --force", name)
     assert migrated.code != 0
     assert state(mixed, name)[0] == "running"
     mixed.ok("instance shutdown --timeout=10", name)
     assert state(mixed, name)[0] == "ADMIN_down"
     mixed.ok("instance startup", name)
-    assert calls(mixed, hypervisor, name).count("start") == 4
+    assert wait_for_starts(4).count("start") == 4
     mixed.ok("instance remove --force --shutdown-timeout=10", name)
     assert mixed.cells("instance list -o name") == []
     assert mounts.tree(mixed.root(NODE), mounts.read()) == []
