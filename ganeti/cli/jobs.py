@@ -148,8 +148,8 @@ def wait(
         raise Exit(EXIT_DETACHED) from None
     except errors.LuxiError:
         notices.say(
-            f"Lost sight of job {job_id}, which goes on as soon as there is a master daemon."
-            f" Watch it with: gnt-job watch {job_id}"
+            f"Connection to the master lost. Job {job_id} may have failed;"
+            f" see gnt-job info {job_id}."
         )
         raise
     return _results(client, job_id)

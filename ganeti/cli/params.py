@@ -17,7 +17,7 @@ MIGRATION = {
     "live": override(
         "--non-live",
         kind="switch_off",
-        help="Stop the guest during the move, as in --migration-mode",
+        help="Pause the guest during the move, as in --migration-mode",
     ),
     "mode": override("--migration-mode"),
 }
