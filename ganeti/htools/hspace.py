@@ -11,7 +11,7 @@ from ganeti.htools.program import Program, say, warn
 from ganeti.htools.simulate import size
 from ganeti.placement import capacity
 from ganeti.placement.capacity import Filling, Rules, model_instance
-from ganeti.placement.facts import Cluster, Instance, Policy, Spec
+from ganeti.placement.facts import Cluster, Instance, Mirror, Policy, Spec
 from ganeti.placement.layout import Board, Layout, Use
 from ganeti.placement.score import score
 
@@ -251,7 +251,7 @@ def _print_spec(keys: bool, title: str, prefix: str, spec: Spec, item: Instance)
             f"{prefix}_DSK": str(spec.disk),
             f"{prefix}_CPU": str(spec.cpus),
             f"{prefix}_SPN": str(spec.spindles),
-            f"{prefix}_RQN": "2" if item.template == "drbd" else "1",
+            f"{prefix}_RQN": "2" if item.mirror is Mirror.SECONDARY else "1",
             f"{prefix}_DISK_TEMPLATE": item.template,
         }
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from ganeti.placement.facts import Instance, Mirror
+from ganeti.placement.facts import TURNING, Instance, Mirror
 
 PREFIX = "ganeti:watcher:autorepair:"
 
@@ -129,4 +129,5 @@ def needed(item: Instance, offline: frozenset[str]) -> Type | None:
         if primary:
             return Type.FAILOVER
         return Type.FIX_STORAGE if secondary else None
-    return Type.REINSTALL if primary and item.template == "plain" else None
+    lost = item.mirror is Mirror.NONE and item.template in TURNING  # volumes of that node
+    return Type.REINSTALL if primary and lost else None

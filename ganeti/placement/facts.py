@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ganeti.placement.generated import TEMPLATES
+
 #: Status words of instances that use their memory now.
 RUNNING = frozenset({"running", "ERROR_up", "ERROR_wrongnode"})
 
@@ -21,21 +23,11 @@ class Mirror(StrEnum):
 
 
 #: Disk templates by where their data is. An unknown template is taken for one that cannot move.
-MIRRORS = {
-    "diskless": Mirror.EVERY_NODE,
-    "file": Mirror.NONE,
-    "sharedfile": Mirror.EVERY_NODE,
-    "plain": Mirror.NONE,
-    "blockdev": Mirror.EVERY_NODE,
-    "drbd": Mirror.SECONDARY,
-    "rbd": Mirror.EVERY_NODE,
-    "ext": Mirror.EVERY_NODE,
-    "gluster": Mirror.EVERY_NODE,
-}
-#: Templates whose disks take room on the node.
-LOCAL = frozenset({"plain", "file", "drbd", "mixed"})
-#: Those among them whose disks turn spindles.
-TURNING = frozenset({"plain", "drbd"})
+MIRRORS = {name: Mirror(mirror) for name, (mirror, _, _) in TEMPLATES.items()}
+#: Templates whose disks take room on the node; "mixed" stands for several, some of them local.
+LOCAL = frozenset(name for name, (_, local, _) in TEMPLATES.items() if local) | {"mixed"}
+#: Those among them whose disks turn spindles: volumes.
+TURNING = frozenset(name for name, (_, _, turning) in TEMPLATES.items() if turning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _own(disk: Disk) -> dict[tuple[str, str], int]:
     name = str(disk.logical_id[0])
     if traits.file_based:
         name = str(Path(disk.logical_id[1]).parent)
-    return {(kind, name): disk.size}
+    return {(kind, name): disk.size + traits.overhead}
 
 
 def spindles(disks: Iterable[Disk]) -> dict[tuple[str, str], int]:

@@ -40,6 +40,17 @@ generated.OPCODES.clear()
 program.main(PROGRAMS["gnt-instance"], ["add", "--help"])
 """
 
+#: The rest of ``make docs``: what the placement model knows of templates.
+MODEL = """
+from pathlib import Path
+from ganeti.storage import placing
+
+path = Path("ganeti/placement/generated.py")
+text = placing.module()
+path.unlink()
+path.write_text(text)
+"""
+
 #: The life of a disk: a new cluster, the request, its plan, the device, and who asks about it.
 LIFE = """
 from pathlib import Path
@@ -55,8 +66,10 @@ from ganeti.model.instance import Instance
 from ganeti.opcodes import wire
 from ganeti.ops import annotate, hooks
 from ganeti.ops.allocator import request
+from ganeti.ops.board import convert
 from ganeti.ops.planning import disk_layout, policy
 from ganeti.ops.verification import hosts
+from ganeti.placement.layout import Use, use_of
 from ganeti.query import engine
 from ganeti.storage.interface import Environment
 from ganeti.storage.registry import device
@@ -121,6 +134,8 @@ fields = ["template", "path", "params"]
 [[_, path, _]] = engine.query(SimpleNamespace(config=config), "disk", fields)["data"]
 print("path:", path == (0, disk.logical_id[1]))
 print("usage:", engine.query(SimpleNamespace(config=config), "instance", ["disk_usage"])["data"])
+fact = convert.instance(config, web1, ("file", "/srv/ram"))
+print("placement:", fact.template, fact.mirror, fact.disk, int(use_of(fact)[0][Use.DISK]))
 
 roots = (Path(where.local("/srv/ram")),)
 roots[0].mkdir(parents=True)
@@ -138,6 +153,7 @@ def test_a_template_in_two_files_is_known_everywhere(tmp_path: Path) -> None:
     # line breaks are where the terminal is narrow
     shown = " ".join(" ".join(package.output(COMMANDS, tmp_path / "root")).split())
     assert "plain|ramdisk|rbd|sharedfile" in shown
+    assert package.output(MODEL, tmp_path / "root") == []
     assert package.output(LIFE, tmp_path / "root") == [
         "parameters: {'memory-node': 1, 'huge': True}",
         "policy: True ['ramdisk']",
@@ -152,6 +168,7 @@ def test_a_template_in_two_files_is_known_everywhere(tmp_path: Path) -> None:
         "shape: ('ramdisk',)",
         "path: True",
         "usage: [[(0, 68)]]",
+        "placement: ramdisk none 68 68",
         "device: RamDevice True 67108864 {'memory-node': 1, 'huge': True}",
     ]
     assert package.touched == {"storage/ramdisk.py", "model/drivers.py"}

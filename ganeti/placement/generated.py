@@ -1,0 +1,17 @@
+"""What the placement model knows of disk templates. Made by tools/make-docs; do not edit.
+
+Who has the data besides the primary node, whether disks take room on the node, and whether they
+turn spindles (see ``ganeti.storage.placing``).
+"""
+
+TEMPLATES: dict[str, tuple[str, bool, bool]] = {
+    "blockdev": ("every node", False, False),
+    "diskless": ("every node", False, False),
+    "drbd": ("secondary", True, True),
+    "ext": ("every node", False, False),
+    "file": ("none", True, False),
+    "gluster": ("every node", False, False),
+    "plain": ("none", True, True),
+    "rbd": ("every node", False, False),
+    "sharedfile": ("every node", False, False),
+}
