@@ -7,6 +7,7 @@ configuration knows too is the same enumeration (``model/names.py``).
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 from ganeti.model.names import (
     AdminStateSource,
@@ -48,50 +49,103 @@ __all__ = [
 
 
 class CVErrorCode(StrEnum):
-    """Problems that a cluster verification can report."""
+    """Problems that a cluster verification can report; ``CODE = "CODE", "what it means"``."""
 
-    ECLUSTERCERT = "ECLUSTERCERT"
-    ECLUSTERCFG = "ECLUSTERCFG"
-    ECLUSTERCLIENTCERT = "ECLUSTERCLIENTCERT"
-    ECLUSTERDANGLINGINST = "ECLUSTERDANGLINGINST"
-    ECLUSTERDANGLINGNODES = "ECLUSTERDANGLINGNODES"
-    ECLUSTERFILECHECK = "ECLUSTERFILECHECK"
-    EEXTAGS = "EEXTAGS"
-    EGROUPDIFFERENTPVSIZE = "EGROUPDIFFERENTPVSIZE"
-    EINSTANCEBADNODE = "EINSTANCEBADNODE"
-    EINSTANCEDOWN = "EINSTANCEDOWN"
-    EINSTANCEFAULTYDISK = "EINSTANCEFAULTYDISK"
-    EINSTANCELAYOUT = "EINSTANCELAYOUT"
-    EINSTANCEMISSINGCFGPARAMETER = "EINSTANCEMISSINGCFGPARAMETER"
-    EINSTANCEMISSINGDISK = "EINSTANCEMISSINGDISK"
-    EINSTANCEPOLICY = "EINSTANCEPOLICY"
-    EINSTANCESPLITGROUPS = "EINSTANCESPLITGROUPS"
-    EINSTANCEUNSUITABLENODE = "EINSTANCEUNSUITABLENODE"
-    EINSTANCEWRONGNODE = "EINSTANCEWRONGNODE"
-    ENODEDRBD = "ENODEDRBD"
-    ENODEDRBDHELPER = "ENODEDRBDHELPER"
-    ENODEDRBDVERSION = "ENODEDRBDVERSION"
-    ENODEFILECHECK = "ENODEFILECHECK"
-    ENODEFILESTORAGEPATHS = "ENODEFILESTORAGEPATHS"
-    ENODEFILESTORAGEPATHUNUSABLE = "ENODEFILESTORAGEPATHUNUSABLE"
-    ENODEGLUSTERSTORAGEPATHUNUSABLE = "ENODEGLUSTERSTORAGEPATHUNUSABLE"
-    ENODEHOOKS = "ENODEHOOKS"
-    ENODEHV = "ENODEHV"
-    ENODELVM = "ENODELVM"
-    ENODEN1 = "ENODEN1"
-    ENODENET = "ENODENET"
-    ENODEOOBPATH = "ENODEOOBPATH"
-    ENODEORPHANFILE = "ENODEORPHANFILE"
-    ENODEORPHANINSTANCE = "ENODEORPHANINSTANCE"
-    ENODEORPHANLV = "ENODEORPHANLV"
-    ENODEOS = "ENODEOS"
-    ENODERPC = "ENODERPC"
-    ENODESETUP = "ENODESETUP"
-    ENODESHAREDFILESTORAGEPATHUNUSABLE = "ENODESHAREDFILESTORAGEPATHUNUSABLE"
-    ENODESSH = "ENODESSH"
-    ENODETIME = "ENODETIME"
-    ENODEUSERSCRIPTS = "ENODEUSERSCRIPTS"
-    ENODEVERSION = "ENODEVERSION"
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str = "") -> Self:
+        item = str.__new__(cls, code)
+        item._value_ = code
+        item.meaning = meaning
+        return item
+
+    ECLUSTERCERT = "ECLUSTERCERT", "a certificate or key is missing, does not fit, or expires soon"
+    ECLUSTERCFG = "ECLUSTERCFG", "the configuration contradicts itself"
+    ECLUSTERCLIENTCERT = (
+        "ECLUSTERCLIENTCERT",
+        "the client certificate of a node does not fit, or expires soon",
+    )
+    ECLUSTERDANGLINGINST = "ECLUSTERDANGLINGINST", "the primary node of an instance does not exist"
+    ECLUSTERDANGLINGNODES = (
+        "ECLUSTERDANGLINGNODES",
+        "a node belongs to a node group that does not exist",
+    )
+    ECLUSTERFILECHECK = (
+        "ECLUSTERFILECHECK",
+        "a file that must be the same on nodes differs, is missing, or is where it may not be",
+    )
+    EEXTAGS = "EEXTAGS", "instances on one node share an exclusion tag"
+    EGROUPDIFFERENTPVSIZE = (
+        "EGROUPDIFFERENTPVSIZE",
+        "physical volumes of a node group differ in size, with exclusive storage",
+    )
+    EINSTANCEBADNODE = "EINSTANCEBADNODE", "an instance should run, but its primary node is offline"
+    EINSTANCEDOWN = "EINSTANCEDOWN", "an instance should run on its primary node, and does not"
+    EINSTANCEFAULTYDISK = "EINSTANCEFAULTYDISK", "a disk is not active, or its mirror is incomplete"
+    EINSTANCELAYOUT = (
+        "EINSTANCELAYOUT",
+        "the disks, nodes or state of an instance do not fit together",
+    )
+    EINSTANCEMISSINGCFGPARAMETER = (
+        "EINSTANCEMISSINGCFGPARAMETER",
+        "a parameter that the node requires is missing in an instance",
+    )
+    EINSTANCEMISSINGDISK = "EINSTANCEMISSINGDISK", "a disk is missing on a node"
+    EINSTANCEPOLICY = (
+        "EINSTANCEPOLICY",
+        "an instance violates the instance policy of its node group",
+    )
+    EINSTANCESPLITGROUPS = (
+        "EINSTANCESPLITGROUPS",
+        "the nodes of an instance are in several node groups",
+    )
+    EINSTANCEUNSUITABLENODE = (
+        "EINSTANCEUNSUITABLENODE",
+        "an instance has disks that its node cannot have with exclusive storage",
+    )
+    EINSTANCEWRONGNODE = "EINSTANCEWRONGNODE", "a guest runs on a node where it should not"
+    ENODEDRBD = "ENODEDRBD", "DRBD devices of a node do not fit the configuration"
+    ENODEDRBDHELPER = (
+        "ENODEDRBDHELPER",
+        "the DRBD usermode helper of a node is not that of the cluster",
+    )
+    ENODEDRBDVERSION = "ENODEDRBDVERSION", "nodes have different versions of DRBD"
+    ENODEFILECHECK = "ENODEFILECHECK", "the node could not say what its files contain"
+    ENODEFILESTORAGEPATHS = (
+        "ENODEFILESTORAGEPATHS",
+        "directories for file disks are forbidden or cannot be read",
+    )
+    ENODEFILESTORAGEPATHUNUSABLE = (
+        "ENODEFILESTORAGEPATHUNUSABLE",
+        "the directory of file disks cannot be used",
+    )
+    ENODEGLUSTERSTORAGEPATHUNUSABLE = (
+        "ENODEGLUSTERSTORAGEPATHUNUSABLE",
+        "the directory of Gluster disks cannot be used",
+    )
+    ENODEHOOKS = "ENODEHOOKS", "a hook of the verification failed on the node"
+    ENODEHV = "ENODEHV", "a hypervisor of the node does not work"
+    ENODELVM = "ENODELVM", "volume groups or volumes of the node are missing or damaged"
+    ENODEN1 = "ENODEN1", "the node has too little memory for what may have to run on it"
+    ENODENET = "ENODENET", "a bridge is missing, or the node cannot reach another one"
+    ENODEOOBPATH = "ENODEOOBPATH", "the out-of-band program cannot be run on the node"
+    ENODEORPHANFILE = "ENODEORPHANFILE", "a file with the name of a disk belongs to no disk"
+    ENODEORPHANINSTANCE = "ENODEORPHANINSTANCE", "a guest runs that no instance is known for"
+    ENODEORPHANLV = "ENODEORPHANLV", "a logical volume belongs to no disk"
+    ENODEOS = "ENODEOS", "OS definitions are broken, or differ between the nodes of a group"
+    ENODERPC = "ENODERPC", "the node does not answer"
+    ENODESETUP = "ENODESETUP", "the node is not set up as it must be"
+    ENODESHAREDFILESTORAGEPATHUNUSABLE = (
+        "ENODESHAREDFILESTORAGEPATHUNUSABLE",
+        "the directory of shared file disks cannot be used",
+    )
+    ENODESSH = "ENODESSH", "the master cannot log in to the node with its remote shell"
+    ENODETIME = "ENODETIME", "the clock of the node differs from that of the master"
+    ENODEUSERSCRIPTS = (
+        "ENODEUSERSCRIPTS",
+        "a program that operations run is missing or not executable",
+    )
+    ENODEVERSION = "ENODEVERSION", "the node runs another version"
 
 
 class VerifyOptionalChecks(StrEnum):
