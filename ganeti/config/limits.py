@@ -165,7 +165,7 @@ class _Check:
             for item in value:
                 self._inside(item, where)
         elif isinstance(value, DiskChange) and value.action is DdmFull.ATTACH:
-            self._attached(value.params)
+            self._refuse_foreign_disk(value.params)
         elif isinstance(value, DiskChange) and value.action is DdmFull.DETACH:
             self._detached(value.item)
             self._inside(value.params, where)
@@ -181,7 +181,7 @@ class _Check:
 
     # what is special ---------------------------------------------------------------------
 
-    def _attached(self, disk: DiskParams) -> None:
+    def _refuse_foreign_disk(self, disk: DiskParams) -> None:
         """Refuse to take a disk of somebody else into an instance."""
         given = disk.to_wire()
         words = [given[key] for key in _NAMES_OF_DISK if key in given]

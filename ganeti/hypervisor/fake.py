@@ -73,7 +73,7 @@ class FakeHypervisor(Hypervisor):
         self, instance: NodeInstance, disks: Sequence[AttachedDisk], *, paused: bool = False
     ) -> None:
         self._params(instance.hvparams)
-        if self.script.ruled("start", instance.name):
+        if self.script.apply_rule("start", instance.name):
             return
         path = self._path(instance.name)
         memory = instance.backend("maxmem", 128)
@@ -84,7 +84,7 @@ class FakeHypervisor(Hypervisor):
         self._note_disks(instance.name, [item.disk.uuid for item in disks])
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
-        if self.script.ruled("stop", name):
+        if self.script.apply_rule("stop", name):
             return
         files.remove(self._path(name))
         files.remove(self._disks(name))
@@ -93,7 +93,7 @@ class FakeHypervisor(Hypervisor):
             files.remove(self._moving(name, "awaited"))
 
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
-        if self.script.ruled("reboot", instance.name):
+        if self.script.apply_rule("reboot", instance.name):
             return
         if not self._path(instance.name).exists():
             raise errors.HypervisorError(
@@ -103,14 +103,14 @@ class FakeHypervisor(Hypervisor):
 
     def cleanup(self, name: str) -> None:
         paths = (self._changes(name), self._disks(name))
-        if not self.script.ruled("cleanup", name):
+        if not self.script.apply_rule("cleanup", name):
             for path in paths:
                 files.remove(path)
 
     def list_names(self) -> list[str]:
         rule = self.script.rule("list_names")
         if rule is not None and rule.lies:
-            return self.script.believable("list_names", rule.lie, list[str])
+            return self.script.parse_lie("list_names", rule.lie, list[str])
         return self._names()
 
     def info(self, name: str) -> InstanceInfo | None:
@@ -154,7 +154,7 @@ class FakeHypervisor(Hypervisor):
         return None
 
     def check_params(self, params: HvParams) -> None:
-        if not self.script.ruled("check_params", ANY):
+        if not self.script.apply_rule("check_params", ANY):
             self._params(params)
 
     def console(self, instance: NodeInstance, node_name: str, params: HvParams) -> Console:
@@ -168,7 +168,7 @@ class FakeHypervisor(Hypervisor):
     # memory and devices
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
-        if self.script.ruled("balloon", instance.name):
+        if self.script.apply_rule("balloon", instance.name):
             return
         self._write(instance.name, memory, self._running(instance.name).vcpus)
 
@@ -178,7 +178,7 @@ class FakeHypervisor(Hypervisor):
     def plugged_disks(self, name: str) -> list[str] | None:
         rule = self.script.rule("plugged_disks", name)
         if rule is not None and rule.lies:
-            return self.script.believable("plugged_disks", rule.lie, list[str])
+            return self.script.parse_lie("plugged_disks", rule.lie, list[str])
         return self._noted_disks(name)
 
     def _noted_disks(self, name: str) -> list[str] | None:
@@ -243,13 +243,13 @@ class FakeHypervisor(Hypervisor):
     # moves: the guest is a file that is renamed, and made again at the target
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
-        if not self.script.ruled("check_migratable", instance.name):
+        if not self.script.apply_rule("check_migratable", instance.name):
             self._running(instance.name)
 
     def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         rule = self.script.rule("migration_info", instance.name)
         if rule is not None and rule.lies:
-            return self.script.believable("migration_info", rule.lie, dict[str, Any])
+            return self.script.parse_lie("migration_info", rule.lie, dict[str, Any])
         found = self._running(instance.name)
         return {"memory": found.memory, "vcpus": found.vcpus}
 
@@ -272,7 +272,7 @@ class FakeHypervisor(Hypervisor):
         return f"{address}:1"
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
-        if self.script.ruled("migrate", instance.name):
+        if self.script.apply_rule("migrate", instance.name):
             return
         self._running(instance.name)
         os.rename(self._path(instance.name), self._moving(instance.name, "away"))
@@ -290,18 +290,18 @@ class FakeHypervisor(Hypervisor):
         if rule is None or not rule.lies:
             return status
         facts = self.script.bent("migration_status", msgspec.structs.asdict(status), rule.lie)
-        return self.script.believable("migration_status", facts, MigrationStatus)
+        return self.script.parse_lie("migration_status", facts, MigrationStatus)
 
     def check_arrived(self, instance: NodeInstance) -> None:
         name = instance.name
-        if not self.script.ruled("check_arrived", name) and not (
+        if not self.script.apply_rule("check_arrived", name) and not (
             self._moving(name, "awaited").exists() or self._read(name) is not None
         ):
             raise errors.HypervisorError(f"instance {name} did not arrive here")
 
     def finish_source(self, instance: NodeInstance, *, success: bool, live: bool) -> None:
         name = instance.name
-        if self.script.ruled("finish_source", name):
+        if self.script.apply_rule("finish_source", name):
             return
         if success and self._read(name) is not None:
             raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
@@ -316,7 +316,7 @@ class FakeHypervisor(Hypervisor):
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
     ) -> None:
         name = instance.name
-        if self.script.ruled("finish_target", name):
+        if self.script.apply_rule("finish_target", name):
             return
         runs = self._read(name) is not None
         if runs and not success:
@@ -390,7 +390,7 @@ class FakeHypervisor(Hypervisor):
         facts: dict[str, Any] = {"memory": 0, "vcpus": 0, "state": RunState.RUNNING, "time": 0.0}
         if real is not None:
             facts = msgspec.structs.asdict(real)
-        return self.script.believable("info", self.script.bent("info", facts, lie), InstanceInfo)
+        return self.script.parse_lie("info", self.script.bent("info", facts, lie), InstanceInfo)
 
     def _write(self, name: str, memory: int, vcpus: int) -> None:
         files.write_atomic(self._path(name), f"0\n{memory}\n{vcpus}\n", fsync=False)

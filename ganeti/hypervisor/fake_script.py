@@ -95,7 +95,7 @@ class Script:
 
     file: Path
 
-    def ruled(self, method: Method, name: str) -> bool:
+    def apply_rule(self, method: Method, name: str) -> bool:
         """Apply a rule; True when it says that nothing shall be done."""
         rule = self.rule(method, name)
         return rule is not None and rule.lies
@@ -119,7 +119,7 @@ class Script:
             raise error(str(rule.fail))
         return rule
 
-    def believable(self, method: str, lie: object, kind: type[T]) -> T:
+    def parse_lie(self, method: str, lie: object, kind: type[T]) -> T:
         """A lie as the type that callers expect."""
         try:
             return typed.convert(lie, kind)
@@ -130,7 +130,7 @@ class Script:
 
     def bent(self, method: str, facts: Mapping[str, object], lie: object) -> dict[str, Any]:
         """Facts with the values that a lie replaces."""
-        changes = self.believable(method, lie, dict[str, Any])
+        changes = self.parse_lie(method, lie, dict[str, Any])
         for key in changes.keys() - facts.keys():
             raise errors.HypervisorError(f"{self.file}: {method} has no '{key}' to lie about")
         return {**facts, **changes}

@@ -54,7 +54,7 @@ class MasterSources:
     @property
     def _rpc(self) -> NodeRpc:
         """Node calls for queries; most queries make none."""
-        return self._calls.within(QUERY_TIMEOUT).sharing()
+        return self._calls.within(QUERY_TIMEOUT).shared_calls()
 
     def _hvparams(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {name: self._config.cluster.hvparams.get(name, {}) for name in names}

@@ -244,7 +244,7 @@ def policy_failure(policy: Policy, item: Instance) -> Failure | None:
     return first
 
 
-def _unhappy(filler: Filler, item: Instance, rules: Rules) -> Bools:
+def _nodes_that_forbid(filler: Filler, item: Instance, rules: Rules) -> Bools:
     """Nodes that forbid to put anything: they could not fail even now."""
     board = filler.layout.board
     found: Bools = filler.layout.fails & board.online
@@ -260,7 +260,7 @@ def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -
     filler = Filler(layout, dataclasses.replace(rules, independent=True), within)
     if rules.accept_errors:
         return filler
-    unhappy = _unhappy(filler, item, rules)
+    unhappy = _nodes_that_forbid(filler, item, rules)
     if not unhappy.any():
         return filler
     board = layout.board

@@ -108,7 +108,7 @@ class Chooser:
             refused = [GroupRefusal(wish.group, "there is no such group")]
         return Choice((), "", 0.0, Refusal(item.name, tuple(refused)))
 
-    def explained(self, wish: Wish, choice: Choice) -> Choice:
+    def explain(self, wish: Wish, choice: Choice) -> Choice:
         """A refusal with the changes that would make the instance fit; looks for them now."""
         if choice.refusal is None:
             return choice
@@ -185,7 +185,7 @@ def choose(
 ) -> Choice:
     """The best place of an instance, or why there is none and what would help."""
     chooser = Chooser(cluster, survive=survive, layout_of=layout_of)
-    return chooser.explained(wish, chooser.choose(wish))
+    return chooser.explain(wish, chooser.choose(wish))
 
 
 def choose_all(
@@ -207,7 +207,7 @@ def choose_all(
         if failed < fewest:
             fewest = failed
             best = [
-                chooser.explained(wish, found[i]) if failed else found[i]
+                chooser.explain(wish, found[i]) if failed else found[i]
                 for i, wish in enumerate(wishes)
             ]
         if not failed:

@@ -102,7 +102,7 @@ def _known(cluster: Cluster, names: Sequence[str]) -> tuple[list[Instance], list
 # off nodes ---------------------------------------------------------------------------------------
 
 
-def leaving(cluster: Cluster, names: Sequence[str], mode: Leave) -> frozenset[str]:
+def nodes_to_empty(cluster: Cluster, names: Sequence[str], mode: Leave) -> frozenset[str]:
     """The nodes that a request wants empty, when it does not say: those that all instances have.
 
     Without one that all have: every node that one of them would leave.
@@ -132,7 +132,7 @@ def evacuate(
     nothing else is left, they may break, and always with ``ignore_soft``.
     """
     items, failed = _known(cluster, names)
-    away = leaving(cluster, names, mode) if leave is None else leave
+    away = nodes_to_empty(cluster, names, mode) if leave is None else leave
     groups = {group.uuid: group for group in cluster.groups}
     group_of = {node.name: groups.get(node.group) for node in cluster.nodes}
     layouts: dict[str, Layout] = {}

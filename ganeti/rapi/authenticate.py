@@ -164,7 +164,7 @@ class Authenticator:
             return found
         with self._throttle.turn(address):
             # Another request may have proved the password, or failed, while this one waited.
-            found = self._users.proved(name, password)
+            found = self._users.recall(name, password)
             if found is not None:
                 return found
             self._refuse_early(address, name)
@@ -186,11 +186,11 @@ class Authenticator:
         """
         blocked = self._throttle.wait(address, name) > 0
         if not blocked or self._throttle.may_prove(address, name):
-            found = self._users.proved(name, password)
+            found = self._users.recall(name, password)
             if found is not None:
                 return found
         if blocked:
-            self._throttle.missed(address, name)
+            self._throttle.note_miss(address, name)
             self._refuse_early(address, name)
         return None
 

@@ -18,7 +18,7 @@ from ganeti.base.clock import SYSTEM
 from ganeti.base.ring import Ring
 from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking
-from ganeti.rapi.parking import Guest, Loop, LuxiCall
+from ganeti.rapi.parking import Loop, LuxiCall, WaitingClient
 
 log = logging.getLogger(__name__)
 
@@ -85,8 +85,8 @@ class EventStream:
         self._last = 0
         self._started = False
         self._caught_up = False
-        self._readers: dict[Guest, Wish] = {}
-        self._early: list[tuple[Guest, Wish]] = []
+        self._readers: dict[WaitingClient, Wish] = {}
+        self._early: list[tuple[WaitingClient, Wish]] = []
 
     def add(self, connection: Detached, wish: Wish) -> None:
         """Serve a reader until it leaves; from any thread."""
@@ -102,33 +102,33 @@ class EventStream:
         self._hang_up()
 
     def _hang_up(self) -> None:
-        for guest in [*self._readers, *(guest for guest, _wish in self._early)]:
-            guest.close()
-            self._drop(guest)
+        for reader in [*self._readers, *(reader for reader, _wish in self._early)]:
+            reader.close()
+            self._drop(reader)
 
     # readers
 
     def _add(self, connection: Detached, wish: Wish) -> None:
-        guest = Guest(self._loop, connection, lambda: self._drop(guest))
+        reader = WaitingClient(self._loop, connection, lambda: self._drop(reader))
         if len(self._readers) + len(self._early) >= self._most:
             text = f"There are {self._most} readers of events already"
-            guest.send(
+            reader.send(
                 parking.answer(503, failures.body(503, text), {"Retry-After": "30"}), last=True
             )
-            wish.note(503, guest.sent)
+            wish.note(503, reader.sent)
             return
-        guest.send(_HEAD)
+        reader.send(_HEAD)
         if self._caught_up:
-            self._begin(guest, wish)
+            self._begin(reader, wish)
         else:
-            self._early.append((guest, wish))
+            self._early.append((reader, wish))
         if not self._started:
             self._started = True
             self._loop.later(self._heartbeat, self._beat)
             self._next(None)
 
-    def _begin(self, guest: Guest, wish: Wish) -> None:
-        if guest.closed:
+    def _begin(self, reader: WaitingClient, wish: Wish) -> None:
+        if reader.closed:
             return
         run, number = self._run, self._last
         frames = []
@@ -146,33 +146,33 @@ class EventStream:
         frames += [
             self._ring[i].frame for i in range(start, len(self._ring)) if self._ring[i].wanted(wish)
         ]
-        self._readers[guest] = wish
-        self._send(guest, b"".join(frames))
+        self._readers[reader] = wish
+        self._send(reader, b"".join(frames))
 
-    def _send(self, guest: Guest, data: bytes) -> None:
+    def _send(self, reader: WaitingClient, data: bytes) -> None:
         if not data:
             return
-        guest.send(data)
-        if guest.waiting > BACKLOG:
-            log.warning("a reader of events is %d bytes behind and dropped", guest.waiting)
-            guest.close()
-            self._drop(guest)
+        reader.send(data)
+        if reader.waiting > BACKLOG:
+            log.warning("a reader of events is %d bytes behind and dropped", reader.waiting)
+            reader.close()
+            self._drop(reader)
 
-    def _drop(self, guest: Guest) -> None:
-        wish = self._readers.pop(guest, None)
+    def _drop(self, reader: WaitingClient) -> None:
+        wish = self._readers.pop(reader, None)
         if wish is not None:
-            wish.note(200, guest.sent)
-        self._early = [item for item in self._early if item[0] is not guest]
+            wish.note(200, reader.sent)
+        self._early = [item for item in self._early if item[0] is not reader]
 
     def _beat(self) -> None:
         self._loop.later(self._heartbeat, self._beat)
         oldest = SYSTEM.monotonic() - LONGEST
-        for guest in [*self._readers]:
-            if guest.since < oldest:
-                guest.close()
-                self._drop(guest)
+        for reader in [*self._readers]:
+            if reader.since < oldest:
+                reader.close()
+                self._drop(reader)
             else:
-                self._send(guest, _HEARTBEAT)
+                self._send(reader, _HEARTBEAT)
 
     # the master
 
@@ -196,16 +196,16 @@ class EventStream:
         if run != self._run or (answer["lost"] and self._caught_up):
             self._ring.clear()
             self._run, self._last = run, int(number)
-            for guest in [*self._readers]:
-                self._send(guest, self._frame("lost", {}, self._last))
+            for reader in [*self._readers]:
+                self._send(reader, self._frame("lost", {}, self._last))
             self._next(answer["last"])
             return
         kept = [self._keep(event) for event in answer["events"]]
         for item in kept:
             self._ring.append(item, len(item.frame))
         self._last = int(number)
-        for guest, wish in list(self._readers.items()):
-            self._send(guest, b"".join(item.frame for item in kept if item.wanted(wish)))
+        for reader, wish in list(self._readers.items()):
+            self._send(reader, b"".join(item.frame for item in kept if item.wanted(wish)))
         if not kept:
             # Nothing more was there when the wait began, or it ended without news.
             self._let_in()
@@ -214,8 +214,8 @@ class EventStream:
     def _let_in(self) -> None:
         self._caught_up = True
         early, self._early = self._early, []
-        for guest, wish in early:
-            self._begin(guest, wish)
+        for reader, wish in early:
+            self._begin(reader, wish)
 
     def _keep(self, event: dict[str, Any]) -> _Kept:
         number = int(event["id"].rpartition("-")[2])

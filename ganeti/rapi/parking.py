@@ -180,7 +180,7 @@ class LuxiCall:
             link.close()
 
 
-class Guest:
+class WaitingClient:
     """A client's connection while it waits; watches whether the client is still there."""
 
     def __init__(self, loop: Loop, connection: Detached, gone: Action) -> None:

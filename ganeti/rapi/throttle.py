@@ -93,7 +93,7 @@ class Throttle:
                 return True
             return count.failures < CHEAP
 
-    def missed(self, address: str, name: str) -> None:
+    def note_miss(self, address: str, name: str) -> None:
         """A password came too early and was not one that was right before."""
         with self._mutex:
             self._count(self._entry(address), name).note(self._clock.monotonic())

@@ -97,7 +97,7 @@ class Users:
     def __len__(self) -> int:
         return len(self._users)
 
-    def proved(self, name: str, password: bytes) -> Identity | None:
+    def recall(self, name: str, password: bytes) -> Identity | None:
         """The user if this password was right before; takes no time."""
         known = self._proved.get(name)
         if known is None or not hmac.compare_digest(known, self._digest(password)):

@@ -16,7 +16,7 @@ from ganeti.net.http_detached import Detached
 from ganeti.rapi import failures, parking, schemas
 from ganeti.rapi.access_log import LATER
 from ganeti.rapi.event_stream import EventStream, Wish
-from ganeti.rapi.parking import Guest, Loop, LuxiCall
+from ganeti.rapi.parking import Loop, LuxiCall, WaitingClient
 from ganeti.rapi.route import Arg, ArgKind, Call, Route
 
 #: Where the server and the daemon put what these handlers need into a request's environment.
@@ -106,7 +106,7 @@ class _JobWait:
         self._ended = ended
         self._until = SYSTEM.monotonic() + question.seconds
         self._luxi = LuxiCall(loop, path)
-        self._guest = Guest(loop, connection, self.close)
+        self._client = WaitingClient(loop, connection, self.close)
 
     def begin(self) -> None:
         self._ask(self._question.values)
@@ -151,12 +151,12 @@ class _JobWait:
     def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self._luxi.close()
         self._question.note(status, len(body))
-        self._guest.send(parking.answer(status, body, headers), last=True)
+        self._client.send(parking.answer(status, body, headers), last=True)
 
     def close(self) -> None:
         """Forget the client."""
         self._luxi.close()
-        self._guest.close()
+        self._client.close()
         self._ended(self)
 
 

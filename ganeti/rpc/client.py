@@ -84,7 +84,7 @@ class NodeRpc:
         limited._limit = seconds
         return limited
 
-    def sharing(self) -> NodeRpc:
+    def shared_calls(self) -> NodeRpc:
         """The same calls, for those that only read: equal ones made at the same time are one.
 
         Answers are never older than the call (see :class:`Rounds`); nobody may change them.

@@ -21,7 +21,7 @@ from ganeti import errors
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage import file_paths
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
-from ganeti.storage.system_errors import told
+from ganeti.storage.system_errors import convert_os_errors
 
 MIB = 1024 * 1024
 #: Only the daemon and the hypervisor it starts may read a guest's data.
@@ -71,7 +71,7 @@ class FileDevice(Device):
         """
         if size <= 0:
             raise errors.BlockDeviceError(f"{self.path}: a disk of {size} MiB cannot be made")
-        with told("create", self.path):
+        with convert_os_errors("create", self.path):
             for left in reversed(range(_CREATE_ATTEMPTS)):
                 try:
                     self._create(size)
@@ -85,7 +85,7 @@ class FileDevice(Device):
 
     def remove(self) -> None:
         """Delete the file, and its directory when that is empty then; done twice is fine."""
-        with told("remove", self.path):
+        with convert_os_errors("remove", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
                     self._look(parent, name)
@@ -97,7 +97,7 @@ class FileDevice(Device):
 
     def attach(self) -> bool:
         """Whether the file is there; BlockDeviceError when something else has its name."""
-        with told("look at", self.path):
+        with convert_os_errors("look at", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
                     self._look(parent, name)
@@ -132,7 +132,10 @@ class FileDevice(Device):
             raise errors.BlockDeviceError(
                 f"{self.path} cannot shrink by {-amount} MiB: disks can only grow"
             )
-        with told("grow", self.path), file_paths.open_parent(self.path, self.env) as (parent, name):
+        with (
+            convert_os_errors("grow", self.path),
+            file_paths.open_parent(self.path, self.env) as (parent, name),
+        ):
             old = self._look(parent, name).st_size
             self._check_space(parent, amount)
             if dry_run:
@@ -203,7 +206,7 @@ class FileDevice(Device):
 
     def _move(self, target: FileDevice) -> None:
         old, new = self.path, target.path
-        with told(f"move to {new}", self.path):
+        with convert_os_errors(f"move to {new}", self.path):
             with file_paths.open_parent(new, self.env, create=True) as (new_parent, new_name):
                 there = _exists(new_parent, new_name)
                 try:

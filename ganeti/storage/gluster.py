@@ -21,7 +21,7 @@ from ganeti.base import files, process
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
 from ganeti.storage.interface import Device, Environment, PlanRequest, Traits
-from ganeti.storage.system_errors import told
+from ganeti.storage.system_errors import convert_os_errors
 
 MIB = 1024 * 1024
 TIMEOUT = 120.0
@@ -84,7 +84,7 @@ class GlusterDevice(Device):
         if size <= 0:
             raise errors.BlockDeviceError(f"{self.path}: a disk of {size} MiB cannot be made")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with told("create", self.path), self._directory(create=True) as parent:
+        with convert_os_errors("create", self.path), self._directory(create=True) as parent:
             self._check_space(parent, size)
             fd = os.open(self._name, flags, FILE_MODE, dir_fd=parent)
             try:
@@ -98,7 +98,7 @@ class GlusterDevice(Device):
 
     def remove(self) -> None:
         with (
-            told("remove", self.path),
+            convert_os_errors("remove", self.path),
             contextlib.suppress(FileNotFoundError),
             self._directory() as parent,
         ):
@@ -106,7 +106,7 @@ class GlusterDevice(Device):
 
     def attach(self) -> bool:
         """Whether the file is there; mounts the volume to look."""
-        with told("look at", self.path):
+        with convert_os_errors("look at", self.path):
             try:
                 with self._directory() as parent:
                     found = os.stat(self._name, dir_fd=parent, follow_symlinks=False)
@@ -141,7 +141,7 @@ class GlusterDevice(Device):
                 f"{self.path} cannot shrink by {-amount} MiB: disks can only grow"
             )
         self._need()
-        with told("grow", self.path), self._directory() as parent:
+        with convert_os_errors("grow", self.path), self._directory() as parent:
             self._check_space(parent, amount)
             if dry_run:
                 return

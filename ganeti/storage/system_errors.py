@@ -9,7 +9,7 @@ from ganeti import errors
 
 
 @contextlib.contextmanager
-def told(verb: str, path: str) -> Iterator[None]:
+def convert_os_errors(verb: str, path: str) -> Iterator[None]:
     """Turn an OSError inside the block into a BlockDeviceError that names ``path``."""
     try:
         yield

@@ -241,7 +241,7 @@ class OneProcess:
     def within(self, _seconds: float) -> OneProcess:
         return self
 
-    def sharing(self) -> OneProcess:
+    def shared_calls(self) -> OneProcess:
         return self
 
     def one(self, node: Node, method: Any, *args: Any) -> Any:

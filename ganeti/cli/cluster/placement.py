@@ -29,7 +29,7 @@ def _about(found: Fields) -> Iterator[str]:
         yield f"Node {node} does not answer: what it has is unknown and not counted"
 
 
-def _shown(call: Call, found: Fields, lines: Iterator[str]) -> None:
+def _print_found(call: Call, found: Fields, lines: Iterator[str]) -> None:
     if call.opts.format != "text":
         info.show(call, found)
     else:
@@ -50,7 +50,7 @@ def capacity(call: Call) -> None:
     when any one node fails. Nothing is changed.
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
-    _shown(call, found, _capacity_lines(found))
+    _print_found(call, found, _capacity_lines(found))
 
 
 def _capacity_lines(found: Fields) -> Iterator[str]:
@@ -99,7 +99,7 @@ def check(call: Call) -> int:
     be apart, and says whether gnt-cluster balance would help. Nothing is changed.
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
-    _shown(call, found, _check_lines(found))
+    _print_found(call, found, _check_lines(found))
     return 0 if found["well"] else 1
 
 
@@ -141,7 +141,7 @@ def balance(call: Call) -> int:
     dry = call.opts.dry_run
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
     moves = [move for group in found["groups"] for move in group["moves"]]
-    _shown(call, found, _balance_lines(found, explain=call.opts.explain))
+    _print_found(call, found, _balance_lines(found, explain=call.opts.explain))
     if dry or not moves:
         return 0
     return _follow(call, moves)

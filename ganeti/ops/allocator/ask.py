@@ -85,7 +85,7 @@ def _another(
     if is_built_in(ctx, name):
         from ganeti.ops.allocator import builtin
 
-        return builtin.relocated(ctx, instance, template)
+        return builtin.choose_other_node(ctx, instance, template)
     question = request.relocate(ctx.config, instance, [node.name for node in leave])
     found = ask(ctx, name, question, template=template)
     [node] = answers.nodes(ctx.config, name, found, 1)

@@ -4,7 +4,7 @@
 
     view = board.look(ctx)                      # asks all nodes
     layout = view.layout(group)                 # who is where in a node group, as arrays
-    with ctx.boards.deciding():                 # a choice that others must not make, too
+    with ctx.boards.decision():                 # a choice that others must not make, too
         view = view.again(ctx)
         ...
         ctx.boards.claim(ctx.job.job_id, claims)

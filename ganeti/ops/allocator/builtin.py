@@ -51,10 +51,10 @@ class _Scene:
 
 
 @contextmanager
-def _deciding(ctx: Context, template: str, without: str = "") -> Iterator[_Scene]:
+def _decision(ctx: Context, template: str, without: str = "") -> Iterator[_Scene]:
     """Ask the nodes; then nobody else decides until the end."""
     view = board.look(ctx, template)
-    with ctx.boards.deciding():
+    with ctx.boards.decision():
         yield _Scene(ctx, view.again(ctx), without)
 
 
@@ -72,12 +72,12 @@ def place(
         OpPrereqError: there is no place; with what is missing, and what would help.
     """
     wish = _wish(new, restrict_to)
-    with _deciding(ctx, new.template, without) as scene:
+    with _decision(ctx, new.template, without) as scene:
         chooser = scene.chooser()
         choice = chooser.choose(wish)
         ctx.boards.claim(ctx.job.job_id, _claims(wish, choice))
     if choice.refusal is not None:
-        raise refused(chooser.explained(wish, choice).refusal or choice.refusal)
+        raise refusal_error(chooser.explain(wish, choice).refusal or choice.refusal)
     return _nodes(ctx, choice)
 
 
@@ -86,7 +86,7 @@ def place_all(
 ) -> tuple[dict[str, list[Node]], dict[str, Refusal]]:
     """Nodes by instance, and the instances that have no place."""
     wishes = [_wish(item, None) for item in new]
-    with _deciding(ctx, new[0].template if new else "") as scene:
+    with _decision(ctx, new[0].template if new else "") as scene:
         choices = choose_all(
             scene.cluster, wishes, survive=scene.survive, layout_of=scene.view.layout
         )
@@ -100,13 +100,13 @@ def place_all(
 def explore(ctx: Context, new: NewInstance) -> Choice:
     """Where a new instance would go, or why nowhere; nothing is claimed."""
     wish = _wish(new, None)
-    with _deciding(ctx, new.template) as scene:
+    with _decision(ctx, new.template) as scene:
         chooser = scene.chooser()
         choice = chooser.choose(wish)
-    return chooser.explained(wish, choice)
+    return chooser.explain(wish, choice)
 
 
-def refused(why: Refusal) -> errors.OpPrereqError:
+def refusal_error(why: Refusal) -> errors.OpPrereqError:
     """The error of an instance without a place: text, code, and the refusal as data."""
     return errors.not_enough(f"allocator 'hail' found no place: {why.text}", why.data())
 
@@ -152,13 +152,13 @@ def _nodes(ctx: Context, choice: Choice) -> list[Node]:
 # instances that move -----------------------------------------------------------------------------
 
 
-def relocated(ctx: Context, instance: Instance, template: str) -> Node:
+def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
     """Another node instead of the primary one (shared storage) or the secondary one (mirrored).
 
     Raises:
         OpPrereqError: there is none.
     """
-    with _deciding(ctx, template) as scene:
+    with _decision(ctx, template) as scene:
         item = next((one for one in scene.cluster.instances if one.name == instance.handle), None)
         if item is None:
             raise errors.not_known(f"instance '{instance.handle}' is not known")
@@ -183,7 +183,7 @@ def evacuate(
 ) -> Moves:
     """Moves of instances off these nodes, as one decision."""
     template = _template_of(ctx, items)
-    with _deciding(ctx, template) as scene:
+    with _decision(ctx, template) as scene:
         found = relocate.evacuate(
             scene.cluster,
             [item.handle for item in items],
@@ -198,7 +198,7 @@ def evacuate(
 def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[GroupUuid]) -> Moves:
     """Moves of instances to other groups, as one decision."""
     template = _template_of(ctx, items)
-    with _deciding(ctx, template) as scene:
+    with _decision(ctx, template) as scene:
         found = relocate.change_group(
             scene.cluster, [item.handle for item in items], groups, survive=scene.survive
         )

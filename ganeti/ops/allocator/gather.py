@@ -32,7 +32,7 @@ def ask_nodes(ctx: Context, template: str = "", config: Config | None = None) ->
     hypervisors = list(cluster.enabled_hypervisors)
     units = {node.uuid: _units(config, node, template) for node in nodes}
     asked = [(name, cluster.hvparams.get(name, {})) for name in hypervisors[:1]]
-    rpc = ctx.rpc.within(PATIENCE).sharing()
+    rpc = ctx.rpc.within(PATIENCE).shared_calls()
     arguments: dict[NodeUuid, tuple[Node, tuple[Any, ...]]] = {
         node.uuid: (node, (units[node.uuid], asked)) for node in nodes
     }

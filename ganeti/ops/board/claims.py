@@ -28,7 +28,7 @@ class Claim:
     lasts: bool = False
 
 
-def told(config: Config, claim: Claim) -> bool:
+def is_recorded(config: Config, claim: Claim) -> bool:
     """Whether the configuration has the instance on these nodes."""
     found = config.find_instance(claim.handle)
     if found is None or found.handle != claim.handle:
@@ -68,6 +68,7 @@ class Claims:
         self._claims = [
             claim
             for claim in self._claims
-            if not told(config, claim) and (claim.job_id == job_id or not self._ended(claim.job_id))
+            if not is_recorded(config, claim)
+            and (claim.job_id == job_id or not self._ended(claim.job_id))
         ]
         return [claim for claim in self._claims if claim.job_id != job_id]

@@ -40,7 +40,7 @@ class Boards:
         self._boards: dict[tuple[str, tuple[str, str]], Board] = {}
 
     @contextmanager
-    def deciding(self) -> Iterator[None]:
+    def decision(self) -> Iterator[None]:
         """Nobody else looks or claims meanwhile; hold it for milliseconds."""
         with self._mutex:
             yield

@@ -29,7 +29,7 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
     def run(self) -> None:
         ctx, op = self.ctx, self.op
         view = board.look(ctx, ctx.config.disk_template(self._instance(ctx.config)))
-        with ctx.boards.deciding():
+        with ctx.boards.decision():
             view = view.again(ctx)
             item = self._instance(view.config)
             self._check_present(view)

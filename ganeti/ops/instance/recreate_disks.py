@@ -130,7 +130,7 @@ class InstanceRecreateDisks(
             uuids = [node.uuid for node in nodes]
             checks.spindles_count(self.ctx.config, f"disk {index}", uuids)
         if params.size:
-            disk = disks.grown(disk, params.size - disk.size)
+            disk = disks.larger_disk(disk, params.size - disk.size)
         return disk_layout.on_nodes(
             self.ctx,
             base.replace(

@@ -283,7 +283,7 @@ def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
             f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again"
         )
     if params.size:
-        disk = instance_disks.grown(disk, params.size - disk.size)
+        disk = instance_disks.larger_disk(disk, params.size - disk.size)
     name = disk.name
     if params.name is not None:
         name = None if params.name == "none" else params.name

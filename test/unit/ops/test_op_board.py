@@ -207,12 +207,12 @@ def test_nobody_looks_or_claims_while_somebody_decides() -> None:
     looked = threading.Event()
 
     def look() -> None:
-        with boards.deciding():
+        with boards.decision():
             free_on(boards, of, 2)
             looked.set()
 
     thread = threading.Thread(target=look)
-    with boards.deciding():
+    with boards.decision():
         thread.start()
         assert not looked.wait(0.1)
         boards.claim(1, [claim("web1", "node2.example.com")])

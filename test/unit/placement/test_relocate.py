@@ -80,8 +80,8 @@ def test_both_nodes_are_left_by_way_of_a_copy() -> None:
 
 def test_a_request_that_names_no_node_means_the_one_that_all_have() -> None:
     made = cluster(ABC, item("web1", "a", "b"), item("web2", "c", "a"))
-    assert relocate.leaving(made, ["web1", "web2"], Leave.ALL) == {"a"}
-    assert relocate.leaving(made, ["web1", "web2"], Leave.PRIMARY) == {"a", "c"}
+    assert relocate.nodes_to_empty(made, ["web1", "web2"], Leave.ALL) == {"a"}
+    assert relocate.nodes_to_empty(made, ["web1", "web2"], Leave.PRIMARY) == {"a", "c"}
     found = relocate.evacuate(made, ["web1", "web2"], Leave.ALL)
     assert found.failed == ()
     assert all("a" not in one.nodes for one in found.moved)

@@ -38,9 +38,9 @@ def test_the_forms_of_passwords_and_permissions():
         identity = known.check(name, password.encode())
         assert identity is not None
         assert identity.name == name
-        assert known.proved(name, password.encode()) == identity
+        assert known.recall(name, password.encode()) == identity
         assert known.check(name, password.encode() + b"x") is None
-        assert known.proved(name, b"other") is None
+        assert known.recall(name, b"other") is None
     assert known.check("hanna", HA1.encode()) is None
     assert known.check("ghost", b"secret") is None
 

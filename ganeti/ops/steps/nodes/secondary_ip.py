@@ -39,10 +39,10 @@ def refusal(config: Config, node: Node, address: str, *, force: bool) -> str | N
             f"instances with mirrored disks use the secondary address of node {node.name}"
             f" ({join_names(item.name for item in used)}); move them first"
         )
-    return _homing(config, node, address, force=force)
+    return _homing_refusal(config, node, address, force=force)
 
 
-def _homing(config: Config, node: Node, address: str, *, force: bool) -> str | None:
+def _homing_refusal(config: Config, node: Node, address: str, *, force: bool) -> str | None:
     """Either all nodes have a secondary address of their own, or none; the master goes first."""
     master = config.master
     single, will_be_single = master.primary_ip == master.secondary_ip, address == node.primary_ip

@@ -117,9 +117,9 @@ class Failover:
                 raise errors.BlockDeviceError("; ".join(failures))
             run_rights.revoke(ctx, source, instance)
         except errors.GanetiError as err:
-            self._unstoppable(err)
+            self._refuse_or_warn(err)
 
-    def _unstoppable(self, err: errors.GanetiError) -> None:
+    def _refuse_or_warn(self, err: errors.GanetiError) -> None:
         name, source = self._instance.name, self._source.name
         if not self._ignore:
             raise errors.OpExecError(

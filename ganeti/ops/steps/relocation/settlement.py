@@ -88,7 +88,7 @@ class Settlement:
         )
         return bool(info) and info.get("state") == RunState.RUNNING
 
-    def _committed(self) -> bool:
+    def _is_committed(self) -> bool:
         """Whether the target was told that the instance is its own now."""
         found: list[RunRight] = self.ctx.rpc.one(
             self.target, NodeCalls.run_rights, [self.instance.uuid]
@@ -102,7 +102,7 @@ class Settlement:
         wire = self._wire(self.target)
         committed = False
         try:
-            committed = self._committed()
+            committed = self._is_committed()
             self.ctx.rpc.one(
                 self.target,
                 NodeCalls.instance_finalize_migration_dst,
@@ -136,7 +136,7 @@ class Settlement:
             return Source.OFFLINE
         try:
             if target is Target.UNKNOWN:
-                return self._kept()
+                return self._await_failed_move()
             if target in (Target.GAVE_UP, Target.OFFLINE):
                 self._end_source(forget=target is Target.OFFLINE and self._all_sent())
             return Source.RUNS if self._runs(self.source) else Source.ABSENT
@@ -174,7 +174,7 @@ class Settlement:
             self.ctx.warn(errors.text(why))
             return Source.UNKNOWN
 
-    def _kept(self) -> Source:
+    def _await_failed_move(self) -> Source:
         """Whether the source has the guest for sure, although the target cannot be asked.
 
         That is so once its hypervisor has given the move up by itself; waits some time for that.

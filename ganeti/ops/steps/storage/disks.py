@@ -59,11 +59,11 @@ def by_index(config: Config, instance: Instance, index: int) -> Disk:
     raise errors.not_known(f"instance {instance.name} has no disk {index}; it has {count}")
 
 
-def grown(disk: Disk, amount: int) -> Disk:
+def larger_disk(disk: Disk, amount: int) -> Disk:
     """The disk and what holds its data, ``amount`` MiB larger. Pure."""
     children = disk.children
     if children:
-        children = (grown(children[0], amount), *children[1:])
+        children = (larger_disk(children[0], amount), *children[1:])
     return base.replace(disk, size=disk.size + amount, children=children)
 
 

@@ -62,7 +62,7 @@ def grow(ctx: Context, instance: Instance, disk: Disk, what: str, added: int) ->
         grown.append(node.name)
     _tell(ctx, disk, nodes[-1], added, dry_run=False, backing=False)
     wipe.part(ctx, instance, disk, disk.size, added)
-    larger = disks.grown(disk, added)
+    larger = disks.larger_disk(disk, added)
 
     def edit(draft: Draft) -> None:
         draft.update(disk, size=larger.size, children=larger.children)
