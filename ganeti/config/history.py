@@ -1,14 +1,14 @@
 """The history of the configuration: records of the journal, kept when the journal is shortened.
 
 ``<data>/history/<first serial>-<last serial>.gz`` holds lines of the journal as they were, mode
-0600, never changed in place. A segment is on disk before its lines leave the journal, so after a
+0600, never changed in place. A segment is on disk before its lines leave the journal. So after a
 crash a change may be in two places; readers go by the serial and take the newer place. Small
 segments are joined; when all together exceed ``MAX_SIZE``, the oldest go.
 
-Only the master keeps segments. After a failover the history of the new master begins with what
-the journal among its copies of the master's state had, which is what came after the last
-checkpoint of the former master; the older segments stay where they are. If that node becomes the
-master again, what happened in between is missing there, and readers say so.
+Only the master keeps segments. After a failover the history of the new master begins with its copy
+of the journal: the changes since the last checkpoint of the former master. The older segments stay
+on the former master. If that node becomes the master again, the changes made meanwhile are missing
+there, and readers say so.
 """
 
 from __future__ import annotations

@@ -201,11 +201,13 @@ class ProcessorChanging(Protocol):
 class Migratable(Protocol):
     """Moves a running guest between two nodes that both reach its disks.
 
-    The order is: :meth:`check_migratable` and :meth:`migration_info` at the source,
-    :meth:`accept` at the target (its disks are assembled there), :meth:`migrate` at the source,
-    :meth:`migration_status` there until it is no longer active; for a guest that stands still
-    :meth:`check_arrived` at the target; then :meth:`finish_target` and, when that was fine,
-    :meth:`finish_source`.
+    The order of the calls:
+
+    1. :meth:`check_migratable` and :meth:`migration_info` at the source.
+    2. :meth:`accept` at the target, where the disks are assembled.
+    3. :meth:`migrate` at the source, and :meth:`migration_status` there while it is active.
+    4. :meth:`check_arrived` at the target, for a guest that stands still.
+    5. :meth:`finish_target` and, when that succeeded, :meth:`finish_source`.
 
     To give up: :meth:`finish_target` without success first. When it says that the guest has taken
     over, the move is complete, and ``finish_source`` with success has to follow. When it went

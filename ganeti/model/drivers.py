@@ -36,7 +36,7 @@ class HypervisorName(_Driven):
 
 
 class DiskTemplate(_Driven):
-    """How the disks of an instance are stored; ``diskless`` has no driver, because no disks."""
+    """How the disks of an instance are stored. ``diskless`` has no disks and so no driver."""
 
     BLOCKDEV = "blockdev", "ganeti.storage.block:BlockDevice"
     DISKLESS = "diskless"

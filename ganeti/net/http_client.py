@@ -1,11 +1,11 @@
 """HTTP calls to many servers: kept connections, and one request to many hosts at a time.
 
-Calls are not idempotent ("create this disk"), so a request is sent a second time only when it is
-certain that the server cannot have acted on the first: a kept connection is looked at before
-it is used again, and if the kernel then refuses a part of the request, no complete request has
-arrived and a new connection is tried once. Silence or a hang-up after the request was sent is
-an error, and :attr:`CallError.may_have_run` says so. Keep the idle limit here below the idle
-time-out of the server; then only a server that stops can hang up at the wrong moment.
+Calls are not idempotent ("create this disk"). So the client sends a request a second time only when
+the server cannot have acted on the first. It looks at a kept connection before it uses it again. If
+the kernel then refuses a part of the request, no complete request has arrived, and the client tries
+a new connection once. Silence or a hang-up after the request was sent is an error, and
+:attr:`CallError.may_have_run` says so. Keep the idle limit here below the idle time-out of the
+server. Then only a server that stops can hang up at the wrong moment.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def policy_failure(policy: Policy, item: Instance) -> Failure | None:
 
 
 def _nodes_that_forbid(filler: Filler, item: Instance, rules: Rules) -> Bools:
-    """Nodes that forbid to put anything: they could not fail even now."""
+    """Nodes whose loss the cluster does not survive even now; they close their group."""
     board = filler.layout.board
     found: Bools = filler.layout.fails & board.online
     if rules.survive and (rules.independent or item.mirror is not Mirror.SECONDARY):
@@ -255,7 +255,10 @@ def _nodes_that_forbid(filler: Filler, item: Instance, rules: Rules) -> Bools:
 
 
 def _start(layout: Layout, item: Instance, rules: Rules, within: Bools | None) -> Filler:
-    """A filler for the groups in which nothing is wrong; for none when any is, unless allowed."""
+    """A filler for the groups that survive the loss of any node.
+
+    One bad group closes all, unless groups are independent; ``accept_errors`` opens all.
+    """
     # What is open is filled without making more nodes unable to fail.
     filler = Filler(layout, dataclasses.replace(rules, independent=True), within)
     if rules.accept_errors:

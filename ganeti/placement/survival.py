@@ -65,9 +65,9 @@ def _failing(layout: Layout, among: Bools) -> list[int]:
 def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
     """For each node whether its instances without mirror fit in whatever order and place.
 
-    What is left of memory and disk is compared with the sizes: a node is of no use any more once
-    less than the largest size is left, and it counts how many nodes all instances together can
-    bring there at most.
+    A node is full once it has less left than the largest instance needs, of memory or of disk. The
+    function counts how many nodes all instances together can fill at most. They fit when a node
+    of their group is left.
     """
     board = layout.board
     count = len(board.nodes)

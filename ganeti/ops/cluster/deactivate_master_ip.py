@@ -8,7 +8,7 @@ from ganeti.ops.steps.nodes import master_ip
 
 
 class ClusterDeactivateMasterIp(Operation[OpClusterDeactivateMasterIp, None]):
-    """No error when it is not there."""
+    """Takes the master IP off the master node; succeeds too when the node does not have it."""
 
     def run(self) -> None:
         master_ip.deactivate(self.ctx, self.ctx.config)

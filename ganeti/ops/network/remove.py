@@ -18,7 +18,7 @@ class NetworkRemove(
     NetworkOperation[OpNetworkRemove, None],
     PlannedOperation[OpNetworkRemove, list[NodeGroup], None],
 ):
-    """With force, node groups that it is connected to do not keep it."""
+    """Removes a network; with force also one that is still connected to node groups."""
 
     def locks(self) -> Needs:
         if self.op.force:
