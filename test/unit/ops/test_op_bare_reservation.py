@@ -51,6 +51,10 @@ VALUES: dict[str, Any] = {
     "direction": "in",
     "size": 4,
     "disk_template": "file",
+    "from_nodes": ["node1.example.com"],
+    "to_nodes": ["node2.example.com"],
+    "node_names": ["node2.example.com"],
+    "on": True,
 }
 #: What is chosen besides, so that the operation gets as far as the instance.
 MORE: dict[str, dict[str, Any]] = {
