@@ -14,7 +14,7 @@ from typing import Any
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE, AdminState, DiskTemplate
+from ganeti.model.names import MIXED_TEMPLATE, AdminState
 from ganeti.model.node import Node
 from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts
@@ -276,7 +276,7 @@ def template(config: Config, item: Instance) -> str:
     if not held:
         return str(kinds[0])
     if all(TEMPLATES.get(kind).traits.mirrored for kind in held):
-        return str(DiskTemplate.DRBD)
+        return str(held[0])
     return MIXED_TEMPLATE
 
 

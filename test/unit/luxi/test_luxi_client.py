@@ -265,7 +265,7 @@ def test_a_master_whose_daemon_is_down(root, path, monkeypatch):
     error = absent(path)
     assert error.exit_code == constants.EXIT_FAILURE
     assert str(path) in errors.text(error)
-    assert "ganeti-masterd" in errors.text(error)
+    assert "daemon-util start-master" in errors.text(error)
 
 
 def test_a_left_over_socket_counts_as_absent(root, path, monkeypatch):

@@ -30,8 +30,8 @@ def first_state() -> Config:
     node = Node(
         uuid="node-1",
         name="node1.example.com",
-        primary_ip="192.0.2.1",
-        secondary_ip="192.0.2.1",
+        primary_ip="127.0.2.1",
+        secondary_ip="127.0.2.1",
         group="group-1",
         offline=True,
     )

@@ -46,8 +46,8 @@ def node(number: int) -> Node:
         uuid=f"node-{number}",
         name=f"node{number}.example.com",
         group="group-1",
-        primary_ip="192.0.2.1",
-        secondary_ip="192.0.2.1",
+        primary_ip="127.0.2.1",
+        secondary_ip="127.0.2.1",
     )
 
 
