@@ -71,7 +71,7 @@ class Farewell:
             rpc.one(reachable, NodeCalls.master_claim, rpc.epoch, config.master.name)
             if before.master != config.master.name:
                 _LOG.warning(
-                    "offline node %s took %s for the master until now (term %d)",
+                    "offline node %s followed %s as the master until now (term %d)",
                     node.name,
                     before.master,
                     before.epoch,
