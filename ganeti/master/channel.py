@@ -158,6 +158,8 @@ class Channel:
         self._taken_back = 0
         #: why it could not be reached, empty while it can
         self.trouble = ""
+        #: a failed candidate answers again, and is being brought up to date
+        self._catching_up = False
         self._failed_at = 0.0
         self._stopping = False
         self._thread = threading.Thread(target=self._loop, name=f"to-{node.name}", daemon=True)
@@ -166,14 +168,18 @@ class Channel:
     def put(
         self, fill: Callable[[Pending], None], sequence: int, round_: CopyRound | None = None
     ) -> None:
-        """Add to what is sent next; a failed channel tells the round at once."""
+        """Add to what is sent next; a failed channel tells the round at once.
+
+        A candidate that is being brought up to date takes part in the round: it may be needed for
+        a majority.
+        """
         with self._cond:
             fill(self._pending)
             if self._renew_all:
                 self._pending.files = Contents()  # they come with the snapshot
             self._sequence = sequence
             if round_ is not None:
-                if self.trouble:
+                if self.trouble and not self._catching_up:
                     round_.failed(self.node.name, self.trouble)
                 else:
                     self._pending.rounds.append(round_)
@@ -249,6 +255,7 @@ class Channel:
                 if self.trouble:
                     _LOG.info("%s has a copy of the state again", self.node.name)
                 self.trouble = ""
+                self._catching_up = False
                 self._cond.notify_all()
             for round_ in batch.rounds:
                 round_.succeeded(self.node.name)
@@ -258,6 +265,7 @@ class Channel:
         if not self.trouble and not self._stopping:
             _LOG.error("%s has no copy of the newest state: %s", self.node.name, why)
         self.trouble = why
+        self._catching_up = False
         self._failed_at = self._clock.monotonic()
         self._pending.rounds = []
         for round_ in rounds:
@@ -290,6 +298,8 @@ class Channel:
         state = self._state.snapshot(files)
         config = encode_content(state.config)
         self._call(ReplicaUpdate(epoch=epoch, base=state.serial, checkpoint=config))
+        with self._cond:
+            self._catching_up = True
         batch.skip_to(state.serial)
         if not files:
             return

@@ -123,7 +123,9 @@ def test_a_rival_of_those_who_were_given_up_stops(fresh: Cluster) -> None:
     wait_for(lambda: masters(fresh) == ["node1"], "the rival to stop", 60)
     assert int(term(fresh, "node2").split()[0]) > rival + 500
     log = (fresh.paths("node1").log / "master-daemon.log").read_text()
-    assert "offline node node2.example.com followed node2.example.com as the master until now" in log
+    assert (
+        "offline node node2.example.com followed node2.example.com as the master until now" in log
+    )
     assert fresh.ok("cluster list-tags").lines == ["ours"]
     wait_for(lambda: not has_copy(fresh, "node2"), "the rival's state to be removed", 60)
     fresh.ok("cluster verify")

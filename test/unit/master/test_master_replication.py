@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,11 +23,16 @@ class Rpc:
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
         self.failure: Exception | None = None
+        #: set when it is asked what it lacks; it answers once ``goes_on`` is set
+        self.asked, self.goes_on = threading.Event(), threading.Event()
+        self.goes_on.set()
 
     def one(self, _node: Node, method: Any, argument: Any) -> Any:
         if self.failure is not None:
             raise self.failure
         if method is NodeCalls.replica_differing:
+            self.asked.set()
+            assert self.goes_on.wait(20)
             return list(argument)
         self.files.update(argument.files)
         return True
@@ -69,3 +75,18 @@ def test_a_defect_is_told_at_once_and_sending_goes_on(channel: Channel, rpc: Rpc
     rpc.failure = None
     assert channel.flushed(30) or channel.trouble
     assert channel._thread.is_alive()
+
+
+def test_a_candidate_that_catches_up_counts_for_a_majority(channel: Channel, rpc: Rpc) -> None:
+    write(channel, "job-3").wait()
+    rpc.failure = errors.RpcError("connection refused")
+    with pytest.raises(errors.QuorumError, match="connection refused"):
+        write(channel, "job-4").wait()
+    rpc.asked.clear()
+    rpc.goes_on.clear()
+    rpc.failure = None  # it is back, and is sent what it missed
+    assert rpc.asked.wait(20)
+    sent = write(channel, "job-5")
+    rpc.goes_on.set()
+    sent.wait()
+    assert "job-5" in rpc.files
