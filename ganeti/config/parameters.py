@@ -98,14 +98,8 @@ def _changed(
     what: str,
 ) -> Params:
     """A partial set after a change: a parameter that is reset is left out."""
-    known = [info.name for info in typed.fields(schema)]
     change = params.without_retired(change)
-    for key in change:
-        if key not in known:
-            raise errors.ParameterError(
-                f"unknown {what} parameter '{key}'{nearest(key, known)};"
-                f" choose from {', '.join(known)}"
-            )
+    params.refuse_unknown(schema, change, what)
     own = params.check(schema, params.without_defaults(change), what)
     return merge(current, change, own)
 

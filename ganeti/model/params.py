@@ -6,7 +6,7 @@ at the cluster. Hypervisor and disk parameters belong to their drivers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -97,6 +97,22 @@ def expand_backend(values: Mapping[str, object]) -> Params:
     return result
 
 
+def refuse_unknown(schema: type[msgspec.Struct], names: Iterable[str], what: str) -> None:
+    """Refuse names that are not parameters of a set.
+
+    Raises:
+        ParameterError: it names the first of them and those to choose from.
+    """
+    known = [info.name for info in typed.fields(schema)]
+    for name in names:
+        if name not in known:
+            choices = [*known, "memory"] if "maxmem" in known else known
+            raise errors.ParameterError(
+                f"unknown {what} parameter '{name}'{nearest(name, choices)};"
+                f" choose from {', '.join(sorted(choices))}"
+            )
+
+
 def check(
     schema: type[msgspec.Struct], values: Mapping[str, object], what: str, *, partial: bool = True
 ) -> Params:
@@ -107,14 +123,8 @@ def check(
     Raises:
         ParameterError: unknown name, or a value of the wrong type; the text names it.
     """
-    known = [info.name for info in typed.fields(schema)]
     values = without_retired(values)
-    for key in values:
-        if key not in known:
-            raise errors.ParameterError(
-                f"unknown {what} parameter '{key}'{nearest(key, known)};"
-                f" choose from {', '.join(known)}"
-            )
+    refuse_unknown(schema, values, what)
     converted = _convert(schema, values, what)
     full: Params = msgspec.structs.asdict(converted)
     return {key: full[key] for key in values} if partial else full

@@ -40,7 +40,7 @@ WRONG = [
     ("add -t diskless --net 8:link=a web1", "an instance has at most 8"),
     ("add -t diskless --net eth0:link=a web1", "'eth0' is not a NIC index"),
     # parameters
-    ("add -t diskless -B mem=1 web1", "unknown backend parameter 'mem' (did you mean minmem?)"),
+    ("add -t diskless -B mem=1 web1", "unknown backend parameter 'mem' (did you mean memory?)"),
     ("add -t diskless -B -mem web1", "unknown backend parameter 'mem'"),
     ("add -t diskless -B memory=1Q web1", "'memory' cannot be '1Q': expected a size"),
     ("add -t diskless -B memory web1", "'memory' needs a value"),
