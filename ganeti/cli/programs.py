@@ -57,7 +57,7 @@ DISK = Program(
 )
 NETWORK = Program(
     "gnt-network",
-    "Manage networks, which instances get their addresses from.",
+    "Manage networks: pools of addresses for the NICs of instances.",
     ("show", "change"),
 )
 JOB = Program(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ganeti.cli.command import Command, Program
 from ganeti.cli.option import GROUPS, Option
 from ganeti.cli.parser import HELP
+
+if TYPE_CHECKING:
+    import argparse
 
 
 def program_text(program: Program) -> str:
@@ -48,7 +51,7 @@ def command_text(program: Program, command: Command) -> str:
         description=_escape(_description(command)),
         epilog=_escape(_epilog(program, command)),
         add_help=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter(),
     )
     for heading in GROUPS:
         members = [opt for opt in (*command.all_options, HELP) if opt.group == heading]
@@ -60,12 +63,26 @@ def command_text(program: Program, command: Command) -> str:
     return text[:1].upper() + text[1:].rstrip("\n")
 
 
+def _formatter() -> type[argparse.HelpFormatter]:
+    """A formatter that shows the value of an option once, behind its last flag."""
+    import argparse
+
+    class Formatter(argparse.RawDescriptionHelpFormatter):
+        def _format_action_invocation(self, action: argparse.Action) -> str:
+            if not action.option_strings or action.nargs == 0:
+                return super()._format_action_invocation(action)
+            value = self._format_args(action, self._get_default_metavar_for_optional(action))
+            return f"{', '.join(action.option_strings)} {value}"
+
+    return Formatter
+
+
 def _argparse(option: Option) -> dict[str, Any]:
     help_text = option.help
     default = option.default
     if option.takes_value and default not in (None, [], {}):
         help_text += f" (default: {default})"
-    if option.action == "append":
+    if option.action == "append" and option.takes_value:
         help_text += "; may be given several times"
     result: dict[str, Any] = {"help": _escape(help_text), "dest": option.dest or "ignored"}
     if option.takes_value:

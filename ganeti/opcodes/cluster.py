@@ -161,7 +161,7 @@ class OpClusterSetParams(OpCode, tag="OP_CLUSTER_SET_PARAMS", kw_only=True):
     hvparams: Annotated[dict[str, Params] | None, doc("Hypervisor parameters, by hypervisor")] = (
         None
     )
-    beparams: Annotated[Params | None, doc("Back-end parameters: memory, processors")] = None
+    beparams: Annotated[Params | None, doc("Back-end parameters, such as memory and vcpus")] = None
     os_hvp: Annotated[
         dict[str, Params] | None, doc("Hypervisor parameters of an OS, by OS and hypervisor")
     ] = None

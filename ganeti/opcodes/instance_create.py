@@ -48,7 +48,9 @@ class OpInstanceCreate(OpCode, tag="OP_INSTANCE_CREATE", kw_only=True):
     conflicts_check: p.ConflictsCheck = True
     mode: Annotated[InstCreateMode, doc("Where the content of the disks comes from"), Mark.SAFE]
     nics: Annotated[list[NicParams], doc("NICs"), Mark.SAFE]
-    no_install: Annotated[bool | None, doc("Make the disks but install no OS"), Mark.SAFE] = None
+    no_install: Annotated[
+        bool | None, doc("Create the disks, but do not install an OS"), Mark.SAFE
+    ] = None
     osparams: p.OsParams = {}
     osparams_private: p.OsParamsPrivate = None
     osparams_secret: p.OsParamsSecret = None

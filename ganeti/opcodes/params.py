@@ -97,7 +97,7 @@ AllocPolicyParam = Annotated[
     enums.AllocPolicy | None, doc("Allocation policy of the group"), Mark.SAFE
 ]
 HvParams = Annotated[Params, doc("Hypervisor parameters"), Mark.HVPARAMS]
-BeParams = Annotated[Params, doc("Back-end parameters: memory, processors"), Mark.BEPARAMS]
+BeParams = Annotated[Params, doc("Back-end parameters, such as memory and vcpus"), Mark.BEPARAMS]
 OsParams = Annotated[Params, doc("OS parameters")]
 OsParamsPrivate = Annotated[
     dict[str, Private] | None, doc("OS parameters that are stored but not shown")

@@ -12,9 +12,9 @@ from ganeti.opcodes.scalars import NonEmpty, Positive, UInt, doc
 
 WhatIf = Annotated[
     list[NonEmpty],
-    doc("Changes to suppose, as in 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
+    doc("Plan as if this were changed: 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
 ]
-MaxParallel = Annotated[Positive, doc("How many moves may run at the same time")]
+MaxParallel = Annotated[Positive, doc("Maximum number of moves that run at the same time")]
 AllowFailover = Annotated[bool, doc("Stop and start guests that cannot be migrated live")]
 
 
@@ -51,16 +51,16 @@ class OpClusterBalance(OpCode, tag="OP_CLUSTER_BALANCE", kw_only=True):
     result_type: ClassVar[str] = "{any:any}"
 
     group_name: p.OptionalGroupName = None
-    max_moves: Annotated[UInt | None, doc("How many moves at most; unset for any number")] = None
+    max_moves: Annotated[UInt | None, doc("Maximum number of moves; unset for no limit")] = None
     max_data: Annotated[
-        Mebibytes | None, doc("How much disk and memory to copy at most; unset for any amount")
+        Mebibytes | None, doc("Maximum amount of disk and memory to copy; unset for no limit")
     ] = None
     max_parallel: MaxParallel = 4
     allow_failover: AllowFailover = False
     disk_moves: Annotated[bool, doc("Also copy disks to other nodes")] = True
-    explain: Annotated[bool, doc("Say for each move why, what it copies and when it begins")] = (
-        False
-    )
+    explain: Annotated[
+        bool, doc("Show for each move the reason, what it copies and when it begins")
+    ] = False
     what_if: WhatIf = []
 
 

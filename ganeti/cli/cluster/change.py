@@ -42,7 +42,11 @@ def _intervals(given: values.KeyVals) -> dict[str, int]:
     names={
         **c.NAMES,
         **c.POLICY_NAMES,
-        "data_collector_interval": override(metavar="<collector>=<seconds>,...", take=_intervals),
+        "data_collector_interval": override(
+            metavar="<collector>=<seconds>,...",
+            help="Seconds between two runs, by data collector",
+            take=_intervals,
+        ),
         "enabled_data_collectors": override(metavar="<collector>=yes|no,...", take=_collectors),
         **{
             name: override(kind="string", metavar="<first>-<last>,...", take=values.uid_ranges)

@@ -20,7 +20,6 @@ WITHOUT = ("blacklisted_os", "hidden_os", "os_hvp", "osparams", "osparams_privat
 #: Lists of which nothing takes the meaning from a comma, and ranges.
 NAMES = {
     "compression_tools": override(kind="words", metavar="<program>,..."),
-    "data_collector_interval": override(metavar="<collector>=<seconds>,..."),
     "enabled_data_collectors": override(metavar="<collector>=yes|no,..."),
     "enabled_disk_templates": override(kind="words", metavar="<template>,..."),
     "enabled_hypervisors": override(kind="words", metavar="<hypervisor>,..."),

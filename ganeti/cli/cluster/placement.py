@@ -43,11 +43,11 @@ def _print_found(call: Call, found: Fields, lines: Iterator[str]) -> None:
     options=(o.INFO_FORMAT, o.PRIORITY),
 )
 def capacity(call: Call) -> None:
-    """Show how many more instances fit into each node group, and what ends it.
+    """Show how many more instances fit into each node group, and what runs out first.
 
-    First of the standard size of the policy (or of the size that is given), then of the largest
-    size that the policy allows, and of smaller and smaller ones. Instances keep somewhere to go
-    when any one node fails. Nothing is changed.
+    normal: instances of the standard size of the policy, or of the given size. tiered: first
+    instances of the largest size that the policy allows, then of smaller and smaller ones. All
+    instances survive the failure of any one node. Nothing is changed.
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
     _print_found(call, found, _capacity_lines(found))
@@ -93,7 +93,7 @@ def _cpus(count: int) -> str:
     options=(o.INFO_FORMAT, o.PRIORITY),
 )
 def check(call: Call) -> int:
-    """Say whether instances survive the loss of any one node; fails when they do not.
+    """Check that all instances survive the loss of any one node; fails when they do not.
 
     Counts the nodes that could not take over, instances on offline nodes and instances that should
     be apart, and says whether gnt-cluster balance would help. Nothing is changed.

@@ -58,7 +58,7 @@ _IGNORE_OFFLINE = value(
         "modify_etc_hosts": override(
             "--no-etc-hosts", kind="switch_off", help="Do not list the nodes in their hosts files"
         ),
-        "ssh_key_bits": override(help="Length of the SSH keys of the nodes"),
+        "ssh_key_bits": override(help="Length of the SSH keys of the nodes, in bits"),
         "ssh_key_type": override(help="Algorithm of the SSH keys of the nodes"),
     },
     also={

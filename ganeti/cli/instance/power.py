@@ -59,7 +59,7 @@ def startup(call: Call) -> int:
     options=_OPTIONS,
 )
 def shutdown(call: Call) -> int:
-    """Stop instances: ask the guest, and end it when its time is over."""
+    """Stop instances: ask the guest to shut down, and end it after a timeout."""
     return _act(call, "Stop", admin_state_source="admin")
 
 

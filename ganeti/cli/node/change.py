@@ -176,7 +176,7 @@ def _print_states(call: Call, titles: tuple[str, str], rows: Sequence[tuple[str,
     ),
 )
 def restricted_command(call: Call) -> int:
-    """Run a command that the administrator has put into the directory for such commands."""
+    """Run a command from the directory of restricted commands on nodes."""
     command, *names = call.args
     opts = call.opts
     nodes = params.online_nodes(call.client, names, opts.nodegroup)

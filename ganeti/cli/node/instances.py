@@ -107,7 +107,7 @@ def migrate(call: Call) -> int:
     options=(o.FORCE, o.PRIORITY),
 )
 def failover(call: Call) -> int:
-    """Stop all instances whose primary a node is and start them on their secondary nodes."""
+    """Fail all primary instances of a node over to their secondary nodes."""
     name = call.args[0]
     names = _instances_of(call, name, "pinst_list")
     if not names:
