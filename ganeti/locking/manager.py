@@ -448,7 +448,7 @@ class LockManager:
     def _check_known(lev: _Level, names: Iterable[str]) -> None:
         for name in names:
             if name not in lev.names:
-                raise errors.LockError(f"lock {lev.label}/{name} does not exist")
+                raise _removed(lev.label, name)
 
     @staticmethod
     def _check_new(lev: _Level, names: Iterable[str]) -> None:
@@ -578,7 +578,7 @@ class LockManager:
         left: list[tuple[SharedLock[Request], Mode]] = []
         for request in failed:
             request.state = State.FAILED
-            request.error = errors.LockError(f"{lev.label} {name} was removed meanwhile")
+            request.error = _removed(lev.label, name)
             left += self._leave(request)
         del lev.names[name]
         return [*failed, *self._serve(left)]
@@ -587,3 +587,8 @@ class LockManager:
     def _call_back(decided: Iterable[Request]) -> None:
         for request in decided:
             request.on_done(request)
+
+
+def _removed(what: str, name: str) -> errors.LockError:
+    """The error of who looked up a name before another job removed it."""
+    return errors.LockError(f"{what} {name} was removed meanwhile")
