@@ -102,6 +102,11 @@ class Paths:
         return self.data / "client.pem"
 
     @property
+    def previous_crypto(self) -> Path:
+        """Directories with the ``client.pem`` and ``ca.pem`` that this node had before."""
+        return self.data / "previous-crypto"
+
+    @property
     def rapi(self) -> Path:
         """Directory of the remote API's ``users`` and ``tokens``."""
         return self.data / "rapi"
@@ -118,6 +123,15 @@ class Paths:
     def rapi_cert(self) -> Path:
         """Key and certificate of the remote API."""
         return self.data / "rapi.pem"
+
+    @property
+    def spice_cert(self) -> Path:
+        """Key and certificate of the SPICE displays of guests."""
+        return self.data / "spice.pem"
+
+    @property
+    def spice_ca_cert(self) -> Path:
+        return self.data / "spice-ca.pem"
 
     @property
     def domain_secret(self) -> Path:

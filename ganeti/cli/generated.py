@@ -63,13 +63,22 @@ OPCODES: dict[str, Any] = {
     'OP_CLUSTER_RENAME': ('Rename the cluster, and with it change the master address.', (
         ('name', 'string', None, (), 'New name'),
     )),
-    'OP_CLUSTER_RENEW_CRYPTO': ('Replace the certificates or SSH keys of the nodes.', (
+    'OP_CLUSTER_RENEW_CRYPTO': ('Replace certificates and secrets of the cluster, while it works.', (
         ('node_certificates', 'switch', False, (), 'Make new certificates for all nodes'),
-        ('renew_ssh_keys', 'switch', False, (), 'Make new SSH keys for all nodes'),
+        ('renew_ssh_keys', 'switch', False, (), 'Make new SSH keys for all nodes; refused'),
         ('ssh_key_type', 'choice', None, ('dsa', 'ecdsa', 'rsa'), 'Algorithm of the new SSH keys'),
         ('ssh_key_bits', 'int', None, (), 'Length of the new SSH keys'),
         ('verbose', 'switch', False, (), 'Report more'),
         ('debug', 'switch', False, (), 'Report details of every step'),
+        ('new_cluster_certificate', 'switch', False, (), 'Make a new authority, and with it new certificates for all nodes'),
+        ('new_rapi_certificate', 'switch', False, (), 'Make a new certificate for the remote API'),
+        ('rapi_certificate', '', None, (), 'Certificate of the remote API and its key, PEM'),
+        ('new_spice_certificate', 'switch', False, (), 'Make a new certificate for the SPICE displays of guests'),
+        ('spice_certificate', '', None, (), 'Certificate of the SPICE displays of guests and its key, PEM'),
+        ('spice_ca_certificate', 'string', None, (), 'Certificate of the authority that issued that of SPICE, PEM'),
+        ('new_cluster_domain_secret', 'switch', False, (), 'Make a new secret, by which clusters recognise each other'),
+        ('cluster_domain_secret', '', None, (), 'The secret by which clusters recognise each other'),
+        ('new_confd_hmac_key', 'switch', False, (), 'Make a new key for requests to ganeti-confd'),
     )),
     'OP_CLUSTER_REPAIR_DISK_SIZES': ('Correct recorded disk sizes that differ from the real ones.', (
         ('instances', 'list', None, (), 'Names of instances; empty for all'),

@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'redist-conf': 'change',
         'remove-tags': 'show',
         'rename': 'change',
+        'renew-crypto': 'change',
         'repair-disk-sizes': 'verify',
         'search-tags': 'show',
         'show-ispecs-cmd': 'show',

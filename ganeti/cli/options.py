@@ -15,6 +15,7 @@ from ganeti.cli.option import (
     placeholder,
     select,
     switch,
+    switch_off,
     value,
     values_of,
 )
@@ -148,6 +149,10 @@ FORCE = switch("-f", "--force", dest="force", help="Do not ask, and ignore warni
 CONFIRM = switch("--yes", dest="confirm", help="Do not ask")
 YES_DO_IT = switch(
     "--yes-do-it", "--ya-rly", dest="yes_do_it", help="Confirm that this is really wanted"
+)
+
+NO_SSH_KEY_CHECK = switch_off(
+    "--no-ssh-key-check", dest="ssh_key_check", help="Accept a host key that is not known yet"
 )
 
 # where

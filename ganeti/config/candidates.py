@@ -7,12 +7,20 @@ configuration always leads to the same choice.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ganeti.base.text import natural_key
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
+
+#: Behind a uuid in the list of accepted certificates: what the node had before a renewal.
+OLD_CERTIFICATE = "-OLD"
+
+
+def without_old_certificates(accepted: Mapping[NodeUuid, str]) -> dict[NodeUuid, str]:
+    """The list of accepted certificates as it is when no renewal is going on."""
+    return {uuid: text for uuid, text in accepted.items() if not uuid.endswith(OLD_CERTIFICATE)}
 
 
 def may_be_candidate(node: Node) -> bool:

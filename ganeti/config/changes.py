@@ -9,6 +9,7 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.config import drbd
+from ganeti.config.candidates import OLD_CERTIFICATE
 from ganeti.model import address_pool, base
 from ganeti.model.base import ConfigObject, Stamped
 from ganeti.model.cluster import Cluster
@@ -243,7 +244,8 @@ class Draft:
         return port
 
     def remove_node(self, node: Node) -> None:
-        certs = {k: v for k, v in self.cluster.candidate_certs.items() if k != node.uuid}
+        gone = (node.uuid, node.uuid + OLD_CERTIFICATE)
+        certs = {k: v for k, v in self.cluster.candidate_certs.items() if k not in gone}
         self.update_cluster(candidate_certs=certs)
         self.delete(node)
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ganeti.config import drbd
+from ganeti.config.candidates import OLD_CERTIFICATE
 from ganeti.model import address_pool
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
@@ -72,7 +73,7 @@ def _cluster(config: Config) -> Iterator[str]:
     if not cluster.enabled_disk_templates:
         yield "no disk template is enabled"
     for uuid in cluster.candidate_certs:
-        if uuid not in config.nodes:
+        if uuid.removesuffix(OLD_CERTIFICATE) not in config.nodes:
             yield f"certificate of node {uuid}, which does not exist, is accepted"
 
 

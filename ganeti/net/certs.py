@@ -64,6 +64,11 @@ class Credential:
     key: bytes
     cert: bytes
 
+    @property
+    def pem(self) -> bytes:
+        """Key and certificate, as they stand in one file."""
+        return self.key + self.cert
+
     def __repr__(self) -> str:
         return f"Credential({digest(self.cert)})"
 
@@ -134,7 +139,7 @@ def self_signed(
 
 def write(path: Path, credential: Credential, *, mode: int = 0o400, gid: int = -1) -> None:
     """Write key and certificate into one file, atomically; mode 0400, or 0440 with a group."""
-    files.write_atomic(path, credential.key + credential.cert, mode=mode, gid=gid)
+    files.write_atomic(path, credential.pem, mode=mode, gid=gid)
 
 
 def write_authority(credential: Credential, key_path: Path, cert_path: Path) -> None:
@@ -193,7 +198,12 @@ def inspect(path: Path) -> CertInfo:
     Raises:
         X509CertError: the file cannot be read or holds no good certificate.
     """
-    return _info(_first_cert(_read(path), path))
+    return check(_read(path), path)
+
+
+def check(pem: bytes, path: Path) -> CertInfo:
+    """As :func:`inspect`, for content that is not in a file yet; ``path`` is its name."""
+    return _info(_first_cert(pem, path))
 
 
 def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
@@ -205,10 +215,14 @@ def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
         X509CertError: the file cannot be read, a part is missing or damaged, the two do not
             belong together, or nobody of those has signed it.
     """
+    return check_pair(_read(path), path, authorities)
+
+
+def check_pair(pem: bytes, path: Path, authorities: bytes | None = None) -> CertInfo:
+    """As :func:`inspect_pair`, for content that is not in a file yet; ``path`` is its name."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    pem = _read(path)
     cert = _first_cert(pem, path)
     if _public_bytes(_load_key(pem, path)) != _public_bytes(cert):
         raise errors.X509CertError(str(path), "its key and its certificate do not belong together")

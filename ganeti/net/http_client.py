@@ -74,6 +74,7 @@ class Client:
         self._idle: dict[_Key, list[Link]] = {}
         self._busy: set[Link] = set()
         self._stopped = False
+        self._generation = 0
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="http-client")
         #: Connections established since the start.
         self.connects = 0
@@ -173,8 +174,21 @@ class Client:
                 break
         return helpers
 
-    def close_idle(self) -> None:
-        """Close kept connections (after the own certificate was renewed)."""
+    def renew(self) -> None:
+        """Use the certificate files as they are now for every call that begins after this.
+
+        Calls that are being made end over their connections, which are then closed.
+
+        Raises:
+            X509CertError: a file cannot be used; the old certificate stays in use.
+        """
+        if self._context is not None:
+            self._context.reload()
+        with self._lock:
+            self._generation += 1
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with self._lock:
             links = [link for kept in self._idle.values() for link in kept]
             self._idle.clear()
@@ -193,7 +207,7 @@ class Client:
         for link in busy:
             http_link.cut(link)
         self._workers.shutdown(wait=True, cancel_futures=True)
-        self.close_idle()
+        self._close_idle()
 
     def __enter__(self) -> Client:
         return self
@@ -226,7 +240,8 @@ class Client:
         link.last_used = SYSTEM.monotonic()
         with self._lock:
             kept = self._idle.setdefault(key, [])
-            if not self._stopped and len(kept) < self._per_host:
+            current = link.generation == self._generation and not self._stopped
+            if current and len(kept) < self._per_host:
                 self._busy.discard(link)
                 kept.append(link)
                 return
@@ -238,7 +253,9 @@ class Client:
         link.sock.close()
 
     def _connect(self, call: Call) -> Link:
+        generation = self._generation
         link = http_link.connect(call, self._context, self._source)
+        link.generation = generation
         try:
             self._register(call, link)
         except BaseException:  # an interrupt too: the connection is closed, then it goes on

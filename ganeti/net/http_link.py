@@ -92,6 +92,8 @@ class Link:
     def __init__(self, sock: TLSSocket | socket.socket) -> None:
         self.sock = sock
         self.last_used = 0.0
+        #: of the certificate that it was made with; see :meth:`Client.renew`
+        self.generation = 0
 
     def is_alive(self) -> bool:
         """Whether nothing has come since the last answer; an idle server has nothing to say."""

@@ -48,7 +48,9 @@ class Certificates:
             return _unusable(path, err, remedy)
         if info.subject_cn.lower() != name.lower():
             return path.name, "error", f"{path} is that of {info.subject_cn}: {remedy}"
-        return self._ends(path, info, remedy)
+        return self._ends(
+            path, info, "gnt-cluster renew-crypto --new-node-certificates makes new ones"
+        )
 
     def _authority(self, expected: str) -> Problem | None:
         path = self._paths.ca_cert
@@ -67,8 +69,8 @@ class Certificates:
     def _remote_api(self) -> Problem | None:
         path = self._paths.rapi_cert
         remedy = (
-            "put another one in its place on the master, or remove it there and restart"
-            " ganeti-rapi, which makes one; then run gnt-cluster redist-conf"
+            "gnt-cluster renew-crypto makes another one (--new-rapi-certificate) or takes yours"
+            " (--rapi-certificate FILE)"
         )
         if not path.exists():  # a node that is not a candidate
             return None

@@ -80,6 +80,8 @@ class NodeContext:
         self.stopping = threading.Event() if stopping is None else stopping
         #: Called after ssconf files were written.
         self.on_ssconf: Callable[[], None] = lambda: None
+        #: Called after the certificates of this node or of its authorities were replaced.
+        self.on_certificates: Callable[[], None] = lambda: None
         #: Called when this node has left its cluster and the daemon shall end.
         self.on_leave: Callable[[], None] = self.stopping.set
         #: The master terms this node has seen.

@@ -104,6 +104,7 @@ def _serve(
     context.on_ssconf = authoriser.reload
     context.on_leave = stop.ask
     tls = Identity(certificate, where.ca_cert).server_context()
+    context.on_certificates = lambda: _renew(tls, authoriser)
     families = Families(context)
     app = RpcApp(families.all, authoriser, check_term=context.term.check)
     server = HttpServer(
@@ -131,6 +132,12 @@ def _serve(
         if not server.stop(STOP_WAIT):
             log.warning("These calls did not end and are cut off: %s", ", ".join(calls))
     families.stop()
+
+
+def _renew(tls: ReloadableContext, authoriser: Authoriser) -> None:
+    """Use the certificates that were just written; X509CertError leaves the old ones in use."""
+    tls.reload()
+    authoriser.reload()
 
 
 def _on_change(

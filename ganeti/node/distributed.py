@@ -39,13 +39,13 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         paths.rapi_cert,
         paths.rapi_users,
         paths.rapi_tokens,
-        paths.data / "spice.pem",
+        paths.spice_cert,
         paths.conf / "vnc-cluster-password",
     )
     public = (
         paths.ca_cert,
         paths.data / "known_hosts",
-        paths.data / "spice-ca.pem",
+        paths.spice_ca_cert,
     )
     return {
         **{_wire_name(path, paths): Distributed(path, True) for path in secret},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies
+from ganeti.node.crypto import Crypto
 from ganeti.node.disk_content import DiskContent
 from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
@@ -44,6 +45,7 @@ class Families:
             MasterIp(context, hooks),
             External(context),
             Files(context),
+            Crypto(context),
             hooks,
             storage,
             disks,

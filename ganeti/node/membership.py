@@ -44,9 +44,9 @@ def cluster_files(paths: Paths) -> Iterator[Path]:
     for name in (
         "known_hosts",
         "ganeti_pub_keys",
-        "spice.pem",
-        "spice-ca.pem",
     ):
         yield data / name
     yield from data.glob("ssconf_*")
+    yield from (paths.spice_cert, paths.spice_ca_cert)
+    yield from paths.previous_crypto.glob("*/*")
     yield from (paths.client_cert, paths.ca_cert, paths.server_cert)

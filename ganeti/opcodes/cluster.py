@@ -8,7 +8,7 @@ from ganeti.opcodes import params as p
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import NicParams
 from ganeti.opcodes.enums import DdmSimple, DiskTemplate, Hypervisor, SshKeyType
-from ganeti.opcodes.hidden import Private
+from ganeti.opcodes.hidden import Private, Secret
 from ganeti.opcodes.scalars import NonEmpty, Params, Positive, UInt, doc
 
 
@@ -72,16 +72,39 @@ class OpClusterRedistConf(OpCode, tag="OP_CLUSTER_REDIST_CONF", kw_only=True):
 
 
 class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
-    """Replace the certificates or SSH keys of the nodes."""
+    """Replace certificates and secrets of the cluster, while it works."""
 
     result_type: ClassVar[str] = "null"
 
     node_certificates: Annotated[bool, doc("Make new certificates for all nodes")] = False
-    renew_ssh_keys: Annotated[bool, doc("Make new SSH keys for all nodes")] = False
+    renew_ssh_keys: Annotated[bool, doc("Make new SSH keys for all nodes; refused")] = False
     ssh_key_type: Annotated[SshKeyType | None, doc("Algorithm of the new SSH keys")] = None
     ssh_key_bits: Annotated[Positive | None, doc("Length of the new SSH keys")] = None
     verbose: p.Verbose = False
     debug: Annotated[bool, doc("Report details of every step")] = False
+    new_cluster_certificate: Annotated[
+        bool, doc("Make a new authority, and with it new certificates for all nodes")
+    ] = False
+    new_rapi_certificate: Annotated[bool, doc("Make a new certificate for the remote API")] = False
+    rapi_certificate: Annotated[
+        Secret | None, doc("Certificate of the remote API and its key, PEM")
+    ] = None
+    new_spice_certificate: Annotated[
+        bool, doc("Make a new certificate for the SPICE displays of guests")
+    ] = False
+    spice_certificate: Annotated[
+        Secret | None, doc("Certificate of the SPICE displays of guests and its key, PEM")
+    ] = None
+    spice_ca_certificate: Annotated[
+        str | None, doc("Certificate of the authority that issued that of SPICE, PEM")
+    ] = None
+    new_cluster_domain_secret: Annotated[
+        bool, doc("Make a new secret, by which clusters recognise each other")
+    ] = False
+    cluster_domain_secret: Annotated[
+        Secret | None, doc("The secret by which clusters recognise each other")
+    ] = None
+    new_confd_hmac_key: Annotated[bool, doc("Make a new key for requests to ganeti-confd")] = False
 
 
 class OpClusterRepairDiskSizes(OpCode, tag="OP_CLUSTER_REPAIR_DISK_SIZES", kw_only=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ganeti import constants, errors
@@ -20,7 +21,7 @@ from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import CONNECT_TIMEOUT, Call, Response
-from ganeti.net.tls import ReloadableContext
+from ganeti.net.tls import Identity, ReloadableContext
 from ganeti.rpc import objects, wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds
@@ -77,6 +78,24 @@ class NodeRpc:
         self.master = ""
         #: called when a node says that this master was replaced
         self.on_deposed: Callable[[str], None] = lambda _text: None
+
+    def renew(self) -> None:
+        """Call with the certificate that is now in the files of this node.
+
+        Raises:
+            X509CertError: a file cannot be used; the old certificate stays in use.
+        """
+        self._client.renew()
+
+    def with_files(self, certificate: Path, authorities: Path) -> NodeRpc:
+        """The same calls over connections of their own, with another certificate; stop it later.
+
+        Raises:
+            X509CertError: a file cannot be used.
+        """
+        other = copy.copy(self)
+        other._client = Client(Identity(certificate, authorities).client_context())
+        return other
 
     def within(self, seconds: float) -> NodeRpc:
         """The same calls over the same connections, none of which may take longer than this."""

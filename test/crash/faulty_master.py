@@ -33,7 +33,16 @@ from ganeti.rpc import client as rpc_client
 
 _write = os.write
 #: Beginnings of the names of node calls that count.
-_COUNTED = ("blockdev_", "file_storage_", "hotplug_", "instance_", "disk_")
+_COUNTED = (
+    "blockdev_",
+    "file_storage_",
+    "hotplug_",
+    "instance_",
+    "disk_",
+    "crypto_",
+    "write_ssconf",
+    "upload_file",
+)
 
 
 def say(text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ganeti import errors
 from ganeti.cli import jobs, notices, values
 from ganeti.cli import options as o
@@ -85,6 +87,47 @@ def rename(call: Call) -> None:
 
 
 CLUSTER.submits("activate-master-ip", "OP_CLUSTER_ACTIVATE_MASTER_IP", options=())
+
+
+def _content(path: str) -> str:
+    """Content of a file on this machine; OpPrereqError when it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as err:
+        reason = err.strerror if isinstance(err, OSError) else "is not a text file in ASCII"
+        raise errors.OpPrereqError(f"{path}: {reason}", errors.ErrorCode.INVAL) from err
+
+
+@CLUSTER.command(
+    "renew-crypto",
+    op="OP_CLUSTER_RENEW_CRYPTO",
+    names={
+        "node_certificates": override("--new-node-certificates"),
+        "renew_ssh_keys": override("--new-ssh-keys"),
+        "verbose": override("-v", "--verbose"),
+        **{
+            name: override(kind="string", metavar="<file>", take=_content)
+            for name in (
+                "rapi_certificate",
+                "spice_certificate",
+                "spice_ca_certificate",
+                "cluster_domain_secret",
+            )
+        },
+    },
+    without=("debug",),
+    options=(*o.JOB_OPTIONS, o.NO_SSH_KEY_CHECK, o.FORCE),
+)
+def renew_crypto(call: Call) -> None:
+    """Replace certificates and secrets of the cluster while it works.
+
+    Old certificates are accepted until all nodes that answer have new ones, so nothing is
+    interrupted. Without options the command ends a renewal that was interrupted, and renews nodes
+    that were down during one.
+    """
+    jobs.run(call)
+
+
 CLUSTER.submits(
     "redist-conf",
     "OP_CLUSTER_REDIST_CONF",

@@ -10,7 +10,7 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import NodeSetupError
 from ganeti.cli.fields import override
-from ganeti.cli.option import switch, switch_off
+from ganeti.cli.option import switch
 from ganeti.cli.programs import NODE
 
 #: Program that prepares a server; reads certificates from its standard input.
@@ -19,9 +19,6 @@ SETUP_PROGRAM = "ganeti-node-setup"
 SETUP_TIMEOUT = 180.0
 _NOT_FOUND = 127
 
-_NO_KEY_CHECK = switch_off(
-    "--no-ssh-key-check", dest="ssh_key_check", help="Accept a host key that is not known yet"
-)
 _FORCE_JOIN = switch(
     "--force-join", dest="force_join", help="Remove the node from the cluster it belongs to"
 )
@@ -41,7 +38,7 @@ _FORCE_JOIN = switch(
         ),
     },
     new=True,
-    options=(_NO_KEY_CHECK, _FORCE_JOIN, o.VERBOSE, o.PRIORITY),
+    options=(o.NO_SSH_KEY_CHECK, _FORCE_JOIN, o.VERBOSE, o.PRIORITY),
 )
 def add(call: Call) -> None:
     """Add a server to the cluster.
@@ -147,8 +144,8 @@ def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
         "cluster_name": cluster_name,
         "node_name": name,
         "ca_pem": where.ca_cert.read_text(encoding="ascii"),
-        "server_pem": (server.key + server.cert).decode("ascii"),
-        "client_pem": (client.key + client.cert).decode("ascii"),
+        "server_pem": server.pem.decode("ascii"),
+        "client_pem": client.pem.decode("ascii"),
         "ssconf": ssconf.everything(),
         "start": True,
     }

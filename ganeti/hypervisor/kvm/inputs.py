@@ -92,7 +92,7 @@ def missing_files(params: KvmParams, paths: Paths) -> Iterator[str]:
     if params.vnc_bind_address.startswith("/") and not os.path.isdir(params.vnc_bind_address):
         yield f"vnc_bind_address {params.vnc_bind_address} is not a directory on this node"
     if params.spice_use_tls:
-        for path in (paths.data / "spice.pem", paths.data / "spice-ca.pem"):
+        for path in (paths.spice_cert, paths.spice_ca_cert):
             if not path.exists():
                 yield (
                     f"spice_use_tls is on but {path} is missing on this node; put a certificate"

@@ -214,8 +214,8 @@ class Starter:
             log=str(qemu_log(self._paths, name)),
             events=str(self._store.events(name)),
             chroot=str(self._store.chroot(name)) if params.use_chroot else "",
-            spice_cert=str(self._paths.data / "spice.pem"),
-            spice_ca=str(self._paths.data / "spice-ca.pem"),
+            spice_cert=str(self._paths.spice_cert),
+            spice_ca=str(self._paths.spice_ca_cert),
             uefi_code=images.code if images else "",
             uefi_variables=(
                 firmware.variables(images, self._paths, start.instance.uuid) if images else ""

@@ -31,6 +31,7 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         self._interrupted(report)
         report.section("Verifying cluster certificate files")
         certificates.authority(report, name, ctx.paths, ctx.clock.now())
+        certificates.renewal(report, ctx.config, ctx.paths)
         return report.ok
 
     def _interrupted(self, report: Report) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ganeti import errors
+from ganeti.config.candidates import without_old_certificates
+from ganeti.model.config import Config
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.certs import Expiry
@@ -26,7 +28,7 @@ def checks(paths: Paths) -> dict[str, Any]:
 def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
     """Report what is wrong with the authority, as this node (the master) has it."""
     path = paths.ca_cert
-    remedy = "renew it as doc/admin/certificates.md says, then run gnt-cluster redist-conf"
+    remedy = "gnt-cluster renew-crypto --new-cluster-certificate renews it"
     try:
         # Its key must be the one of a certificate in the file.
         certs.read_authority(paths.ca_key, path)
@@ -38,6 +40,20 @@ def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
     if level is not Expiry.OK:
         tell = report.error if level is Expiry.ERROR else report.warning
         tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
+
+
+def renewal(report: Report, config: Config, paths: Paths) -> None:
+    """Report a renewal that did not end, or did not reach all nodes."""
+    name = config.cluster.cluster_name
+    accepted = config.cluster.candidate_certs
+    several = paths.ca_cert.exists() and len(certs.split(paths.ca_cert.read_bytes())) > 1
+    if several or without_old_certificates(accepted) != accepted:
+        what = "a renewal of certificates was interrupted, so old ones are still accepted"
+    elif paths.previous_crypto.exists():
+        what = "a node was down during a renewal of certificates"
+    else:
+        return
+    report.warning("ECLUSTERCERT", "cluster", name, f"{what}: run gnt-cluster renew-crypto")
 
 
 def node(report: Report, cluster: str, item: Node, answers: Mapping[str, object]) -> None:

@@ -4,12 +4,13 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*`` and ``copy_status``; sizes are MiB, times seconds.
+``disk_*``, ``crypto_*`` and ``copy_status``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
 
 from ganeti.rpc.calls.copying import CopyCalls
+from ganeti.rpc.calls.crypto import CryptoCalls
 from ganeti.rpc.calls.disk_content import DiskContentCalls
 from ganeti.rpc.calls.disk_states import DiskStateCalls
 from ganeti.rpc.calls.disks import DiskCalls
@@ -37,6 +38,7 @@ class NodeCalls(
     MasterIpCalls,
     ExternalCalls,
     FileCalls,
+    CryptoCalls,
     HookCalls,
     StorageCalls,
     DiskCalls,

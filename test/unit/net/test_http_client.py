@@ -365,7 +365,7 @@ def test_words_nobody_asked_for_end_a_kept_connection(script, client):
 def test_kept_connections_are_closed_on_demand(serve, client):
     server = serve(echo_app)
     client.post(HOST, server.port, "/x", b"", 5)
-    client.close_idle()
+    client.renew()
     client.post(HOST, server.port, "/x", b"", 5)
     assert client.connects == 2
 
@@ -486,7 +486,7 @@ def test_a_renewed_certificate_is_used_for_new_connections(serve, pki, tmp_path)
         path.write_bytes(pki.path("server.pem").read_bytes())
         context.reload()
         assert client.post(HOST, server.port, "/x", b"", 5).body == b"node2.example.com"
-        client.close_idle()
+        client.renew()
         assert client.post(HOST, server.port, "/x", b"", 5).body == b"node1.example.com"
 
 

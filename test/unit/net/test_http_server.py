@@ -191,7 +191,7 @@ def test_silent_clients_hold_no_worker(serve, client, say):
     socks = hang(server.port, 200, say)
     slowest = 0.0
     for _ in range(20):
-        client.close_idle()
+        client.renew()
         started = time.monotonic()
         assert ask(client, server) == "ok"
         slowest = max(slowest, time.monotonic() - started)

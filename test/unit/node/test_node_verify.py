@@ -322,7 +322,7 @@ def test_each_fault_of_a_certificate_is_told_with_its_remedy(
     assert text.startswith(f"{path} ")
     assert said in text
     remedy = {
-        "rapi.pem": "restart ganeti-rapi",
+        "rapi.pem": "gnt-cluster renew-crypto",
         "ca.pem": "gnt-cluster redist-conf sends that of the master",
     }.get(name, "gnt-node add --readd node1.example.com makes new ones")
     assert remedy in text

@@ -52,7 +52,7 @@ def test_the_authority_ends_soon(cluster: OneProcess, left: int, line: str) -> N
     cluster.clock.ahead = (certs.DEFAULT_DAYS - left) * DAY
     [found] = findings(cluster)
     assert line in found
-    assert "renew it as doc/admin/certificates.md says" in found
+    assert "gnt-cluster renew-crypto --new-cluster-certificate renews it" in found
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "ca.key"])

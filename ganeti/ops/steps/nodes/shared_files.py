@@ -27,8 +27,8 @@ def for_all(paths: Paths) -> list[Path]:
         paths.hmac_key,
         paths.domain_secret,
         paths.data / "known_hosts",
-        paths.data / "spice.pem",
-        paths.data / "spice-ca.pem",
+        paths.spice_cert,
+        paths.spice_ca_cert,
         paths.conf / "vnc-cluster-password",
     ]
 

@@ -1,0 +1,148 @@
+"""Replace certificates and secrets of the cluster while it works."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.jobs.execution import Need
+from ganeti.model.names import LockLevel
+from ganeti.net import certs
+from ganeti.opcodes.cluster import OpClusterRenewCrypto
+from ganeti.opcodes.hidden import Secret
+from ganeti.ops.operation import Needs, PlannedOperation
+from ganeti.ops.steps.nodes import crypto, shared_files
+
+#: Fewest characters of a secret by which clusters recognise each other.
+SECRET_LENGTH = 20
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Content of files that are to be replaced, of which none must get into a log."""
+
+    content: Mapping[Path, bytes]
+
+    def __repr__(self) -> str:
+        return f"_Plan({sorted(map(str, self.content))})"
+
+
+class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
+    """Without anything to replace: end a renewal that was interrupted, and renew nodes that were
+    down during one."""
+
+    @classmethod
+    def check_submission(cls, op: OpClusterRenewCrypto) -> None:
+        if op.renew_ssh_keys or op.ssh_key_type is not None or op.ssh_key_bits is not None:
+            raise errors.invalid("the cluster does not manage the SSH keys of its nodes")
+        for name in ("rapi_certificate", "spice_certificate", "cluster_domain_secret"):
+            if getattr(op, name) is not None and getattr(op, f"new_{name}"):
+                raise errors.invalid(f"{name} and new_{name} exclude each other")
+        if (op.spice_certificate is None) != (op.spice_ca_certificate is None):
+            raise errors.invalid("spice_certificate and spice_ca_certificate need each other")
+
+    def locks(self) -> Needs:
+        """All nodes, shared: none may be added, drained or removed meanwhile."""
+        yield Need(LockLevel.NODE, None, shared=True)
+
+    def decide(self) -> _Plan:
+        try:
+            self.ctx.reserve("renewal", "certificates")
+        except errors.ReservationError as err:
+            raise errors.wrong_state("another job is renewing certificates") from err
+        content: dict[Path, bytes] = {}
+        content |= self._rapi()
+        content |= self._spice()
+        content |= self._secrets()
+        return _Plan(content)
+
+    def _rapi(self) -> Mapping[Path, bytes]:
+        op, path = self.op, self.ctx.paths.rapi_cert
+        if op.rapi_certificate is not None:
+            pem = _pem(op.rapi_certificate.reveal())
+            certs.check_pair(pem, path)
+            return {path: pem}
+        if not op.new_rapi_certificate:
+            return {}
+        config = self.ctx.config
+        addresses = [config.cluster.master_ip, config.master.primary_ip]
+        name = config.cluster.cluster_name
+        return {path: certs.self_signed(name, addresses, more_names=[config.master.name]).pem}
+
+    def _spice(self) -> Mapping[Path, bytes]:
+        op, paths = self.op, self.ctx.paths
+        if isinstance(op.spice_certificate, Secret) and op.spice_ca_certificate is not None:
+            pem, authority = _pem(op.spice_certificate.reveal()), _pem(op.spice_ca_certificate)
+            certs.check_pair(pem, paths.spice_cert, authority)
+            return {paths.spice_cert: pem, paths.spice_ca_cert: authority}
+        if not op.new_spice_certificate:
+            return {}
+        name = self.ctx.config.cluster.cluster_name
+        made = certs.create_ca(name)
+        return {
+            paths.spice_cert: certs.issue_server(made, name).pem,
+            paths.spice_ca_cert: made.cert,
+        }
+
+    def _secrets(self) -> Mapping[Path, bytes]:
+        op, paths = self.op, self.ctx.paths
+        content: dict[Path, bytes] = {}
+        if op.cluster_domain_secret is not None:
+            text = str(op.cluster_domain_secret.reveal()).strip()
+            if len(text) < SECRET_LENGTH or not text.isascii() or len(text.split()) != 1:
+                raise errors.invalid(
+                    f"the domain secret must be one word of at least {SECRET_LENGTH} ASCII"
+                    " characters"
+                )
+            content[paths.domain_secret] = f"{text}\n".encode()
+        if op.new_cluster_domain_secret:
+            content[paths.domain_secret] = _new_secret()
+        if op.new_confd_hmac_key:
+            content[paths.hmac_key] = _new_secret()
+        return content
+
+    def run(self) -> None:
+        ctx, op = self.ctx, self.op
+        try:
+            for path, content in self.plan.content.items():
+                mode = 0o444 if path == ctx.paths.spice_ca_cert else certs.GROUP_MODE
+                files.write_atomic(path, content, mode=mode, gid=_group_of(path))
+            again = crypto.interrupted(ctx)
+            if again:
+                ctx.log("A renewal was interrupted; it goes on now")
+            elif op.new_cluster_certificate:
+                crypto.create_authority(ctx)
+        except OSError as err:
+            raise errors.OpExecError(f"{err.filename} cannot be written: {err.strerror}") from err
+        crypto.renew(ctx, everywhere=again or op.new_cluster_certificate or op.node_certificates)
+        self._distribute()
+
+    def _distribute(self) -> None:
+        ctx = self.ctx
+        for files_, nodes in (
+            (shared_files.for_all(ctx.paths), ctx.config.online_nodes()),
+            (shared_files.for_candidates(ctx.paths), ctx.config.candidates()),
+        ):
+            changed = [path for path in files_ if path in self.plan.content]
+            for failure in shared_files.send(ctx, nodes, changed):
+                ctx.warn(f"{failure}; run gnt-cluster redist-conf when the node is back")
+
+
+def _pem(text: object) -> bytes:
+    return str(text).encode("ascii", "replace")
+
+
+def _new_secret() -> bytes:
+    return f"{secrets.token_hex(32)}\n".encode()
+
+
+def _group_of(path: Path) -> int:
+    """The group that may read a file now; -1 when there is no file."""
+    try:
+        return path.stat().st_gid
+    except FileNotFoundError:
+        return -1
