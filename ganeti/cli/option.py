@@ -149,6 +149,6 @@ def values_of(
     )
 
 
-def placeholder(*flags: str, help: str) -> Option:
-    """An option that has no effect any more; old scripts may still give it."""
+def legacy_option(*flags: str, help: str) -> Option:
+    """An option without effect, kept for scripts written for Ganeti 2.x and 3.0."""
     return Option(flags, "", help, action="ignore", group=OTHER)

@@ -12,7 +12,7 @@ from ganeti.cli.option import (
     OUTPUT,
     SELECTION,
     Option,
-    placeholder,
+    legacy_option,
     select,
     switch,
     switch_off,
@@ -142,7 +142,7 @@ SHOW_MACHINE = switch(
     group=OUTPUT,
     help="Put the name of the node before every line of its output",
 )
-ROMAN = placeholder("--roman", help="Ignored")
+ROMAN = legacy_option("--roman", help="Ignored")
 
 # how hard to try
 FORCE = switch("-f", "--force", dest="force", help="Do not ask, and ignore warnings")

@@ -9,13 +9,13 @@ from ganeti.cli import params
 from ganeti.cli.command import Call
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import placeholder, switch, value
+from ganeti.cli.option import legacy_option, switch, value
 
 _SIZE = value(
     "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
 )
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
-_OLD_CHECKS = placeholder("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
+_OLD_CHECKS = legacy_option("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
 
 OP = "OP_INSTANCE_CREATE"
 #: Fields for content that comes from elsewhere, and those that options fill in another form.

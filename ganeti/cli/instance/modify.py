@@ -9,10 +9,10 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import placeholder
+from ganeti.cli.option import legacy_option
 from ganeti.cli.programs import INSTANCE
 
-_OLD_HOTPLUG = placeholder(
+_OLD_HOTPLUG = legacy_option(
     "--hotplug", "--hotplug-if-possible", help="Accepted for scripts of 3.0; this is the default"
 )
 #: Where converted disks go; says how, changes nothing by itself.

@@ -12,7 +12,7 @@ import ganeti.cli
 
 MOST = 70
 #: What makes an option, or another form of one.
-MAKERS = {"Option", "placeholder", "select", "switch", "switch_off", "value", "values_of"}
+MAKERS = {"Option", "legacy_option", "select", "switch", "switch_off", "value", "values_of"}
 ROOT = Path(ganeti.cli.__file__).parent
 
 

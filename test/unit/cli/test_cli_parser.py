@@ -6,7 +6,7 @@ import pytest
 
 from ganeti.cli import fields
 from ganeti.cli import options as o
-from ganeti.cli.option import Option, placeholder, select, switch, value, values_of
+from ganeti.cli.option import Option, legacy_option, select, switch, value, values_of
 from ganeti.cli.parser import HelpWanted, UsageError, parse
 
 
@@ -25,7 +25,7 @@ OPTIONS = (
     value("--units", dest="units", help="", choices=("h", "m")),
     select("--on", dest="state", const="on", help=""),
     select("--off", dest="state", const="off", help=""),
-    placeholder("--no-ip-check", help=""),
+    legacy_option("--no-ip-check", help=""),
 )
 
 
