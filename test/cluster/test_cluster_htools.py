@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -162,28 +163,34 @@ def test_a_plan_is_carried_out_in_sets(uneven: Cluster) -> None:
     assert htools.steps(again) == []
 
 
-def test_sigterm_ends_a_plan_after_the_current_set(uneven: Cluster) -> None:
+@contextlib.contextmanager
+def first_set_running(cluster: Cluster) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """``hbal -X`` while the slow moves of its first set run, and what it has printed."""
     for node in ("node1", "node2"):
-        script(uneven, node, migrate={"*": {"delay": 3}})
-    program = subprocess.Popen(
+        script(cluster, node, migrate={"*": {"delay": 3}})
+    with subprocess.Popen(
         htools.argv("hbal", "-L", "-X"),
-        env=uneven.env(),
+        env=cluster.env(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    try:
+    ) as program:
         assert program.stdout is not None
         head = ""
-        while "Got job IDs" not in head:
-            line = program.stdout.readline()
-            assert line, head
-            head += line
+        try:
+            while "Got job IDs" not in head:
+                line = program.stdout.readline()
+                assert line, head
+                head += line
+            yield program, head
+        finally:
+            program.kill()
+
+
+def test_sigterm_ends_a_plan_after_the_current_set(uneven: Cluster) -> None:
+    with first_set_running(uneven) as (program, head):
         os.kill(program.pid, signal.SIGTERM)
         out, err = program.communicate(timeout=60)
-    finally:
-        program.kill()
-        program.wait()
     assert program.returncode == 0, err
     assert "Stopping after the jobs that run now." in err
     assert re.search(r"Stopped before set 2 of \d+\.", out), out
@@ -193,31 +200,13 @@ def test_sigterm_ends_a_plan_after_the_current_set(uneven: Cluster) -> None:
 
 
 def test_a_plan_that_the_cluster_has_outrun_ends(uneven: Cluster) -> None:
-    for node in ("node1", "node2"):
-        script(uneven, node, migrate={"*": {"delay": 3}})
-    program = subprocess.Popen(
-        htools.argv("hbal", "-L", "-X"),
-        env=uneven.env(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert program.stdout is not None
-        head = ""
-        while "Got job IDs" not in head:
-            line = program.stdout.readline()
-            assert line, head
-            head += line
+    with first_set_running(uneven) as (program, head):
         # Somebody moves an instance of a later set while the first set runs.
         moves = [line.split() for line in head.splitlines() if " a=" in line]
         last, target = moves[-1][1], moves[-1][4]
         away = "node3" if target == "node4" else "node4"
         uneven.ok(f"instance failover -f -n {away}", f"{last}.example.com")
         out, err = program.communicate(timeout=60)
-    finally:
-        program.kill()
-        program.wait()
     assert program.returncode == 1, out
     assert "The cluster has changed since the plan was made" in err
     assert f"instance {last}.example.com is on {away}.example.com, not on" in err
