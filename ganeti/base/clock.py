@@ -28,6 +28,7 @@ class SystemClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
+        # The one place that sleeps: callers come here to wait for what nothing reports.
         time.sleep(seconds)
 
 
