@@ -2,9 +2,6 @@
 
 One file below the state directory, read and written under a lock, so commands of different nodes
 see each other as those of one kernel and one network would.
-
-A test starts these tools hundreds of times, so they import next to nothing: no json, re, typing or
-pathlib, which together take four times as long as the interpreter itself.
 """
 
 from __future__ import annotations

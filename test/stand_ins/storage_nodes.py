@@ -20,17 +20,16 @@ load is tested with real ones in test/hosts.
 from __future__ import annotations
 
 import hashlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import stand_in_tool
 from stand_in_drbd import settle
 from stand_in_drbdsetup import Drbdsetup
 from stand_in_lvm import Lvm
 from stand_in_world import World
 
-HERE = Path(__file__).resolve().parent
 #: MiB of the volume group that each node gets.
 GROUP_SIZE = 8192
 GROUP = "xenvg"
@@ -72,13 +71,7 @@ class StorageNodes:
         (settings / "lvm.conf").write_text("# The stand-ins read nothing here.\n")
         for tool in [*Lvm.names(), "drbdsetup", "drbdmeta"]:
             program = programs / tool
-            program.write_text(
-                f"#!{sys.executable} -IS\n"
-                f"import sys\nsys.path.insert(0, {str(HERE)!r})\n"
-                "import stand_in_tool\n"
-                f"stand_in_tool.run([{tool!r}, {str(self.world.directory)!r},"
-                f" {name!r}, *sys.argv[1:]])\n"
-            )
+            program.write_text(stand_in_tool.program(tool, self.world.directory, name))
             program.chmod(0o755)
 
     # what there is
