@@ -92,7 +92,7 @@ def test_a_failed_opcode_fails_those_behind_it(office):
         ({"broken": True}, ["OpExecError", ["internal error: KeyError: 'cannot even begin'"]]),
         (
             {"locks": [["nowhere"]]},
-            ["OpPrereqError", ["lock instance/nowhere does not exist", "unknown_entity"]],
+            ["OpPrereqError", ["instance nowhere was removed meanwhile", "unknown_entity"]],
         ),
     ],
 )
