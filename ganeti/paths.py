@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+from functools import cached_property
 from pathlib import Path
 
 ROOTDIR_VARIABLE = "GANETI_ROOTDIR"
@@ -45,7 +46,7 @@ class Paths:
         return f"/{path.relative_to(self.root)}" if path.is_relative_to(self.root) else str(path)
 
     # data: survives a reboot
-    @property
+    @cached_property
     def data(self) -> Path:
         return self.under("/var/lib/ganeti")
 
@@ -178,7 +179,7 @@ class Paths:
         return self.under("/srv/ganeti/shared-file-storage")
 
     # run: gone after a reboot
-    @property
+    @cached_property
     def run(self) -> Path:
         return self.under("/var/run/ganeti")
 
@@ -227,7 +228,7 @@ class Paths:
         return self.run / "lxc"
 
     # log
-    @property
+    @cached_property
     def log(self) -> Path:
         return self.under("/var/log/ganeti")
 
@@ -252,7 +253,7 @@ class Paths:
         return self.log / "lxc"
 
     # configuration by hand
-    @property
+    @cached_property
     def conf(self) -> Path:
         return self.under("/etc/ganeti")
 

@@ -9,6 +9,7 @@ On the wire a file has the name it has on a node without a root of its own
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import stat
@@ -30,6 +31,7 @@ class Distributed:
     secret: bool
 
 
+@functools.lru_cache(maxsize=8)
 def table(paths: Paths) -> Mapping[str, Distributed]:
     """Name on the wire -> file, for every file that may be uploaded."""
     secret = (
@@ -51,6 +53,11 @@ def table(paths: Paths) -> Mapping[str, Distributed]:
         **{_wire_name(path, paths): Distributed(path, True) for path in secret},
         **{_wire_name(path, paths): Distributed(path, False) for path in public},
     }
+
+
+@functools.lru_cache(maxsize=8)
+def _ssconf_files(paths: Paths) -> Mapping[str, Path]:
+    return {_wire_name(path, paths): path for path in map(paths.ssconf, ssconf_keys.KEYS)}
 
 
 def _wire_name(path: Path, paths: Paths) -> str:
@@ -100,7 +107,7 @@ def checksums(names: list[str], paths: Paths) -> dict[str, str]:
         FileStoragePathError: a name is neither that of a distributed file nor of an ssconf file.
     """
     result: dict[str, str] = {}
-    public = {_wire_name(path, paths): path for path in map(paths.ssconf, ssconf_keys.KEYS)}
+    public = _ssconf_files(paths)
     for name in names:
         path = public[name] if name in public else find(name, paths).path
         try:

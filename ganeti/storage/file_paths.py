@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import stat
@@ -57,6 +58,8 @@ FORBIDDEN_TREES = (
 )
 #: Directories that are shared by many things: a directory of its own below them is fine.
 FORBIDDEN_AS_ROOT = ("/", "/srv", "/srv/ganeti", "/tmp", "/var", "/var/lib", "/var/tmp")
+#: The directories that all of these lie in: when one of them is what it was, so are the links.
+_PARENTS = sorted({name.rpartition("/")[0] for name in (*FORBIDDEN_TREES, *FORBIDDEN_AS_ROOT)})
 
 _HEADER = """\
 # Directories of this node that may hold file disks, one a line. The cluster cannot
@@ -132,11 +135,11 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     base = os.path.realpath(paths.root)
     if base == "/" or not _is_below(real, base, or_equal=True):
         base = ""
-    for tree in FORBIDDEN_TREES:
-        for form in (base + tree, _real_below(base, tree)):
-            if _is_below(real, form, or_equal=True):
-                return f"{_shown(text, real)} is a system directory (part of {form})"
-    if real in {_real_below(base, name) for name in FORBIDDEN_AS_ROOT}:
+    trees, shared = _system_directories(base, tuple(_look(base + name) for name in _PARENTS))
+    for form in trees:
+        if _is_below(real, form, or_equal=True):
+            return f"{_shown(text, real)} is a system directory (part of {form})"
+    if real in shared:
         return f"{_shown(text, real)} is shared by the whole system: use a directory of its own"
     return _mode_problem(text, real)
 
@@ -333,6 +336,26 @@ def _mode_problem(text: str, real: str) -> str | None:
 
 def _shown(text: str, real: str) -> str:
     return f"'{text}'" if text == real else f"'{text}' (really '{real}')"
+
+
+def _look(directory: str) -> tuple[int, int] | None:
+    """What changes when an entry of a directory does; None without the directory."""
+    try:
+        found = os.stat(directory or "/")
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+@functools.lru_cache(maxsize=4)
+def _system_directories(base: str, _state: object) -> tuple[list[str], frozenset[str]]:
+    """Forbidden trees, as named and as they really are, and real directories that are shared.
+
+    ``_state`` is that of the directories they lie in: when it changes, links may lead elsewhere.
+    """
+    named = (form for tree in FORBIDDEN_TREES for form in (base + tree, _real_below(base, tree)))
+    shared = frozenset(_real_below(base, name) for name in FORBIDDEN_AS_ROOT)
+    return list(dict.fromkeys(named)), shared
 
 
 def _real_below(base: str, name: str) -> str:
