@@ -53,9 +53,7 @@ from ganeti.rapi.client_link import (
     Link,
     Settings,
 )
-from ganeti.rapi.client_objects import (
-    INST_CREATE_REQV1,
-    INST_REINSTALL_REQV1,
+from ganeti.rapi.client_nodes import (
     NODE_EVAC_ALL,
     NODE_EVAC_PRI,
     NODE_EVAC_RES1,
@@ -66,7 +64,9 @@ from ganeti.rapi.client_objects import (
     NODE_ROLE_MASTER_CANDIDATE,
     NODE_ROLE_OFFLINE,
     NODE_ROLE_REGULAR,
+    NodesClient,
 )
+from ganeti.rapi.client_objects import INST_CREATE_REQV1, INST_REINSTALL_REQV1
 
 __all__ = [
     "GANETI_RAPI_PORT",
@@ -142,7 +142,7 @@ def GenericCurlConfig(
     return configure
 
 
-class GanetiRapiClient(JobsClient, InstancesClient, DisksClient):
+class GanetiRapiClient(JobsClient, NodesClient, InstancesClient, DisksClient):
     """A remote API. May be used by many threads; :meth:`close` it, or use it in ``with``."""
 
     def __init__(
