@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -125,10 +126,44 @@ def test_dry_run_changes_nothing(cluster: Cluster) -> None:
     cluster.ok("group add", "rack1")
 
 
-def test_what_is_not_built_is_said(cluster: Cluster) -> None:
-    ran = cluster.gnt("group evacuate", "default")
-    assert ran.code != 0
-    assert "Traceback" not in ran.err
+def test_a_group_is_evacuated(cluster: Cluster) -> None:
+    said = cluster.directory / "evacuated"
+    hook = cluster.paths("node3").hooks / "group-evacuate-pre.d" / "tell"
+    hook.parent.mkdir(parents=True)
+    hook.write_text(
+        f'#!/bin/sh\necho "$GANETI_OBJECT_TYPE $GANETI_GROUP_NAME $GANETI_TARGET_GROUPS" >>{said}\n'
+    )
+    hook.chmod(0o755)
+    assert "no other node group" in cluster.gnt("group evacuate", "default").err
+    cluster.ok("group add", "rack1")
+    assert cluster.ok("group evacuate", "rack1").lines == [
+        "Node group rack1 has no instances to evacuate"
+    ]
+    cluster.ok("group assign-nodes", "rack1", "node3")
+    for name in ("web1.example.com", "web2.example.com"):
+        cluster.ok("instance add -n node3 -o noop -t sharedfile --disk 0:size=8M --no-nics", name)
+    ran = cluster.gnt("group evacuate --to rack1", "rack1")
+    assert (ran.code, "the instances are in group rack1 already" in ran.err) == (1, True)
+    ran = cluster.gnt("group evacuate --to nosuch", "rack1")
+    assert (ran.code, "nosuch" in ran.err) == (1, True)
+    before = cluster.config()
+    planned = cluster.ok("group evacuate --dry-run --force-failover", "rack1").lines
+    assert [line.partition(" to node(s) ")[0] for line in planned] == [
+        "web1.example.com: failover",
+        "web2.example.com: failover",
+    ]
+    assert cluster.config() == before
+    done = cluster.ok("group evacuate --sequential --to default", "rack1")
+    assert done.lines[-1] == "All instances were evacuated"
+    places = cluster.cells("instance list -o name,pnode.group,status")
+    assert places == [[f"web{n}.example.com", "default", "running"] for n in (1, 2)]
+    first, second = json.loads(cluster.ok("job list --format json -o id,ops --limit 2").out)
+    assert first["ops"][0]["depends"] is None
+    assert second["ops"][0]["depends"] == [[first["id"], []]]
+    [uuid] = [row[0] for row in cluster.cells("group list -o uuid", "default")]
+    assert said.read_text().splitlines()[-1].split() == ["GROUP", "rack1", uuid]
+    for name in ("web1.example.com", "web2.example.com"):
+        cluster.ok("instance remove -f", name)
 
 
 def test_hooks(cluster: Cluster) -> None:

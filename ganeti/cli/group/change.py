@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ganeti.cli import jobs, output
+from ganeti.cli import departures, jobs, output
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
@@ -70,9 +70,21 @@ def assign_nodes(call: Call) -> None:
     "evacuate",
     _NAME,
     op="OP_GROUP_EVACUATE",
-    options=o.SUBMIT_OPTIONS,
+    options=o.JOB_OPTIONS,
     usage="[-I <allocator>] [--to <group>] <group>",
 )
 def evacuate(call: Call) -> int:
-    """Move all instances of a node group to other groups."""
-    return _follow(call, jobs.run(call))
+    """Move all instances of a node group to other groups.
+
+    With --dry-run a line for each instance says by which operations it would go where.
+    """
+    dry_run = call.opts.dry_run
+    op = jobs.build_own(call)
+    result = jobs.run_ops(call, [op], feedback=jobs.tell_entry if dry_run else None)[0]
+    if dry_run:
+        departures.print_plan(result)
+        return 0
+    if not result["jobs"]:
+        print(f"Node group {call.args[0]} has no instances to evacuate")
+        return 0
+    return departures.follow(call, result, "All instances were evacuated")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ganeti.base.text import plural
-from ganeti.cli import jobs, notices, output, params, selection
+from ganeti.cli import departures, jobs, notices, params, selection
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.fields import override
@@ -58,25 +57,9 @@ def evacuate(call: Call) -> int:
     feedback = jobs.tell_entry if opts.dry_run else None
     result = jobs.run_ops(call, [op], feedback=feedback)[0]
     if opts.dry_run:
-        output.print_lines(
-            [
-                f"{item['instance']}: {', '.join(item['operations'])} to {item['to']}"
-                for item in result["plan"]
-            ]
-        )
+        departures.print_plan(result)
         return 0
-    return _wait_for_children(call, result, "All instances were evacuated")
-
-
-def _wait_for_children(call: Call, result: object, success: str) -> int:
-    outcomes = jobs.wait_many(call, jobs.children(result), announce=True)
-    return _sum_up(outcomes, success)
-
-
-def _sum_up(outcomes: list[jobs.Outcome], success: str) -> int:
-    bad = sum(not outcome.ok for outcome in outcomes)
-    print(f"{success}" if not bad else f"There were errors: {plural(bad, 'job')} failed")
-    return 1 if bad else 0
+    return departures.follow(call, result, "All instances were evacuated")
 
 
 @NODE.command(
@@ -96,7 +79,7 @@ def migrate(call: Call) -> int:
     if not _confirm(call, names, f"Migrate away from {name}:"):
         return 1
     result = jobs.run(call, **params.migration(call))
-    return _wait_for_children(call, result, "All instances were migrated")
+    return departures.follow(call, result, "All instances were migrated")
 
 
 @NODE.command(
@@ -117,4 +100,4 @@ def failover(call: Call) -> int:
         return 1
     work = [(instance, jobs.build_own(call, instance_name=instance)) for instance in names]
     outcomes = jobs.run_many(call, work, announce=True)
-    return _sum_up(outcomes, "All instances were failed over")
+    return departures.sum_up(outcomes, "All instances were failed over")

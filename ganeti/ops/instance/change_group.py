@@ -35,7 +35,8 @@ class InstanceChangeGroup(PlannedInstanceOperation[OpInstanceChangeGroup, _Plan,
     def decide(self) -> _Plan:
         ctx, config, op = self.ctx, self.ctx.config, self.op
         own = {config.nodes[uuid].group for uuid in config.instance_nodes(self.instance)}
-        groups = placement.other_groups(config, self.instance, own, op.target_groups)
+        subject = f"instance {self.instance.name} is"
+        groups = placement.other_groups(config, subject, own, op.target_groups)
         name = allocator.chosen(
             ctx, op.iallocator, "an allocator has to plan the way to another group"
         )

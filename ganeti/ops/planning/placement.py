@@ -79,9 +79,11 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
 
 
 def other_groups(
-    config: Config, instance: Instance, own: Collection[GroupUuid], names: Sequence[str] | None
+    config: Config, subject: str, own: Collection[GroupUuid], names: Sequence[str] | None
 ) -> list[GroupUuid]:
-    """The node groups (uuids) that an instance of the groups ``own`` may go to: named ones or all.
+    """The node groups (uuids) that instances of the groups ``own`` may go to: named ones or all.
+
+    ``subject`` begins the text of an error: who is in these groups.
 
     Raises:
         OpPrereqError: there is none, or one of them is its own.
@@ -89,7 +91,7 @@ def other_groups(
     wanted = [config.group(name) for name in names or ()]
     inside = [group.name for group in wanted if group.uuid in own]
     if inside:
-        raise errors.invalid(f"instance {instance.handle} is in group {', '.join(inside)} already")
+        raise errors.invalid(f"{subject} in group {', '.join(inside)} already")
     groups = [group.uuid for group in wanted] or sorted(set(config.groups) - set(own))
     if not groups:
         raise errors.wrong_state("there is no other node group; gnt-group add creates one")

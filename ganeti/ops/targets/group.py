@@ -11,14 +11,14 @@ from ganeti.ops import locks
 from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 
 
-def lock(ctx: Context, name: str) -> Finding[NodeGroup]:
-    """Lock a group exclusively; returns it as it is once the lock is held.
+def lock(ctx: Context, name: str, *, shared: bool = False) -> Finding[NodeGroup]:
+    """Lock a group; returns it as it is once the lock is held.
 
     Raises:
         OpPrereqError: there is none, or it was removed or renamed while the job waited.
     """
     found = ctx.config.group(name)
-    yield Need(LockLevel.NODEGROUP, [found.uuid])
+    yield Need(LockLevel.NODEGROUP, [found.uuid], shared=shared)
     return locks.read_again("node group", found, ctx.config.groups.get(found.uuid))
 
 

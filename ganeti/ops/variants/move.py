@@ -200,7 +200,8 @@ class ReservationChangeGroup(_Move[OpInstanceChangeGroup]):
         config = self.ctx.config
         node = config.nodes.get(instance.primary_node)
         own = set() if node is None else {node.group}
-        return placement.other_groups(config, instance, own, self.op.target_groups)
+        subject = f"instance {instance.handle} is"
+        return placement.other_groups(config, subject, own, self.op.target_groups)
 
     def choose(self, instance: Instance) -> list[Node]:
         item = place.recorded(self.ctx, instance)

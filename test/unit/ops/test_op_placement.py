@@ -149,7 +149,7 @@ def test_local_disks_are_named_with_what_can_be_done(
 def groups(of: Config, *own: str, names: list[str] | None = None) -> list[str]:
     """Names of the groups that ``web``, which is in the groups ``own``, may go to."""
     uuids = [of.group(name).uuid for name in own]
-    found = placement.other_groups(of, web(of), uuids, names)
+    found = placement.other_groups(of, "instance web is", uuids, names)
     return [of.groups[uuid].name for uuid in found]
 
 
