@@ -352,6 +352,10 @@ class NoMasterError(LuxiError):
     http_status = 503
 
 
+class TooFewVotesError(NoMasterError):
+    """Too few nodes answered to tell who the master is; later there may be enough."""
+
+
 class TimeoutError(LuxiError):
     """The master daemon did not answer in time."""
 

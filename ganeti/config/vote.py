@@ -176,7 +176,8 @@ def hold(
     others have answered, and again while they have more.
 
     Raises:
-        NoMasterError: another node is the master, or has newer data, or too few answered.
+        NoMasterError: another node is the master, or has newer data.
+        TooFewVotesError: too few answered.
     """
     end = clock.monotonic() + patience
     while True:
@@ -192,9 +193,8 @@ def hold(
         problem = other_master(config, own, answers)
     if missing is not None and not failover:
         missing += "; if these nodes are dead, see gnt-cluster recover-quorum"
-    problem = problem or newer_data(config, own, answers, retiring=retiring) or missing
-    if problem is not None:
-        raise errors.NoMasterError(f"the vote on the master failed: {problem}")
+    problem = problem or newer_data(config, own, answers, retiring=retiring)
+    _check("the vote on the master", problem, missing)
     return answers
 
 
@@ -216,7 +216,8 @@ def claim(
     added to the number (see :data:`LEAD`).
 
     Raises:
-        NoMasterError: somebody else was quicker, or too few nodes accepted.
+        NoMasterError: somebody else was quicker.
+        TooFewVotesError: too few nodes accepted.
     """
     seen = [answer.value.epoch for answer in answers.values() if answer.value is not None]
     # Perhaps nobody has answered, not even the daemon of this node.
@@ -224,12 +225,18 @@ def claim(
     rpc.epoch, rpc.master = number, own.node.name
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
     accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)
-    problem = None
     if not alone:
-        problem = newer_data(config, own, accepted) or missing_answers(config, own, accepted)
-    if problem is not None:
-        raise errors.NoMasterError(f"the claim of the master role failed: {problem}")
+        problem = newer_data(config, own, accepted)
+        _check("the claim of the master role", problem, missing_answers(config, own, accepted))
     if own.node.uuid in accepted:
         # From now on what is here counts as newer than all that older masters have written.
         rpc.one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))
     return number
+
+
+def _check(what: str, problem: str | None, missing: str | None) -> None:
+    """Raise the error for a problem that stays, else for one that ends when more nodes answer."""
+    if problem is not None:
+        raise errors.NoMasterError(f"{what} failed: {problem}")
+    if missing is not None:
+        raise errors.TooFewVotesError(f"{what} failed: {missing}")

@@ -73,7 +73,10 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the daemon; exit code 0, 1 (cannot start), 5 (no cluster) or 11 (not the master)."""
+    """Run the daemon; exit code 0, 1 (cannot start), 5 (no cluster) or 11 (not the master).
+
+    Too few votes are no answer to the question who is the master: 1, so that systemd asks again.
+    """
     options = _parse(argv)
     where = paths.current()
     background = daemon.Background()
@@ -92,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = errors.text(files.failure(err) if isinstance(err, OSError) else err)
         _LOG.critical("cannot start: %s", text)
         code = getattr(err, "exit_code", constants.EXIT_FAILURE)
+        if isinstance(err, errors.TooFewVotesError):
+            code = constants.EXIT_FAILURE
         background.failed(f"{constants.MASTERD}: cannot start: {text}", code)
         return code
 

@@ -1,23 +1,25 @@
 """Instances that should run are started again, and disks of nodes that booted are activated.
 
 An instance that does not come up is tried five times, then it is left to a person for eight hours.
+While one of its nodes does not answer it is not tried.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
 from ganeti.watcher import memory as memory_file
-from ganeti.watcher.memory import MAX_ATTEMPTS, Kind, Memory
+from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory
 from ganeti.watcher.round import Round
 from ganeti.watcher.view import Group, Instance
 
 _LOG = logging.getLogger(__name__)
+_DOWN = (InstanceStatus.ERROR_DOWN, InstanceStatus.ERROR_NODE_DOWN)
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,21 @@ def run(now: Round) -> None:
         path = now.paths.watcher_state(group.uuid)
         memory = memory_file.load(path)
         memory.drop_old((item.name for item in group.instances), now.clock.now())
-        actions = _without_locked(now, list(decide(group, memory)))
+        actions = _without_locked(now, _without_recent(now, decide(group, memory), memory))
         refused += _submit(now, actions, memory)
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
         memory_file.save(path, memory)
     if refused:
         raise errors.GenericError(f"jobs were not accepted: {'; '.join(refused)}")
+
+
+def all_settled(groups: Iterable[Group]) -> bool:
+    """Whether all instances that should run did so when the master was asked."""
+    return not any(
+        item.admin_state is AdminState.UP and item.status in _DOWN
+        for group in groups
+        for item in group.instances
+    )
 
 
 def decide(group: Group, memory: Memory) -> Iterator[Action]:
@@ -58,7 +69,7 @@ def decide(group: Group, memory: Memory) -> Iterator[Action]:
     }
     for instance in group.instances:
         if instance.status is InstanceStatus.ERROR_DOWN:
-            yield from _restart(instance, memory)
+            yield from _restart(instance, group, memory)
             continue
         if memory.forget(Kind.RESTART, instance.name):
             _LOG.info("Instance %s runs again", instance.name)
@@ -77,7 +88,16 @@ def activate_disks(instance: Instance) -> Mapping[str, Any]:
     return {"OP_ID": "OP_INSTANCE_ACTIVATE_DISKS", **_identity(instance)}
 
 
-def _restart(instance: Instance, memory: Memory) -> Iterator[Action]:
+def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Action]:
+    silent = group.waits_for(instance)
+    if silent:
+        _LOG.warning(
+            "Instance %s is down; it is started when node %s answers. If that node is dead, mark it"
+            " with 'gnt-node modify --offline=yes', then it is started without it",
+            instance.name,
+            ", ".join(silent),
+        )
+        return
     count = memory.count(Kind.RESTART, instance.name)
     if count >= MAX_ATTEMPTS:
         _LOG.error(
@@ -114,6 +134,18 @@ def _clean_up(instance: Instance, memory: Memory) -> Iterator[Action]:
 
 def _identity(instance: Instance) -> dict[str, str]:
     return {"instance_name": instance.name, "instance_uuid": instance.uuid}
+
+
+def _without_recent(now: Round, actions: Iterable[Action], memory: Memory) -> list[Action]:
+    """Without what was tried a moment ago, when runs come more often than usual."""
+    moment = now.clock.now()
+
+    def is_recent(action: Action) -> bool:
+        if action.kind is None:
+            return False
+        return 0 <= moment - memory.last(action.kind, action.name) < RETRY_AFTER
+
+    return [action for action in actions if not is_recent(action)]
 
 
 def _without_locked(now: Round, actions: list[Action]) -> list[Action]:

@@ -20,6 +20,8 @@ _LOG = logging.getLogger(__name__)
 
 #: So often the watcher tries to bring an instance to its wanted state.
 MAX_ATTEMPTS = 5
+#: Seconds after an attempt when the next one may come.
+RETRY_AFTER = 60
 #: Seconds after the last attempt when it may try again.
 FORGET_AFTER = 8 * 3600
 
@@ -48,6 +50,10 @@ class Memory:
 
     def count(self, kind: Kind, name: str) -> int:
         return self.attempts.get((kind, name), Attempts()).count
+
+    def last(self, kind: Kind, name: str) -> float:
+        """When it was tried last (Unix time); 0 for never."""
+        return self.attempts.get((kind, name), Attempts()).when
 
     def note(self, kind: Kind, name: str, now: float) -> None:
         """One attempt more."""

@@ -16,10 +16,15 @@ from ganeti import constants, errors, paths
 from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.client import Client, master_name
+from ganeti.watcher import instances
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
 _LOG = logging.getLogger(__name__)
+#: Seconds between two looks after a boot.
+_PAUSE = 15.0
+#: Tasks of the looks that follow the first one.
+_AGAIN = ("daemons", "status", "instances")
 #: Seconds after its end when a job is archived, if nobody says another time.
 _JOB_AGE = 6 * 3600
 _OLD = "accepted for old cron tables; without effect, as one process does all groups"
@@ -92,6 +97,14 @@ def _parser() -> argparse.ArgumentParser:
         help="ask the remote API at this address whether it answers (default: its own)",
     )
     parser.add_argument(
+        "--after-boot",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="so long after the boot of this node, look again every 15 seconds until the master"
+        " answers and all instances that should run do (default: look once)",
+    )
+    parser.add_argument(
         "--node-group", metavar="GROUP", help="look after one node group only (name or UUID)"
     )
     return parser
@@ -108,26 +121,48 @@ def _options(given: argparse.Namespace) -> Options:
 
 
 def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:
-    until = paused_until(where, clock)
-    if until is not None and not given.ignore_pause:
-        _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
-        return constants.EXIT_SUCCESS
-    options = _options(given)
-    code = run(Here(where, clock, options), NODE_TASKS) if options.group is None else 0
+    here = Here(where, clock, _options(given))
+    node_tasks, tasks = NODE_TASKS, TASKS
+    while True:
+        until = paused_until(where, clock)
+        if until is not None and not given.ignore_pause:
+            _LOG.info("Paused until %s by gnt-cluster watcher pause", int(until))
+            return constants.EXIT_SUCCESS
+        code, settled = _look(here, node_tasks, tasks)
+        # The clock counts from the boot of the machine.
+        if settled or clock.monotonic() >= given.after_boot:
+            return code
+        clock.sleep(_PAUSE)  # nothing tells here that another node has come up
+        node_tasks, tasks = _only(NODE_TASKS), _only(TASKS)
+
+
+def _only(tasks: Mapping[str, Callable[[T], None]]) -> Mapping[str, Callable[[T], None]]:
+    return {name: tasks[name] for name in _AGAIN if name in tasks}
+
+
+def _look(
+    here: Here,
+    node_tasks: Mapping[str, Callable[[Here], None]],
+    tasks: Mapping[str, Callable[[Round], None]],
+) -> tuple[int, bool]:
+    """Do tasks once; the exit code, and whether all was as it should be when it was looked at."""
+    group = here.options.group
+    code = run(here, node_tasks) if group is None else constants.EXIT_SUCCESS
     client = Client()
     try:
         client.query_config_values(["cluster_name"])
-        now = Round(client, clock, where, options)
-        if options.group is not None:
+        now = Round(client, here.clock, here.paths, here.options)
+        if group is not None:
             assert now.groups  # an unknown one is refused before anything is done
-        return run(now, TASKS) or code
+        code = run(now, tasks) or code
+        return code, code == constants.EXIT_SUCCESS and instances.all_settled(now.groups)
     except errors.NoMasterError as err:
         if err.exit_code == constants.EXIT_NOTMASTER:
             _LOG.debug("%s", errors.text(err))
-            return code or err.exit_code
-        return _tell(errors.text(err), err.exit_code)
+            return code or err.exit_code, True
+        return _tell(errors.text(err), err.exit_code), False
     except errors.GanetiError as err:
-        return _tell(errors.text(err), err.exit_code)
+        return _tell(errors.text(err), err.exit_code), False
     finally:
         client.close()
 

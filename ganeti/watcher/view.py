@@ -49,6 +49,8 @@ class Group:
     instances: tuple[Instance, ...]
     #: node -> random text that changes at each boot; None for a node that does not answer
     boots: Mapping[str, str | None]
+    #: nodes that an administrator has marked offline
+    offline: frozenset[str] = frozenset()
 
     @property
     def has_verifiable_disks(self) -> bool:
@@ -58,7 +60,15 @@ class Group:
 
     def all_answer(self, instance: Instance) -> bool:
         """Whether its nodes in the group answer; without one its disks cannot be complete."""
-        return all(self.boots.get(name, "of another group") is not None for name in instance.nodes)
+        return not any(self._is_silent(name) for name in instance.nodes)
+
+    def waits_for(self, instance: Instance) -> list[str]:
+        """Its nodes that must answer before it can start; one that is marked offline need not."""
+        names = (name for name in instance.nodes if name not in self.offline)
+        return [name for name in names if self._is_silent(name)]
+
+    def _is_silent(self, name: str) -> bool:
+        return self.boots.get(name, "of another group") is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +98,11 @@ def load(client: Client) -> list[Group]:
     groups: dict[str, Group] = {}
     for node in nodes.values():
         if node.group not in groups:
-            boots = {name: other.boot for name, other in nodes.items() if other.group == node.group}
+            here = {name: other for name, other in nodes.items() if other.group == node.group}
+            boots = {name: other.boot for name, other in here.items()}
+            offline = frozenset(name for name, other in here.items() if other.offline)
             found = sorted(instances.get(node.group, ()), key=lambda item: item.name)
-            groups[node.group] = Group(node.group, node.group_name, tuple(found), boots)
+            groups[node.group] = Group(node.group, node.group_name, tuple(found), boots, offline)
     return sorted(groups.values(), key=lambda group: group.name)
 
 

@@ -360,8 +360,13 @@ def test_two_nodes() -> None:
 
 
 def test_alone_without_any_node_daemon_it_goes_on_from_its_own_term(fresh: Cluster) -> None:
-    for node in ("node1", "node2", "node3"):
+    for node in ("node2", "node3"):
         kill_node(fresh, node)
+    fresh.kill_master()
+    early = masterd(fresh, "node1", "--vote-patience", "0")
+    assert early.code == 1  # systemd starts it again
+    assert "only 1 of 3 nodes answered" in early.err
+    kill_node(fresh, "node1")
     alone = masterd(fresh, "node1", "--no-voting", "--yes-do-it")
     assert alone.code == 0, alone.err
     fresh.ok("cluster add-tags", "kept")

@@ -122,6 +122,33 @@ def test_exit_codes(
     assert program.main(["--no-strict"]) == code
 
 
+def test_after_a_boot_it_looks_until_all_that_should_run_does(
+    where: paths.Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The master comes up late, then a node; what is down for ever is left to the next run."""
+    uptime = [100.0]
+
+    def sleep(seconds: float) -> None:
+        uptime[0] += seconds
+        answer(monkeypatch, None if uptime[0] > 120 else MasterDownError("down"))
+        down[:] = [uptime[0] < 150]
+
+    down = [True]
+    clock: Any = SimpleNamespace(now=SYSTEM.now, monotonic=lambda: uptime[0], sleep=sleep)
+    monkeypatch.setattr(program, "SYSTEM", clock)
+    monkeypatch.setattr(program.instances, "all_settled", lambda _groups: not down[0])
+    answer(monkeypatch, MasterDownError("down"))
+    assert program.main(["--no-strict"]) == 1
+    assert uptime == [100.0]
+    assert program.main(["--no-strict", "--after-boot", "600"]) == 0
+    assert uptime == [160.0]
+    down[:] = [True]
+    sleep(-60)
+    monkeypatch.setattr(program.instances, "all_settled", lambda _groups: False)
+    assert program.main(["--no-strict", "--after-boot", "600"]) == 0
+    assert uptime[0] >= 600
+
+
 def test_a_second_watcher_ends_at_once(where: paths.Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, errors.GenericError("must not be asked"))
     lock = files.FileLock(where.watcher_lock)

@@ -32,8 +32,8 @@ def instance(
     return Instance(f"u-{name}", name, status, wanted, active, nodes[0], nodes[1:], "drbd")
 
 
-def decide(known: Memory, *found: Instance) -> list[tuple[str, str]]:
-    group = Group("g", "default", found, BOOTS)
+def decide(known: Memory, *found: Instance, offline: str = "") -> list[tuple[str, str]]:
+    group = Group("g", "default", found, BOOTS, frozenset([offline]))
     return [(str(action.op["OP_ID"]), action.name) for action in instances.decide(group, known)]
 
 
@@ -69,6 +69,15 @@ def test_after_five_attempts_a_person_must_look() -> None:
     assert decide(memory_of, down)
     memory_of.note(Kind.RESTART, "web1", 2.0)
     assert decide(memory_of, down) == []
+
+
+def test_no_attempt_is_wasted_while_a_node_of_its_disks_does_not_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    down = instance(status=InstanceStatus.ERROR_DOWN, nodes=("node1", "node3"))
+    assert decide(known(), down) == []
+    assert "started when node node3 answers" in caplog.text
+    assert decide(known(), down, offline="node3") == [("OP_INSTANCE_STARTUP", "web1")]
 
 
 def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
@@ -135,8 +144,8 @@ class Master:
         return [Submission(None, self.refusal) if self.refusal else Submission(9) for _ in jobs]
 
 
-def run(master: Master, where: Path, *found: Instance) -> None:
-    clock: Any = SimpleNamespace(now=lambda: 1000.0)
+def run(master: Master, where: Path, *found: Instance, moment: float = 1000.0) -> None:
+    clock: Any = SimpleNamespace(now=lambda: moment)
     client: Any = master
     now = Round(client, clock, paths.Paths(where), Options(job_age=1))
     now.__dict__["groups"] = [Group("g", "default", found, BOOTS)]
@@ -152,6 +161,14 @@ def test_a_run_remembers_its_attempts_and_says_who_asked(tmp_path: Path) -> None
     state = memory.load(paths.Paths(tmp_path).watcher_state("g"))
     assert state.attempts == {(Kind.RESTART, "web1"): Attempts(1, 1000.0)}
     assert state.boots == {"node1": "boot-1", "node2": "boot-2"}
+
+
+def test_runs_in_quick_succession_are_one_attempt_each_minute(tmp_path: Path) -> None:
+    down = instance(status=InstanceStatus.ERROR_DOWN)
+    for moment, count in ((1000.0, 1), (1015.0, 1), (1060.0, 2)):
+        run(Master([]), tmp_path, down, moment=moment)
+        state = memory.load(paths.Paths(tmp_path).watcher_state("g"))
+        assert state.count(Kind.RESTART, "web1") == count
 
 
 @pytest.mark.parametrize("lock", [("instance/web1", "exclusive", []), ("instance/web1", None, [1])])
