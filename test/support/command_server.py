@@ -114,46 +114,71 @@ def serve(listener: socket.socket) -> None:
         importlib.import_module(name)
     tool = _load_tool()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that supervise
+    ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes us through the pipe
+    waiting: dict[int, socket.socket] = {}  # who waits for the end of which process
     poll = select.poll()
-    for fd in (0, listener.fileno()):
+    for fd in (0, listener.fileno(), ended):
         poll.register(fd, select.POLLIN)
     while True:
         ready = [fd for fd, _event in poll.poll()]
         if 0 in ready:
             return
-        connection, _address = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            _supervise(connection, tool)
-            os._exit(0)
-        connection.close()
+        if ended in ready:
+            os.read(ended, 4096)
+            _tell_the_ended(waiting)
+        if listener.fileno() in ready:
+            connection, _address = listener.accept()
+            pid = _start(connection, tool)
+            if pid is None:
+                connection.close()
+            else:
+                waiting[pid] = connection
 
 
-def _supervise(connection: socket.socket, tool: ModuleType) -> None:
-    """Run one command; tell its process id and its exit code."""
+def _start(connection: socket.socket, tool: ModuleType) -> int | None:
+    """Fork the process of one request and tell its id; None: who asked has gone."""
     request, fds, _flags, _address = socket.recv_fds(connection, _REQUEST, 2)
-    while not request.endswith(b"\n"):
-        more = connection.recv(_REQUEST)
-        if not more:
-            return  # who asked has gone
-        request += more
-    argv, env, directory = json.loads(request)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
-    if pid == 0:
-        connection.close()
-        for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *fds]):
-            os.dup2(fd, target)
-        os.closerange(3, max(fds) + 1)
-        os.chdir(directory)
-        os.environ.clear()
-        os.environ.update(env)
-        os._exit(_run(argv, tool))
-    connection.sendall(f"{pid}\n".encode())
-    _pid, status = os.waitpid(pid, 0)
+    try:
+        while not request.endswith(b"\n"):
+            more = connection.recv(_REQUEST)
+            if not more:
+                return None
+            request += more
+        argv, env, directory = json.loads(request)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *fds]):
+                os.dup2(fd, target)
+            os.closerange(3, max(_open_files()) + 1)
+            os.chdir(directory)
+            os.environ.clear()
+            os.environ.update(env)
+            os._exit(_run(argv, tool))
+    finally:
+        for fd in fds:
+            os.close(fd)
     with contextlib.suppress(OSError):  # who asked has given up
-        connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+        connection.sendall(f"{pid}\n".encode())
+    return pid
+
+
+def _open_files() -> list[int]:
+    return [int(name) for name in os.listdir("/proc/self/fd")]
+
+
+def _tell_the_ended(waiting: dict[int, socket.socket]) -> None:
+    """Tell the exit codes of all processes that have ended."""
+    with contextlib.suppress(ChildProcessError):  # none is left
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            with waiting.pop(pid) as connection, contextlib.suppress(OSError):
+                connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
 def _load_tool() -> ModuleType:
