@@ -22,7 +22,7 @@ class UsageError(Exception):
 
 
 class UnknownOption(UsageError):
-    """There is no option of this name."""
+    """The command does not have the option."""
 
 
 class HelpWanted(Exception):

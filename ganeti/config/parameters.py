@@ -219,7 +219,10 @@ def disk(
     for name, given in change.items():
         known = builtin.get(str(name))
         if known is None:
-            raise refuse(f"unknown disk template '{name}' in disk parameters")
+            raise refuse(
+                f"unknown disk template '{name}' in disk parameters; choose from"
+                f" {', '.join(builtin)}"
+            )
         for key in given:
             if key not in known:
                 raise errors.ParameterError(

@@ -114,7 +114,7 @@ def _allowed(value: object) -> list[str]:
     unknown = [str(name) for name in value if name not in ipolicy.ALL_TEMPLATES]
     if unknown:
         raise refuse(
-            f"there is no disk template {', '.join(unknown)};"
+            f"unknown disk template {', '.join(unknown)};"
             f" choose from {', '.join(ipolicy.ALL_TEMPLATES)}"
         )
     return list(dict.fromkeys(str(name) for name in value))

@@ -348,6 +348,6 @@ def _fits_value(operand: Operand, value: Value) -> tuple[bool, str]:
         return isinstance(value, str), f"is a text: write the value in quotes, not {value!r:.40}"
     if kind in _NUMERIC:
         if operand.numeric_text and isinstance(value, str):
-            return bool(_DIGITS.fullmatch(value)), f"is a number, {value!r:.40} is none"
-        return isinstance(value, int), f"is a number, {value!r:.40} is none"
+            return bool(_DIGITS.fullmatch(value)), f"is a number, not {value!r:.40}"
+        return isinstance(value, int), f"is a number, not {value!r:.40}"
     return True, ""

@@ -178,14 +178,14 @@ def _find_long(name: str, long: dict[str, Option]) -> Option:
     if meant:
         names = ", ".join(f"--{option.long}" for option in meant)
         raise UnknownOptionError(f"option --{name} can be one of {names}")
-    raise UnknownOptionError(f"there is no option --{name}")
+    raise UnknownOptionError(f"unknown option --{name}")
 
 
 def _take_short(values: Values, text: str, short: dict[str, Option], rest: Iterator[str]) -> None:
     while text:
         option = short.get(text[0])
         if option is None:
-            raise UnknownOptionError(f"there is no option -{text[0]}")
+            raise UnknownOptionError(f"unknown option -{text[0]}")
         text = text[1:]
         if option.arg:
             _take(values, option, text or None, rest)

@@ -140,7 +140,7 @@ class Predicates:
             fits = of_entry.compile(raw, self._budget)
             return lambda job: any(fits(entry) for op in job.ops for entry in _trail(op))
         raise errors.ParameterError(
-            f"there is no kind {kind!r:.40}{nearest(kind, KINDS)}; choose from {', '.join(KINDS)}"
+            f"unknown kind {kind!r:.40}{nearest(kind, KINDS)}; choose from {', '.join(KINDS)}"
         )
 
     def match(self, job: JobFacts) -> bool:

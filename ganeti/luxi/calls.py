@@ -163,7 +163,7 @@ def find(name: str) -> Method:
     """
     method = METHODS.get(name)
     if method is None:
-        raise errors.RequestError(f"there is no method {name!r}{text.nearest(name, METHODS)}")
+        raise errors.RequestError(f"unknown method {name!r}{text.nearest(name, METHODS)}")
     return method
 
 

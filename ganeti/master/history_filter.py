@@ -75,7 +75,7 @@ def _kind(value: object) -> str:
     kind = _ALIASES.get(value, value) if isinstance(value, str) else ""
     if kind not in _CONTAINERS:
         hint = nearest(str(value), _CONTAINERS)
-        raise wrong(f"there is no kind {value!r:.60}{hint}; choose from {', '.join(_CONTAINERS)}")
+        raise wrong(f"unknown kind {value!r:.60}{hint}; choose from {', '.join(_CONTAINERS)}")
     return kind
 
 

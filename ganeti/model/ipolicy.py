@@ -156,5 +156,5 @@ def problems(policy: Mapping[str, Any]) -> list[str]:
         found.append(f"the standard {key} {std[key]} is outside of what the policy allows")
     unknown = sorted(set(policy["disk-templates"]) - set(ALL_TEMPLATES))
     if unknown:
-        found.append(f"there is no disk template {', '.join(unknown)}")
+        found.append(f"unknown disk template {', '.join(unknown)}")
     return found

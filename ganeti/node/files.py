@@ -142,7 +142,7 @@ class Files(FileCalls):
 
 def _ssconf_content(key: str, value: str) -> bytes:
     if key not in ssconf_keys.KEYS:
-        raise errors.ConfigurationError(f"there is no ssconf file named {key[:80]!r}")
+        raise errors.ConfigurationError(f"unknown ssconf file {key[:80]!r}")
     data = ssconf_keys.content(value)
     if len(data) > ssconf_keys.MAX_SIZE:
         raise errors.ConfigurationError(

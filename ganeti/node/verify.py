@@ -261,7 +261,7 @@ class Verifier(VerifyCalls):
 def _absent(name: str) -> str:
     part = _ABSENT.get(name)
     if part is None:
-        return f"not checked: this node daemon knows no check {name[:80]!r}"
+        return f"not checked: check {name[:80]!r} is unknown to this node daemon"
     return f"not checked: this version does not handle {part}"
 
 

@@ -97,7 +97,7 @@ def _unknown_kind(words: Sequence[str]) -> str:
     names = ", ".join(known[verb])
     if not kind:
         return f"Of what? Say '{verb}' and one of {names}"
-    return f"There is no '{kind}' to {verb}{nearest(kind, known[verb])}; there are {names}"
+    return f"Unknown kind '{kind}'{nearest(kind, known[verb])}; {verb} knows {names}"
 
 
 def _kinds() -> list[str]:

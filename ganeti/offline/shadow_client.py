@@ -113,7 +113,7 @@ class ShadowClient(Client):
 
     def _answer_QueryClusterInfo(self) -> Mapping[str, Any]:  # noqa: N802
         if self._config.cluster.master_node not in self._config.nodes:
-            raise errors.ConfigurationError("the master node of the cluster is none of its nodes")
+            raise errors.ConfigurationError("the master node is not among the nodes of the cluster")
         unknown = SimpleNamespace(vcs_version="", architecture=("", ""))
         found = facts.cluster_info(self._config, cast(facts.Facts, unknown))
         return {

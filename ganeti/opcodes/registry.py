@@ -106,4 +106,4 @@ def _unknown_text(op_id: str) -> str:
     if not near:
         near = get_close_matches(f"OP_{shown.upper()}", known, n=1, cutoff=_NEAR)
     hint = f"; did you mean {near[0]}?" if near else ""
-    return f"There is no opcode {shown!r}{hint}"
+    return f"Unknown opcode {shown!r}{hint}"

@@ -128,7 +128,7 @@ def GenericCurlConfig(
     """
     del verbose, use_signal, _pycurl_version_fn
     if capath or proxy:
-        raise Error("This client knows no directories of certificates and no proxies")
+        raise Error("This client supports neither a directory of certificates nor a proxy")
     if cafile and use_curl_cabundle:
         raise Error("Can not use default CA bundle when CA file or path is set")
 

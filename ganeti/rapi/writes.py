@@ -178,7 +178,7 @@ def unknown_argument(name: str, known: tuple[Arg, ...]) -> str:
     """Text for an argument that a request does not have."""
     names = [arg.name for arg in known]
     hint = nearest(name, names) or (f"; choose from {', '.join(names)}" if names else "")
-    return f"There is no query argument '{name[:60]}'{hint}"
+    return f"Unknown query argument '{name[:60]}'{hint}"
 
 
 # documentation --------------------------------------------------------------------------------

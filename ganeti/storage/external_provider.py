@@ -91,7 +91,7 @@ def load(name: str, search_path: Iterable[Path]) -> Provider:
             return Provider(name, path, parameters)
     where = join_names(str(directory) for directory in directories)
     raise errors.BlockDeviceError(
-        f"storage provider '{name}' is not installed on this node: there is none in {where}"
+        f"storage provider '{name}' is not installed on this node: it is missing in {where}"
     )
 
 

@@ -164,7 +164,7 @@ def test_condition_that_never_holds_is_pointed_out(cluster: Cluster) -> None:
         (("--predicates", "[[}"), 2, "column 3"),
         (("--predicates", '{"jobid": 1}'), 2, "expected a list"),
         (("--predicates", '[["jobid"]]'), 1, "predicate 1"),
-        (("--predicates", '[["name", ["==", "name", "x"]]]'), 1, "no kind 'name'"),
+        (("--predicates", '[["name", ["==", "name", "x"]]]'), 1, "unknown kind 'name'"),
         (("--predicates", '[["jobid", ["==", "name", 5]]]'), 1, "only 'id'"),
         (("--predicates", '[["opcode", ["==", "OP_ID"]]]'), 1, "2 operands"),
         (("--predicates", '[["opcode", ["=~", "OP_ID", "("]]]'), 1, "regular expression"),

@@ -23,6 +23,7 @@ PHRASES = {
     r"network cards?": "NIC",
     r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!(?:longer|more|other|place|data|reason"
     r"|room|answer|newer|larger|such|terminal|need|use|way)\b)\w": "is not a",
+    r"[Tt]here is no (?:disk template|kind|method|opcode|option)\b": "unknown ...; choose from",
     r"\blacks\b": "is missing",
     r"\banew\b": "again",
     r"\bgiv(?:e|es|en|ing) back\b": "return",

@@ -133,4 +133,4 @@ def choose(
         found = dict(rows).get(answer)
         if found is not None:
             return found
-        write(f"There is no number '{answer}'\n")
+        write(f"Invalid number '{answer}'\n")

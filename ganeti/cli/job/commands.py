@@ -147,7 +147,7 @@ def archive(call: Call) -> int:
     code = 0
     for number in [job_id(arg) for arg in call.args]:
         if not call.client.archive_job(number):
-            notices.say(f"Job {number} was not archived: it has not ended, or there is none")
+            notices.say(f"Job {number} was not archived: it has not ended or does not exist")
             code = 1
     return code
 

@@ -110,7 +110,7 @@ def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
     for template, values in sets.items():
         known = builtin.get(template)
         if known is None:
-            raise errors.ConfigurationError(f"{path}: there is no disk template '{template}'")
+            raise errors.ConfigurationError(f"{path}: unknown disk template '{template}'")
         _known(values, known, f"{path}/{template}", report)
 
 

@@ -49,7 +49,7 @@ def target(wanted: str) -> int:
         if text(version) == wanted:
             return version
     raise errors.OpPrereqError(
-        f"there is no way back to version '{wanted}'; there is one to"
+        f"cannot downgrade to version '{wanted}'; choose from"
         f" {', '.join(text(version) for version in TARGETS)}",
         errors.ErrorCode.INVAL,
     )

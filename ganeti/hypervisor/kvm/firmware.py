@@ -57,8 +57,8 @@ def find(params: KvmParams, root: Path = Path("/")) -> Images | None:
         if os.path.exists(code) and os.path.exists(template):
             return Images(code, template)
     raise errors.HypervisorError(
-        f"firmware is {params.firmware}, but this node has no such image (as {wanted[0][0]});"
-        " install the package ovmf"
+        f"firmware is {params.firmware}, but its image (such as {wanted[0][0]}) is missing on this"
+        " node; install the package ovmf"
     )
 
 

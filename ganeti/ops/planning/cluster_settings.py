@@ -235,8 +235,8 @@ def _collectors(config: Config, op: OpClusterSetParams) -> Values:
         for name, value in given.items():
             if name not in DATA_COLLECTORS:
                 raise parameters.refuse(
-                    f"there is no data collector '{name}'{nearest(name, DATA_COLLECTORS)};"
-                    f" known are {', '.join(DATA_COLLECTORS)}"
+                    f"unknown data collector '{name}'{nearest(name, DATA_COLLECTORS)};"
+                    f" choose from {', '.join(DATA_COLLECTORS)}"
                 )
             if key == "interval" and value <= 0:
                 raise parameters.refuse(f"the interval of data collector {name} must be positive")

@@ -95,5 +95,8 @@ def _edited(
             else:
                 notes.append(f"OS {name} is not {word}")
         else:
-            raise parameters.refuse(f"OS names are added or removed, there is no '{action}'")
+            raise parameters.refuse(
+                f"invalid action '{action}' in {word}_os; choose from"
+                f" {DdmSimple.ADD}, {DdmSimple.REMOVE}"
+            )
     return tuple(result)

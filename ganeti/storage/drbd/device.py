@@ -74,7 +74,7 @@ class DrbdDevice(Device):
             self.ends = typed.convert(disk.dynamic_params, _Ends)
         except msgspec.ValidationError as err:
             raise errors.BlockDeviceError(
-                f"disk {disk.uuid}: this node is none of its two nodes ({err})"
+                f"disk {disk.uuid}: this node is not one of its two nodes ({err})"
             ) from err
         self.minor = self.ends.local_minor
 

@@ -274,5 +274,5 @@ def test_what_is_planned_and_by_whom() -> None:
 
 def test_only_some_versions_can_be_gone_back_to() -> None:
     assert versions.target("3.0") == 3_000_000
-    with pytest.raises(errors.OpPrereqError, match=r"there is one to 3\.1, 3\.0, 2\.13"):
+    with pytest.raises(errors.OpPrereqError, match=r"choose from 3\.1, 3\.0, 2\.13"):
         versions.target("2.9")

@@ -231,7 +231,7 @@ def test_one_unknown_key_keeps_all_from_being_written(
     node: LocalNode, paths: Paths, key: str
 ) -> None:
     before = everything(paths.root)
-    with pytest.raises(errors.ConfigurationError, match="no ssconf file"):
+    with pytest.raises(errors.ConfigurationError, match="unknown ssconf file"):
         node.write_ssconf_files({"master_node": "node1", key: "x"})
     assert everything(paths.root) == before
 

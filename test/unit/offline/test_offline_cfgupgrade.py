@@ -277,7 +277,7 @@ def test_the_words_for_going_back_are_checked(
     node: Paths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--force") == 0
-    assert "there is one to 3.1, 3.0, 2.13" in refused(
+    assert "choose from 3.1, 3.0, 2.13" in refused(
         node, capsys, 1, "--downgrade", "--to", "2.9", "--force"
     )
     with pytest.raises(SystemExit) as ended:

@@ -163,7 +163,7 @@ def failed(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> str:
 
 def test_what_cannot_be_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(RECORDED)
-    assert "There is no 'jobs' to list; there are" in failed(capsys, 1, path, "list", "jobs")
+    assert "Unknown kind 'jobs'; list knows" in failed(capsys, 1, path, "list", "jobs")
     assert "Of what?" in failed(capsys, 1, path, "info")
     assert "'nope' is not known" in failed(capsys, 1, path, "list", "instances", "nope")
     assert "unknown fields x" in failed(

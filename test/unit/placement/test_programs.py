@@ -35,7 +35,7 @@ def test_hbal_prints_a_plan_and_a_second_run_is_empty(
     ("arguments", "code", "message"),
     [
         ([], 1, "no cluster to read"),
-        (["--nothing"], 2, "there is no option --nothing"),
+        (["--nothing"], 2, "unknown option --nothing"),
         (["-t"], 1, "option --text-data needs a value"),
         (["-t", "/nowhere/x"], 1, "/nowhere/x: No such file or directory"),
         (["-t", "x", "-L"], 1, "give only one of"),
