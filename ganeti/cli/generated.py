@@ -503,7 +503,7 @@ OPCODES: dict[str, Any] = {
         ('mode', 'choice', None, ('all', 'primary-only', 'secondary-only'), 'Which instances are evacuated, by the role of the node'),
         ('ignore_soft_errors', 'bool', None, (), 'Let the allocator ignore errors that can be repaired later'),
     )),
-    'OP_NODE_MAINTENANCE': ('Empty nodes for maintenance, or bring back what was there.', (
+    'OP_NODE_MAINTENANCE': ('Move instances off nodes for maintenance, or bring them back.', (
         ('node_names', 'list', None, (), 'Names of the nodes'),
         ('on', 'switch', False, (), 'Whether maintenance begins; else it ends'),
         ('disks_too', 'switch', False, (), 'Also copy the disks of instances whose secondary node it is to other nodes'),

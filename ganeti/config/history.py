@@ -1,14 +1,15 @@
-"""The history of the configuration: records of the journal, kept when the journal is shortened.
+"""The history of the configuration: all changes, also those that are no longer in the journal.
 
-``<data>/history/<first serial>-<last serial>.gz`` holds lines of the journal as they were, mode
-0600, never changed in place. A segment is on disk before its lines leave the journal. So after a
-crash a change may be in two places; readers go by the serial and take the newer place. Small
-segments are joined; when all together exceed ``MAX_SIZE``, the oldest go.
+When the journal is shortened, the lines that leave it go to a segment,
+``<data>/history/<first serial>-<last serial>.gz`` (mode 0600). A segment is on disk before its
+lines leave the journal. After a crash a change may therefore be in both; readers tell by the serial
+and take it once. Small segments are joined. When all of them exceed ``MAX_SIZE``, the oldest ones
+are removed.
 
-Only the master keeps segments. After a failover the history of the new master begins with its copy
-of the journal: the changes since the last checkpoint of the former master. The older segments stay
-on the former master. If that node becomes the master again, the changes made meanwhile are missing
-there, and readers say so.
+Only the master has segments. After a failover the history of the new master begins with its copy of
+the journal: the changes since the last checkpoint of the former master. Older segments stay on the
+former master. If that node becomes the master again, it does not have the changes made meanwhile,
+and readers report which are missing.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from ganeti import errors
 from ganeti.base import files, journal
 from ganeti.paths import Paths
 
-#: Bytes that all segments may take. They hold some ten times as much text, half a million changes;
-#: to look through all of it takes about five seconds.
+#: Most bytes of all segments: about half a million changes (ten times as much text). To read all of
+#: them takes about five seconds.
 MAX_SIZE = 32 * 1024 * 1024
-#: Segments smaller than this together are joined.
+#: Two segments are joined when together they have at most so many bytes.
 SMALL = 256 * 1024
 
 _NAME = re.compile(r"([0-9]{1,18})-([0-9]{1,18})\.gz")
@@ -37,7 +38,7 @@ _HEAD = re.compile(rb'[0-9a-f]{8} \{"serial":([0-9]{1,18}),"time":([0-9.e+]{1,30
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line; most are not looked at any further."""
+    """One line; the whole of it is only decoded on demand, as most are skipped."""
 
     serial: int
     #: when the change was made; seconds since the epoch
@@ -62,7 +63,7 @@ class Segment:
 
 
 class History:
-    """Everything that is recorded on this node. Reading takes no lock and never waits."""
+    """All changes recorded on this node. Readers take no lock and never wait."""
 
     def __init__(self, paths: Paths) -> None:
         self._directory = paths.history
@@ -71,9 +72,10 @@ class History:
     # keeping ---------------------------------------------------------------------------------
 
     def keep(self, lines: bytes) -> None:
-        """Keep whole lines of the journal; durable at return. One caller at a time; idempotent.
+        """Write complete lines of the journal to a segment; they are on disk at return.
 
-        Blocks for some disk flushes and the compression (some 20 ms for each MiB).
+        For one caller at a time. May be repeated with the same lines. Blocks for some flushes of
+        the disk and for the compression (about 20 ms for each MiB).
 
         Raises:
             OSError: the disk is full; nothing is lost.
@@ -81,13 +83,13 @@ class History:
         first = _line(lines.partition(b"\n")[0]).serial
         last = _line(lines[:-1].rpartition(b"\n")[2]).serial
         files.ensure_dir(self._directory, 0o700)
-        for path in self._directory.glob(".*"):  # rests of a crash
+        for path in self._directory.glob(".*"):  # unfinished files of a crash
             path.unlink()
         known = self.segments()
         made = self._write(first, last, gzip.compress(lines, 6, mtime=0))
         for segment in known:
-            # What comes after the new beginning is here too, or belongs to changes that were
-            # lost with a master and made again.
+            # Lines from the new beginning on are in the new segment too, or belong to changes that
+            # were lost with a master and made again.
             if segment.last < first or segment.path == made:
                 continue
             if segment.first < first:
@@ -104,7 +106,7 @@ class History:
         return path
 
     def _join(self) -> None:
-        """Put the newest segments together while they are small."""
+        """Join the newest segments while they are small."""
         segments = self.segments()
         while len(segments) > 1:
             newer, older = segments[:2]
@@ -117,7 +119,7 @@ class History:
             segment.path.unlink()
 
     def _prune(self) -> None:
-        """Remove the oldest segments that there is no room for; the newest one stays."""
+        """Remove the oldest segments beyond MAX_SIZE; the newest one always stays."""
         room = MAX_SIZE
         for number, segment in enumerate(self.segments()):
             room -= _size(segment)
@@ -127,7 +129,7 @@ class History:
     # reading ---------------------------------------------------------------------------------
 
     def segments(self) -> list[Segment]:
-        """What is kept, the newest first, without those that another one holds too."""
+        """The segments, newest first, without those whose changes are all in another one."""
         found: list[Segment] = []
         for segment in sorted(self._all(), key=lambda s: (-s.last, s.first)):
             if not any(segment.inside(other) for other in found):
@@ -143,9 +145,9 @@ class History:
         return [Segment(int(m[1]), int(m[2]), self._directory / m[0]) for m in matches]
 
     def newest_first(self, upto: int, born: float) -> Iterator[Line]:
-        """Each change once, from serial ``upto`` backwards; a serial that is missing is missing.
+        """Each change once, from serial ``upto`` backwards; skips serials that are not recorded.
 
-        What is older than ``born``, the making of the cluster, belongs to another cluster.
+        Ends at changes older than ``born``, the creation of the cluster: those are of a former one.
 
         Raises:
             ConfigurationError: a segment is damaged; the text names it.
@@ -160,7 +162,7 @@ class History:
             yield line
 
     def _backwards(self, upto: int) -> Iterator[Line]:
-        # The journal first: what leaves it meanwhile is in a segment then.
+        # The journal first: lines that leave it meanwhile are then found in a segment.
         floor = upto + 1
         for raw in reversed(self._journal_lines()):
             line = _line(raw)
@@ -173,7 +175,7 @@ class History:
             try:
                 lines = _read(segment.path)
             except FileNotFoundError:
-                continue  # joined with another one, or too old, since we looked
+                continue  # just joined with another one, or removed
             yield from map(_line, reversed(lines))
             floor = segment.first
 
@@ -182,10 +184,10 @@ class History:
             data = self._journal.read_bytes()
         except FileNotFoundError:
             return []
-        return data.split(b"\n")[:-1]  # a last line without its end is being written
+        return data.split(b"\n")[:-1]  # the last line, if incomplete, is just being written
 
     def beginning(self, upto: int, born: float) -> Line | None:
-        """The first change from which on none is missing up to serial ``upto``; None: no change."""
+        """The oldest change from which on none is missing up to ``upto``; None without a change."""
         begin: Line | None = None
         head = next(iter(self._journal_lines()), None)
         if head is not None:

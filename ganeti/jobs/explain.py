@@ -1,7 +1,7 @@
-"""Why a job does not go on: what it waits for, who has it, and what would release it.
+"""Explains why a job does not go on: what it waits for, which jobs have it, what would release it.
 
-The answer is made from what the scheduler itself uses, so removing the named blockers makes the
-job go on::
+The explanation comes from the data that the scheduler decides with. So when the named jobs end,
+the job goes on. It is an object::
 
     {"id": 12, "status": "waiting", "summary": "...", "age": 41.2, "text": "one sentence",
      "waits_for": null or {
@@ -12,9 +12,10 @@ job go on::
                     "ahead": [9], "place": 2}],       # kind lock
          "rule": "uuid",                              # kind filter
          "ahead": 3},                                 # kind worker
-     "chain": [the same object, without "chain", for every job that it waits for in the end]}
+     "chain": [one such object, without "chain", for each job that this one waits for, for each
+               job that those wait for, and so on]}
 
-Ages are seconds.
+Ages are in seconds.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from ganeti.opcodes.base import summary
 
 Explanation = dict[str, Any]
 
-#: Jobs of a chain that are told about.
+#: Most jobs in a chain.
 MAX_CHAIN = 50
 
 
 def explain(
     book: Book, locks: LockManager, pool: WorkerPool[Job], clock: Clock, job_id: int
 ) -> Explanation:
-    """The explanation of one job and of all that it waits for.
+    """The explanation of a job, with those of the jobs it waits for.
 
     Raises:
         JobLost: there is no such live job.

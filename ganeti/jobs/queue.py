@@ -1,7 +1,8 @@
-"""The job queue: what clients and the daemon can do with jobs.
+"""The job queue: submit, cancel, archive and explain jobs.
 
-Jobs in memory are in the book (``jobs/job.py``), their life is in the machine (``jobs/machine.py``,
-pure), workers carry them through their steps (``jobs/steps.py``). A job that waits holds no thread.
+The book (``jobs/job.py``) holds the jobs in memory. The machine (``jobs/machine.py``, pure) decides
+how an event changes a job. Workers run the steps of a job (``jobs/steps.py``). A job that waits
+holds no thread.
 """
 
 from __future__ import annotations
@@ -70,9 +71,10 @@ class JobQueue:
     # life cycle --------------------------------------------------------------------------
 
     def load(self) -> int:
-        """Read the queue directory; interrupted jobs become errors. Nothing runs yet.
+        """Read the jobs from the queue directory; returns how many there are.
 
-        Returns the number of jobs.
+        A job that was running when the master daemon ended gets the status error. No job runs
+        before :meth:`start`.
         """
         records, self._last_id = self._files.load()
         changed: dict[str, bytes] = {}
@@ -96,14 +98,14 @@ class JobQueue:
         return len(records)
 
     def start(self) -> None:
-        """Let the jobs of the last run go on."""
+        """Continue the queued and waiting jobs that :meth:`load` has read."""
         with self._mutex:
             ready = [job for job in self._jobs.values() if not job.settled]
         for job in ready:
             self._steps.enqueue(job)
 
     def _restore(self, job: Job) -> Effect:
-        """Bring a job of the last run back; one that cannot go on ends as error."""
+        """Take a job over from the last run of the daemon; one that cannot go on ends as error."""
         effect = job.machine.feed(m.Restarted(self.book.stamp()))
         if job.record.finalized:
             return effect
@@ -121,10 +123,10 @@ class JobQueue:
         return effect
 
     def stop(self, timeout: float) -> bool:
-        """Start nothing more and wait for running operations; False after ``timeout`` seconds.
+        """Start no more operations and wait for the running ones; False after ``timeout`` seconds.
 
-        Queued and waiting jobs stay in their files and go on at the next start. The queue stays
-        locked as long as an operation runs.
+        Queued and waiting jobs stay in their files and go on at the next start. The queue directory
+        stays locked while an operation runs.
         """
         self._steps.stopping.set()
         done = self._steps.pool.stop(timeout)
@@ -133,11 +135,11 @@ class JobQueue:
         return done
 
     def resize(self, workers: int) -> None:
-        """Let so many operations run at the same time from now on."""
+        """Change how many operations may run at the same time."""
         self._steps.pool.resize(workers)
 
     def set_rules(self, rules: Iterable[FilterRule]) -> None:
-        """Filter rules that hold from now on; held jobs are looked at again."""
+        """Replace the filter rules; jobs that the old rules held are checked again."""
         with self._mutex:
             running = [
                 job.record
@@ -155,7 +157,7 @@ class JobQueue:
         return None if record is None else record.status
 
     def has_ended(self, job_id: int) -> bool:
-        """Whether a job will not run any more, or there is none of this id."""
+        """Whether a job has ended, or does not exist."""
         return self._ended_as(job_id) != ""
 
     # submission --------------------------------------------------------------------------
@@ -180,17 +182,19 @@ class JobQueue:
         key: str | None = None,
         notes: Sequence[Sequence[str]] = (),
     ) -> list[int]:
-        """Take jobs in; returns their ids once they are on disk and on enough candidates.
+        """Submit jobs; returns their ids when they are on disk and on enough master candidates.
 
-        Relative dependencies (negative ids) mean earlier jobs of the same call. A ``key`` (for a
-        single job) is a client's word for its request: a later submission with the same key gives
-        the id of the first job, whatever became of it. ``notes``, for each job, begin its log.
+        Dependencies on negative ids mean earlier jobs of the same call. With a ``key``, which a
+        client chooses for a single job, a second submission with the same key makes no job but
+        returns the id of the first one, whatever its status. ``notes`` are for each job the first
+        lines of its log.
 
         Raises:
             JobQueueDrainError: the queue is drained, and the key is not known.
-            OpPrereqError: an opcode has no operation, a dependency makes no sense, a job has more
-                than MAX_OPCODES opcodes.
-            FileError, QuorumError: the jobs cannot be kept safely; none was taken.
+            OpPrereqError: an opcode has no operation, a dependency is invalid, a job has more than
+                MAX_OPCODES opcodes.
+            FileError, QuorumError: the jobs cannot be written, or not copied to enough master
+                candidates; none was submitted.
         """
         if key is not None and not 0 < len(key) <= MAX_KEY:
             raise errors.OpPrereqError(
@@ -243,7 +247,7 @@ class JobQueue:
         return None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
 
     def _taken_before(self, job_id: int) -> list[int]:
-        """The answer to a key that is known, once the first submission is where it has to be."""
+        """The answer to a known key, once the first job with it is on enough master candidates."""
         job = self._jobs.get(job_id)
         written = None if job is None else job.submitted
         if written is not None:
@@ -251,7 +255,7 @@ class JobQueue:
         return [job_id]
 
     def _withdraw(self, jobs: Sequence[Job]) -> None:
-        """Forget jobs that could not be kept; their ids stay used."""
+        """Forget jobs that could not be written or copied; no other job gets their ids."""
         with self._mutex:
             for job in jobs:
                 self._drop(job)
@@ -311,12 +315,13 @@ class JobQueue:
         return self._files.archived_ids()
 
     def cancel(self, job_id: int) -> tuple[bool, str]:
-        """Cancel a job; whether it worked, and a text for the user.
+        """Cancel a job; returns whether that is possible, and a text for the user.
 
-        A running one can be canceled where its operation watches for it; it then ends soon.
+        A running job can be canceled if its operation allows that; it then ends soon.
 
         Raises:
-            JobQueueError: the job is canceled, but a restart would not know it.
+            JobQueueError: the job is canceled, but that could not be written: after a restart of
+                the daemon it would run.
         """
         with self._mutex:
             job = self._jobs.get(job_id)
@@ -344,7 +349,7 @@ class JobQueue:
         return True, f"Job {job_id} will be canceled"
 
     def set_priority(self, job_id: int, priority: int) -> tuple[bool, str]:
-        """Change the priority of what a job has not done yet."""
+        """Change the priority of the opcodes that a job has not run yet."""
         if not constants.PRIORITY_HIGHEST <= priority <= constants.PRIORITY_LOWEST:
             raise errors.OpPrereqError(
                 f"priority {priority} is not between {constants.PRIORITY_HIGHEST} (most urgent)"
@@ -373,7 +378,7 @@ class JobQueue:
         """Move finished jobs to the archive; returns the ids that were moved.
 
         Raises:
-            JobQueueError: the end of one is not on disk yet and cannot be written.
+            JobQueueError: the result of a job is not on disk yet and cannot be written.
         """
         with self._mutex:
             known = [self._jobs[i] for i in dict.fromkeys(job_ids) if i in self._jobs]
@@ -401,10 +406,10 @@ class JobQueue:
         return moved
 
     def auto_archive(self, age: float, timeout: float) -> tuple[int, int]:
-        """Archive jobs that ended more than ``age`` seconds ago (negative: all that ended).
+        """Archive jobs that ended more than ``age`` seconds ago (all ended jobs if negative).
 
-        Stops after ``timeout`` seconds. Returns the number of archived jobs, and of those that were
-        not looked at.
+        Stops after ``timeout`` seconds. Returns the number of jobs that were archived, and of those
+        that were not checked.
         """
         end = self._clock.monotonic() + timeout
         now = self._clock.now()

@@ -1,25 +1,28 @@
-"""Answers to questions about the past of the configuration. Reads only, contains no secrets.
+"""Answers QueryHistory and QueryConfigDiff: what changed in the configuration, when and why.
 
-QueryHistory takes a filter: an object with any of ``object`` (name or uuid, also of what is gone;
-``cluster``), ``kind``, ``since`` and ``until`` (seconds since the epoch), ``job`` and ``limit``.
-The answer is an object:
+Answers contain no secrets, and nothing is changed here.
+
+QueryHistory takes a filter, an object with any of these keys: ``object`` (a name or uuid, which may
+be that of a removed object, or ``cluster``), ``kind``, ``since`` and ``until`` (seconds since the
+epoch), ``job``, ``limit``. The answer is an object:
 
 ``changes``
-    Oldest first. Each has ``serial``, ``time``, ``name``, ``job``, ``user``, ``reason``, the
-    ``objects`` that it touched and were asked for (see ``config/differences.py``), and ``others``:
-    how many more it touched.
+    The changes, oldest first. Each has ``serial``, ``time``, ``name``, ``job``, ``user`` and
+    ``reason``. ``objects`` are those objects that it changed and the filter selects (see
+    ``config/differences.py``); ``others`` is the number of objects that it changed besides.
 ``more``
-    Whether older changes were left out because of the limit.
+    Whether older changes match too, but are beyond the limit.
 ``missing``
-    ``[from, to]`` serials of changes that were made while another node was the master and that
-    this one does not know, if they would be among the changes shown.
+    ``[first, last]`` serials of changes between the returned ones that this node does not have:
+    another node was the master when they were made.
 ``begins``
-    ``{"serial", "time"}`` from which on nothing is missing.
+    ``{"serial", "time"}`` of the change from which on this node has every change.
 ``names``
-    uuid -> name of objects that values refer to.
+    The names of objects whose uuids are in the values: ``{uuid: name}``.
 
-QueryConfigDiff takes two times and answers ``from`` and ``to`` (``{"serial", "time"}``: the state
-at that time), ``objects`` and ``names``. Disks have an ``owner``: the name of their instance.
+QueryConfigDiff takes two times. Its answer has ``from`` and ``to`` (``{"serial", "time"}`` of the
+states that it compares), ``objects`` and ``names``. A disk has an ``owner``: the name of its
+instance.
 """
 
 from __future__ import annotations
@@ -35,12 +38,12 @@ from ganeti.config.history import History, Line
 from ganeti.master.history_filter import Wanted, checked, moment, shown, wrong
 from ganeti.model.config import Config
 
-#: Changes in one answer; further ones can be asked for with ``until``.
+#: Most changes in one answer; a client gets older ones with ``until``.
 MOST = 10_000
 
 
 def query(config: Config, history: History, wanted: object) -> dict[str, Any]:
-    """The answer of QueryHistory; blocks as long as reading takes (seconds for a full history).
+    """The answer of QueryHistory; blocks while it reads (some seconds for a full history).
 
     Raises:
         OpPrereqError: an unknown object, or a filter that makes no sense.
@@ -100,7 +103,7 @@ class _Span:
 
 
 def _begin(config: Config, history: History) -> dict[str, Any]:
-    """From when on every change is known."""
+    """Serial and time of the change from which on this node has every change."""
     data = config.data
     line = history.beginning(data.serial_no, config.cluster.ctime)
     if line is None:
@@ -111,13 +114,13 @@ def _begin(config: Config, history: History) -> dict[str, Any]:
 
 
 class _Names:
-    """Puts names beside the uuids that values refer to, and owners to disks."""
+    """Finds the names of objects whose uuids are in values, and the instances of disks."""
 
     def __init__(self, config: Config) -> None:
         self.found: dict[str, str] = {}
         self._config = config
         self._owners: dict[str, str] | None = None
-        #: names of objects that are gone, from their records
+        #: names of removed objects, from the records of their changes
         self._gone: dict[str, str] = {}
 
     def described(self, item: Difference) -> Difference:
@@ -138,13 +141,13 @@ class _Names:
         return self._owners.get(disk) or self._gone.get(disk)
 
     def noted(self, records: Iterable[Record]) -> Iterator[Record]:
-        """The records, of which the names are remembered."""
+        """The same records; the names in them are remembered."""
         for record in records:
             self.note(differences.touched(record))
             yield record
 
     def note(self, touches: Iterable[Touch]) -> None:
-        """Remember what objects of a record are called."""
+        """Remember the names of the objects in a record."""
         for touch in touches:
             name = next(iter(touch.names), "")
             if touch.container == "instances":
@@ -223,7 +226,11 @@ class _Query:
         return [touch for touch in touches if KINDS.get(touch.container) == self._kind]
 
     def _lines(self) -> Iterator[Line]:
-        """Lines worth reading. Of one object also those that are too new: they tell of it."""
+        """Lines that may match.
+
+        For one object these include newer ones than asked for: only they have its name if it was
+        removed or renamed since.
+        """
         since, until = self._filter.get("since"), self._filter.get("until")
         job = b'"job":%d,' % self._filter["job"] if "job" in self._filter else b""
         expected = self._config.data.serial_no

@@ -1,11 +1,16 @@
-"""HTTP calls to many servers: kept connections, and one request to many hosts at a time.
+"""An HTTP client for many servers, with connections that are kept for the next call.
 
-Calls are not idempotent ("create this disk"). So the client sends a request a second time only when
-the server cannot have acted on the first. It looks at a kept connection before it uses it again. If
-the kernel then refuses a part of the request, no complete request has arrived, and the client tries
-a new connection once. Silence or a hang-up after the request was sent is an error, and
-:attr:`CallError.may_have_run` says so. Keep the idle limit here below the idle time-out of the
-server. Then only a server that stops can hang up at the wrong moment.
+A call must not run twice ("create this disk"), so the client repeats a request only when the server
+cannot have received all of it:
+
+- The client checks that a kept connection is still open before it uses it.
+- If the connection breaks while the request is sent, the client sends it once more, on a new
+  connection.
+- If the connection breaks after that, or the answer does not come in time, the call fails, and
+  :attr:`CallError.may_have_run` is true.
+
+``idle_limit`` must be less than the idle time-out of the server. Then a server does not close a
+connection that the client is about to use, except when the server stops.
 """
 
 from __future__ import annotations
@@ -35,7 +40,8 @@ from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket
 
 MAX_RESPONSE = 512 * 1024 * 1024
 
-#: What a kept connection is good for: a place, and what was checked of who answers there.
+#: What a call must have in common with a kept connection: the server, and which checks of its
+#: certificate were made.
 _Key = tuple[str, int, str | None, bool]
 
 
@@ -51,7 +57,7 @@ class Client:
         local_address: own address to call from, None for any.
         idle_limit: seconds a connection is kept for the next call.
         per_host: connections kept for one host.
-        threads: calls of all ``fan_out`` together that run at the same time.
+        threads: calls of all ``fan_out`` together that run at the same time, besides the callers.
         max_response: largest accepted answer in bytes.
     """
 
@@ -90,7 +96,7 @@ class Client:
         *,
         expected_cn: str | None = None,
     ) -> Response:
-        """Send one request and wait for its answer, whatever its status; see :class:`Call`.
+        """Send one request and wait for the answer, of any status; see :class:`Call`.
 
         Raises:
             RpcError: (a :class:`CallError`) there is no answer.
@@ -114,7 +120,9 @@ class Client:
             raise CallError(call.host, call.port, reason, may_have_run=False) from err
 
     def stream(self, call: Call, silence: float) -> Iterator[bytes]:
-        """The lines of an endless answer; ends with it, or after ``silence`` seconds without any.
+        """Yield the lines of an answer that does not end by itself, such as a stream of events.
+
+        Ends when the server closes the connection, and when no line comes for ``silence`` seconds.
 
         Close the iterator to end it earlier.
 
@@ -137,10 +145,11 @@ class Client:
     def fan_out(
         self, calls: Sequence[Call], max_parallel: int = 64
     ) -> list[Response | errors.GanetiError]:
-        """Perform calls in parallel; results in the order of the calls, errors included.
+        """Perform calls in parallel; returns answers and errors in the order of the calls.
 
-        Takes as long as the slowest call: each has its own time-outs, so one dead host costs one
-        connect time-out. The calling thread works too, hence there is always progress.
+        Takes as long as the slowest call. Each call has its own time-outs, so hosts that are down
+        cost one connect time-out together. The calling thread performs calls too, so the calls go
+        on even when all other threads are busy.
         """
         results: dict[int, Response | errors.GanetiError] = {}
         todo = deque(enumerate(calls))
@@ -170,14 +179,14 @@ class Client:
                 # Log lines of the helpers name the job of the caller.
                 helpers.append(self._workers.submit(contextvars.copy_context().run, work))
             except RuntimeError:
-                # Stopped meanwhile: the remaining calls fail in the calling thread.
+                # The client was stopped: the remaining calls fail in the calling thread.
                 break
         return helpers
 
     def renew(self) -> None:
-        """Use the certificate files as they are now for every call that begins after this.
+        """Read the certificate files again; later calls use the new certificates.
 
-        Calls that are being made end over their connections, which are then closed.
+        A running call goes on over its connection, which is then closed.
 
         Raises:
             X509CertError: a file cannot be used; the old certificate stays in use.
@@ -196,10 +205,10 @@ class Client:
             link.sock.close()
 
     def stop(self) -> None:
-        """Fail running calls, close all connections, end all threads; idempotent.
+        """Let running calls fail, close all connections, end all threads; may be repeated.
 
-        Blocks until the threads have ended: at once for running calls, up to the connect
-        time-out for those that are connecting.
+        Blocks until the threads have ended: not noticeably for calls that wait for an answer, up to
+        the connect time-out for calls that are still connecting.
         """
         with self._lock:
             self._stopped = True

@@ -1,8 +1,8 @@
-"""Error texts for opcodes that were refused: which parameter, what was wrong, what is accepted.
+"""Explains why an opcode was refused: which parameter is wrong, what it is, what is accepted.
 
-Works on the text that msgspec gives (``Expected `int`, got `str` - at `$.disks[0].size` ``): the
-path leads to the type and to the refused value, and both are put into words. What cannot be
-resolved keeps the words of msgspec. Private and secret values are never shown.
+msgspec says ``Expected `int`, got `str` - at `$.disks[0].size` ``. The path in that text leads to
+the type of the parameter and to the refused value; from these comes a text in plain words. Where
+the path leads nowhere, the text of msgspec stays. Private and secret values are never shown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _UNKNOWN = object()
 
 
 def message(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
-    """What is wrong with ``raw``, of which msgspec said ``problem``; without the OP_ID."""
+    """The text about ``raw``, which msgspec refused with the text ``problem``; has no OP_ID."""
     names = cls.__struct_fields__
     unknown = [key for key in raw if key not in names and key != "OP_ID"]
     required = (f for f in typed.fields(cls) if f.required)
@@ -106,8 +106,8 @@ def _choices(kind: object) -> list[Any]:
 def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, Any, Any]:
     """Readable path, type and value at a path of msgspec.
 
-    The type is None, or the value ``_UNKNOWN``, where the path does not tell. Values of an object
-    have the place ``[...]``; the first that cannot be read is meant.
+    Where the path leads nowhere, the type is None or the value is ``_UNKNOWN``. msgspec writes
+    ``[...]`` for any value of an object; the first value that cannot be read is taken then.
     """
     kind: Any = cls
     value = raw

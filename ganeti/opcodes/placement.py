@@ -78,7 +78,7 @@ class OpInstanceCheckMove(OpCode, tag="OP_INSTANCE_CHECK_MOVE", kw_only=True):
 
 
 class OpNodeMaintenance(OpCode, tag="OP_NODE_MAINTENANCE", kw_only=True):
-    """Empty nodes for maintenance, or bring back what was there."""
+    """Move instances off nodes for maintenance, or bring them back."""
 
     summary_field: ClassVar[str | None] = "node_names"
     rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/maintenance",)

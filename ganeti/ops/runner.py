@@ -75,7 +75,7 @@ class OpExecution:
         hooks.run_pre(self._ctx, self._op, before)
         if self._op.dry_run:
             result = operation.preview()
-            self._ctx.log("Dry run: all checks passed, nothing was changed")
+            self._ctx.log("Dry run: nothing was changed")
             return result
         with self._ctx.undo as undo:
             result = operation.run()

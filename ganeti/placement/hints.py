@@ -1,5 +1,8 @@
-"""What the nearest change is that makes room for an instance: one reservation less, one move, or
-a smaller size."""
+"""Finds the smallest change that makes room for an instance without a place.
+
+Three kinds of change are tried: release one reservation, move one instance, make the new instance
+smaller. Each hint is one change that is enough by itself.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from ganeti.placement.refusal import Change, Hint
 
 Within = Callable[[Layout], Bools | None]
 
-#: So many changes of a kind are tried at most.
+#: Most reservations, and most instances to move, that are tried.
 _TRIES = 60
-#: What may shrink, with the smallest step (MiB or number).
+#: Dimensions that may become smaller, with the step in which sizes are tried (MiB, or a number).
 _STEPS = {"memory": 64, "disk": 256, "vcpus": 1}
 
 
 def find(item: Instance, layouts: Sequence[Layout], within: Within, rules: Rules) -> list[Hint]:
-    """At most one hint of each kind."""
+    """Hints for ``item``, at most one of each kind; ``layouts`` are the groups it may go to."""
     found: list[Hint] = []
     for search in (_reservation, _move, _smaller):
         for layout in layouts:
@@ -46,7 +49,7 @@ def _size(item: Instance) -> tuple[int, int, int, str]:
 
 
 def _reservation(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
-    """The smallest reservation in whose place it fits."""
+    """The smallest reservation whose release makes the instance fit."""
     board = layout.board
     kept = [i for i, one in enumerate(board.instances) if one.forthcoming]
     kept = [i for i in kept if layout.primary[i] != NOWHERE]
@@ -57,7 +60,7 @@ def _reservation(item: Instance, layout: Layout, within: Within, rules: Rules) -
 
 
 def _move(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
-    """The smallest instance whose move makes room; reservations, which move for free, first."""
+    """The smallest instance whose move makes room; reservations first, as nothing is copied."""
     board = layout.board
     judge = Judge(layout, Limits())
     for i in _movable(layout):
@@ -89,7 +92,7 @@ def _ways(judge: Judge, index: int) -> Iterator[tuple[Kind, int]]:
 
 
 def _smaller(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
-    """The largest smaller size in one dimension that fits."""
+    """The first dimension that helps, and the largest size in it with which the instance fits."""
     policy = layout.board.policies[0] if layout.board.policies else None
     for name, step in _STEPS.items():
         whole = int(getattr(item, name))

@@ -1,4 +1,4 @@
-"""Empty nodes for maintenance, and bring back what was there."""
+"""Moves of instances off nodes for maintenance, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Why an instance has no place: what each node does not have, and what would change that."""
+"""Why an instance has no place: what each node is short of, and which changes would make room.
+
+:func:`of_nodes` finds the reasons of one group. :mod:`ganeti.placement.hints` finds the changes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ganeti.placement.facts import TURNING, Instance, Mirror
 from ganeti.placement.layout import NOWHERE, Bools, Layout, Use
 from ganeti.placement.seats import Failure, Seats
 
-#: So many nodes are named in a text; the data has all.
+#: Most nodes that a text names; the data has all of them.
 _SHOWN = 8
 
 
@@ -21,7 +24,7 @@ class Dimension(StrEnum):
     """What can be missing on a node."""
 
     MEMORY = "memory"
-    #: memory that is free but kept for the day another node fails
+    #: memory that is free, but reserved for the instances of a node that fails
     KEPT_MEMORY = "memory kept for failures"
     DISK = "disk"
     CPUS = "virtual processors"
@@ -33,7 +36,7 @@ _UNITS = {Dimension.MEMORY: "MiB of ", Dimension.KEPT_MEMORY: "MiB of ", Dimensi
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """An amount that a node does not have; MiB for memory and disk."""
+    """How much more of a dimension a node would need; in MiB for memory and disk."""
 
     dimension: Dimension
     amount: int
@@ -45,7 +48,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class NodeRefusal:
-    """Why a node cannot take an instance: amounts, or a reason in words."""
+    """Why a node cannot take an instance: the missing amounts, or a reason in words."""
 
     node: str
     missing: tuple[Missing, ...] = ()
@@ -60,9 +63,10 @@ class NodeRefusal:
 
 @dataclass(frozen=True, slots=True)
 class GroupRefusal:
-    """Why a group cannot take an instance: as a whole (``reason``), or node by node.
+    """Why a group cannot take an instance: a ``reason`` for all of it, or one for each node.
 
-    ``counts`` says how many places lack what, by the names that allocators use.
+    ``counts`` is the number of places that each criterion rules out, by the names of allocators
+    (``FailMem``).
     """
 
     group: str
@@ -95,7 +99,7 @@ class Hint:
     """One change that makes an instance fit."""
 
     change: Change
-    #: reservation or instance that it concerns, or the group
+    #: the reservation, the instance or the group that it is about
     name: str
     #: node to move to
     node: str = ""
@@ -105,18 +109,20 @@ class Hint:
 
     @property
     def text(self) -> str:
+        """What to do, to be read after "it would fit if you"."""
         match self.change:
             case Change.REMOVE_RESERVATION:
-                return f"stop reserving {self.name}"
+                return f"release the reservation {self.name}"
             case Change.MOVE:
                 return f"move {self.name} to {self.node} first"
             case Change.SHRINK:
-                unit = " MiB" if self.dimension != "vcpus" else ""
-                return f"with {self.amount}{unit} of {self.dimension} it fits"
+                if self.dimension == "vcpus":
+                    return f"reduce its {Dimension.CPUS} to {self.amount}"
+                return f"reduce its {self.dimension} to {self.amount} MiB"
             case Change.OTHER_GROUP:
-                return f"it fits in group {self.name}"
+                return f"place it in group {self.name}"
             case Change.OTHER_NODES:
-                return f"it fits on {self.node}, which was not to be chosen"
+                return f"allow node {self.node}, which the request excludes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +136,8 @@ class Refusal:
     @property
     def text(self) -> str:
         why = "; ".join(group.text for group in self.groups) or "there is no group"
-        help_ = " or ".join(hint.text for hint in self.hints)
-        return f"{why}; it would fit after this: {help_}" if help_ else why
+        ways = ", or ".join(hint.text for hint in self.hints)
+        return f"{why}; it would fit if you {ways}" if ways else why
 
     def data(self) -> dict[str, Any]:
         """For JSON: names and amounts, no sentences that need reading."""
@@ -161,9 +167,9 @@ class Refusal:
 def of_nodes(
     layout: Layout, item: Instance, within: Bools | None, weak: frozenset[int]
 ) -> tuple[NodeRefusal, ...]:
-    """For each node of a group why it cannot be the primary node; nodes that could are left out.
+    """Why each node of a group cannot be the primary node; a node that can is not in the result.
 
-    ``weak`` are the nodes that cannot fail anyway.
+    ``weak`` are the nodes whose failure the cluster does not survive now: they are no reason.
     """
     board = layout.board
     wide = layout.on_board(board.with_instances([item]))
@@ -176,7 +182,7 @@ def of_nodes(
         if not board.online[number]:
             found.append(NodeRefusal(node.name, reason="is offline, drained or does not answer"))
         elif within is not None and not within[number]:
-            found.append(NodeRefusal(node.name, reason="was not to be chosen"))
+            found.append(NodeRefusal(node.name, reason="is excluded by the request"))
         else:
             missing = missing_at(layout, item, number)
             reason = "" if missing else _reason(seats, number, able.get(number), weak)
@@ -202,7 +208,7 @@ def _reason(seats: Seats, node: int, able: Bools | None, weak: frozenset[int]) -
 
 
 def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]:
-    """The amounts a node does not have to be the primary node of a new instance."""
+    """How much more a node would need to be the primary node of a new instance."""
     board = layout.board
     found = []
     left = min(layout.memory_left[node], layout.memory_left_all[node])

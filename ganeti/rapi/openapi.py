@@ -19,7 +19,7 @@ Document = dict[str, Any]
 EVERY = (400, 401, 403, 404, 414, 429, 500, 502, 503, 504)
 #: Further ones of requests that change something or may have a body.
 _WITH_BODY = (413, 415)
-_CHANGES = (412, 501)
+_CHANGES = (409, 412, 501)
 
 _PLACES = {
     "instance_name": "Name or uuid of an instance",

@@ -45,8 +45,10 @@ of 401 to 499, `message` is the phrase of HTTP ("Not Found") and `explain` says 
 | 400 | the request is wrong; the text names the parameter |
 | 401, 403 | unknown user or password; not allowed |
 | 404 | no such path or object |
+| 409 | a job that has not ended uses the name, the address or the port; ask again when it has |
 | 412 | the object has changed (`If-Match`) |
-| 413, 415 | the body is larger than 10 MiB; it is not `application/json` |
+| 413, 414 | the body is larger than 10 MiB; the URL is too long |
+| 415 | the body is not `application/json` |
 | 429 | too many wrong passwords; `Retry-After` says how long to wait |
 | 500 | the request failed; the text says why |
 | 501 | no such method here (`Allow` lists those there are), or this version cannot do it |

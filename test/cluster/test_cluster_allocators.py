@@ -96,7 +96,7 @@ def test_a_node_is_evacuated_and_migrated(cluster: Cluster) -> None:
     assert ran.lines == [
         f"web{number}.example.com: migrate to node(s) node3.example.com" for number in (1, 2)
     ]
-    assert "Dry run: all checks passed, nothing was changed" in ran.err
+    assert "Dry run: nothing was changed" in ran.err
     assert set(places(cluster).values()) == {"node2"}
     assert (len(cluster.cells("job list -o id")), cluster.config()) == (jobs + 1, config)
     cluster.ok("node evacuate -f -I most-free node2")

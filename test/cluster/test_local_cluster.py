@@ -148,7 +148,7 @@ def clone_for_nobody(home: Path, python: str) -> Path:
 def on_a_machine_with_a_package(home: Path) -> list[str]:
     """Words before a command for which the groups of a packaged installation exist."""
     groups = home / "group"
-    names = ("gnt-admin", "gnt-confd", "gnt-daemons", "gnt-masterd", "gnt-rapi")
+    names = ("gnt-confd", "gnt-daemons", "gnt-masterd", "gnt-rapi")
     lines = [f"{name}:x:{number}:\n" for number, name in enumerate(names, 64_100)]
     groups.write_text(Path("/etc/group").read_text() + "".join(lines))
     words = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/group && exec "$@"', str(groups)]

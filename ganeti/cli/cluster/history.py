@@ -113,7 +113,7 @@ def show_diff(call: Call) -> None:
 
 
 def _origin(item: Fields) -> str:
-    """Which changes and jobs a difference comes from."""
+    """The serials of the changes and the ids of the jobs that made a difference."""
     serials, jobs = item["serials"], item["jobs"]
     parts = [f"{'change' if len(serials) == 1 else 'changes'} {_numbers(serials)}"]
     if jobs:
@@ -129,7 +129,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 class _Text:
-    """Changes as lines."""
+    """Writes changes as lines of text."""
 
     def __init__(self, names: Mapping[str, str], verbose: bool) -> None:
         self._names = names
@@ -150,7 +150,7 @@ class _Text:
             yield f"  and {plural(change['others'], 'other object')}"
 
     def difference(self, item: Fields, indent: str, origin: str = "") -> Iterator[str]:
-        """One object, and below it what changed of it."""
+        """One object, and below it what changed in it."""
         name = _on_one_line(item["name"] or item["uuid"])
         if item.get("owner"):
             name += f" of {_on_one_line(item['owner'])}"
@@ -196,5 +196,5 @@ def _is_plain_list(value: object) -> bool:
 
 
 def _on_one_line(text: str) -> str:
-    """A text on one line that does nothing to a terminal."""
+    """A text on one line, without characters that control a terminal."""
     return text if text.isprintable() else jsonio.dumps(text)

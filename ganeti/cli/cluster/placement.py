@@ -67,23 +67,23 @@ def _capacity_lines(found: Fields) -> Iterator[str]:
         for name in group["stuck"]:
             yield f"  N+1 does not hold: when {name} fails, not all of it can start elsewhere"
         normal = group["normal"]
-        yield f"  normal: {normal['count']} of {_size(normal, found)}"
+        yield f"  normal: {_fitting(normal, found)}"
         yield f"    ended by: {normal['ended_by']}"
         tiered = group["tiered"]
         total = sum(size["count"] for size in tiered["sizes"])
-        yield f"  tiered: {total}"
+        yield f"  tiered: {plural(total, 'instance')}"
         for size in tiered["sizes"]:
-            yield f"    {size['count']} of {_size(size, found)}"
+            yield f"    {_fitting(size, found)}"
         yield f"    ended by: {tiered['ended_by']}"
 
 
-def _size(size: Fields, found: Fields) -> str:
-    memory, disk = (units.format_size(size[key]) for key in ("memory", "disk"))
-    return f"{memory} memory, {disk} disk ({found['disk_template']}), {_cpus(size['vcpus'])}"
-
-
-def _cpus(count: int) -> str:
-    return plural(count, "virtual processor")
+def _fitting(fits: Fields, found: Fields) -> str:
+    """How many instances of one size fit."""
+    memory, disk = (units.format_size(fits[key]) for key in ("memory", "disk"))
+    return (
+        f"{plural(fits['count'], 'instance')} of {memory} memory, {disk} disk"
+        f" ({found['disk_template']}), {plural(fits['vcpus'], 'virtual processor')}"
+    )
 
 
 @CLUSTER.command(
@@ -100,13 +100,13 @@ def check(call: Call) -> int:
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
     _print_found(call, found, _check_lines(found))
-    return 0 if found["well"] else 1
+    return 0 if found["ok"] else 1
 
 
 def _check_lines(found: Fields) -> Iterator[str]:
     yield from _about(found)
     for group in found["groups"]:
-        verdict = "well" if group["well"] else "not well"
+        verdict = "ok" if group["ok"] else "not ok"
         yield (
             f"Group {group['group']}: {verdict}, {plural(group['nodes'], 'node')},"
             f" {plural(group['instances'], 'instance')}, score {group['score']:.4f}"
@@ -115,8 +115,8 @@ def _check_lines(found: Fields) -> Iterator[str]:
             yield f"  {text}"
         if group["balancing_helps"]:
             yield f"  gnt-cluster balance helps, with {plural(group['moves'], 'move')}"
-        elif not group["well"]:
-            yield "  no move helps: add a node, start fewer instances or stop reservations"
+        elif not group["ok"]:
+            yield "  no move helps: add a node, start fewer instances or release reservations"
 
 
 @CLUSTER.command(

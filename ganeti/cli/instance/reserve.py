@@ -22,10 +22,11 @@ _DURATION = re.compile(r"[0-9]+[smhdw]")
 
 #: For whom and how long capacity is reserved.
 TERMS = {"OP_RESERVATION_ADD": ("owner", "expires")}
+NEVER = "never"
 EXPIRES = override(
     kind="string",
-    metavar="<duration or time>",
-    help="When the reservation expires, as in 7d, 12h or 2026-12-24",
+    metavar="<time>|never",
+    help="When the reservation expires, as in 7d, 12h, 2026-12-24 or never",
 )
 NAMES = {**creation.NAMES, "expires": EXPIRES, "owner": override(metavar="<who>")}
 _COUNT = value(
@@ -38,8 +39,8 @@ _COUNT = value(
 
 
 def moment(text: str | None, now: float) -> float | None:
-    """Unix time of a duration from now or a point in time; None stays None. OpPrereqError."""
-    if text is None:
+    """Unix time of a duration from now or a point in time; None for never. OpPrereqError."""
+    if text in (None, NEVER):
         return None
     if _DURATION.fullmatch(text):
         return now + units.parse_timespec(text)
@@ -118,6 +119,7 @@ def _count(opts: SimpleNamespace) -> int:
     "modify-reservation",
     one("instance", "instance_name"),
     op="OP_RESERVATION_SET_PARAMS",
+    without=("never_expires",),
     names={"expires": EXPIRES},
     options=o.JOB_OPTIONS,
 )
@@ -126,7 +128,8 @@ def modify_reservation(call: Call) -> None:
 
     gnt-instance modify changes what is reserved, gnt-instance failover changes where.
     """
-    rows = jobs.run(call, expires=moment(call.opts.expires, call.clock.now()))
+    expires = call.opts.expires
+    rows = jobs.run(call, expires=moment(expires, call.clock.now()), never_expires=expires == NEVER)
     if not rows:
         return
     print(f"Modified reservation {call.args[0]}")

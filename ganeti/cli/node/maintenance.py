@@ -1,4 +1,4 @@
-"""gnt-node maintenance: empty nodes, and bring back what was there."""
+"""gnt-node maintenance: move instances off nodes, and bring them back."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Fields = Mapping[str, Any]
     options=(_WAIT, o.INFO_FORMAT, *o.JOB_OPTIONS),
 )
 def maintenance(call: Call) -> int:
-    """Empty nodes for maintenance, or bring back what was there.
+    """Move instances off nodes for maintenance, or bring them back.
 
-    on: the nodes are drained, and their guests migrate live to other nodes. Mirrors of other guests
-    stay there unless --disks-too is given. The nodes remember who left. off: the nodes are not
-    drained any more, and whoever is still where it was sent comes back, if that breaks no rule.
+    on: drains the nodes and migrates their guests live to other nodes. Mirrors of other guests stay
+    there unless --disks-too is given. The configuration records which instances left. off: ends the
+    drain, and brings back those that have not moved since, if that breaks no rule.
     """
     verb, *names = call.args
     op = jobs.build_own(call, node_names=names, on=verb == "on")
@@ -65,12 +65,12 @@ def _lines(found: Fields) -> Iterator[str]:
 
 
 def _report_left(call: Call, found: Fields) -> int:
-    """Say which nodes are empty; 1 when a guest is left."""
+    """Say from which nodes all instances have left; 1 when one is still there."""
     code = 0
     for name, guests in call.client.query_nodes(found["nodes"], ["name", "pinst_list"]):
         if guests:
-            notices.say(f"Node {name} is not empty: {join_names(guests)}")
+            notices.say(f"Node {name} still has {join_names(guests)}")
             code = 1
         else:
-            print(f"Node {name} is empty")
+            print(f"All instances have left node {name}")
     return code

@@ -1,7 +1,8 @@
-"""The allocator inside: what ``hail`` decides, without a process and without text.
+"""The allocator ``hail`` inside the master daemon: no process, and no request as text.
 
-Nodes are asked first. Then, while nobody else decides, the newest configuration and the newest
-claims are looked at, the choice is made, and it counts for others from that moment.
+A decision has two parts. First it asks the nodes what they have free; jobs may do that at the same
+time. Then, one job after the other, it takes the newest configuration and the places that other
+jobs have claimed, chooses, and claims what it has chosen. So two jobs never get the same memory.
 
 This module loads numpy; :mod:`ask` imports it at first use.
 """
@@ -30,12 +31,12 @@ from ganeti.placement.refusal import Refusal
 from ganeti.placement.relocate import Leave, Relocations
 from ganeti.placement.secondary import new_secondary
 
-#: Option of allocators: place an instance although the cluster is not N+1 then.
+#: Option of allocators: place an instance even if the cluster would not survive the loss of a node.
 NO_CAPACITY_CHECKS = "no-capacity-checks"
 
 
 class _Scene:
-    """The cluster for one decision."""
+    """What one decision is based on."""
 
     def __init__(self, ctx: Context, view: View, without: str) -> None:
         self.view = view
@@ -52,7 +53,7 @@ class _Scene:
 
 @contextmanager
 def _decision(ctx: Context, template: str, without: str = "") -> Iterator[_Scene]:
-    """Ask the nodes; then nobody else decides until the end."""
+    """Ask the nodes; then, until the end of the context, no other job decides."""
     view = board.look(ctx, template)
     with ctx.boards.decision():
         yield _Scene(ctx, view.again(ctx), without)
@@ -64,12 +65,12 @@ def _decision(ctx: Context, template: str, without: str = "") -> Iterator[_Scene
 def place(
     ctx: Context, new: NewInstance, restrict_to: Sequence[str] | None = None, without: str = ""
 ) -> list[Node]:
-    """Nodes for a new instance, the primary one first.
+    """Choose and claim nodes for a new instance; the first is the primary node.
 
-    ``without`` is the handle of an instance that does not count, as it will be elsewhere.
+    ``without`` is the handle of an instance that is going to leave, so its place counts as free.
 
     Raises:
-        OpPrereqError: there is no place; with what is missing, and what would help.
+        OpPrereqError: there is no place; the error says what is missing and what would help.
     """
     wish = _wish(new, restrict_to)
     with _decision(ctx, new.template, without) as scene:
@@ -84,7 +85,7 @@ def place(
 def place_all(
     ctx: Context, new: Sequence[NewInstance]
 ) -> tuple[dict[str, list[Node]], dict[str, Refusal]]:
-    """Nodes by instance, and the instances that have no place."""
+    """Choose and claim nodes for many; returns them by instance, and refusals of the others."""
     wishes = [_wish(item, None) for item in new]
     with _decision(ctx, new[0].template if new else "") as scene:
         choices = choose_all(
@@ -153,7 +154,7 @@ def _nodes(ctx: Context, choice: Choice) -> list[Node]:
 
 
 def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
-    """Another node instead of the primary one (shared storage) or the secondary one (mirrored).
+    """Choose another secondary node, or another primary node on shared storage.
 
     Raises:
         OpPrereqError: there is none.
@@ -181,7 +182,7 @@ def evacuate(
     *,
     soft_errors: bool,
 ) -> Moves:
-    """Moves of instances off these nodes, as one decision."""
+    """Choose where the instances of these nodes go, in one decision."""
     template = _template_of(ctx, items)
     with _decision(ctx, template) as scene:
         found = relocate.evacuate(
@@ -196,7 +197,7 @@ def evacuate(
 
 
 def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[GroupUuid]) -> Moves:
-    """Moves of instances to other groups, as one decision."""
+    """Choose where instances go in other groups, in one decision."""
     template = _template_of(ctx, items)
     with _decision(ctx, template) as scene:
         found = relocate.change_group(
@@ -207,7 +208,7 @@ def change_group(ctx: Context, items: Sequence[Instance], groups: Collection[Gro
 
 
 def _template_of(ctx: Context, items: Sequence[Instance]) -> str:
-    """The template whose room matters: one with local disks, if there is any."""
+    """The template whose free space counts: that of local disks, if an instance has them."""
     kinds = [ctx.config.disk_template(item) for item in items]
     return next((kind for kind in kinds if kind in LOCAL), kinds[0] if kinds else "")
 
@@ -219,7 +220,7 @@ def _claim_moves(ctx: Context, cluster: Cluster, found: Relocations) -> None:
 
 
 def _move_claim(item: facts.Instance, nodes: tuple[str, ...]) -> Claim:
-    """What a move will take that the instance does not have yet."""
+    """What a move needs on the new nodes, beyond what the instance has there already."""
     takes = []
     for node in nodes:
         runs = node == nodes[0] != item.primary

@@ -30,10 +30,10 @@ class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):
             _examine(made.cluster, group)
             for group in supposed.groups(view.config, made.cluster, op.group_name)
         ]
-        well = not made.lost and all(group["well"] for group in groups)
+        ok = not made.lost and all(group["ok"] for group in groups)
         return {
             **supposed.about(op.what_if, made, view.silent),
-            "well": well,
+            "ok": ok,
             "groups": groups,
         }
 
@@ -52,7 +52,7 @@ def _examine(cluster: Cluster, group: Group) -> dict[str, Any]:
         "group": group.name,
         "nodes": len(layout.board.nodes),
         "instances": int(layout.board.real.sum()),
-        "well": not ill,
+        "ok": not ill,
         **dataclasses.asdict(found),
         "findings": health.findings(layout),
         #: whether balancing leaves less of it

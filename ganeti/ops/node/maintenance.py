@@ -1,4 +1,4 @@
-"""Empty nodes for maintenance, or bring back what was there."""
+"""Move instances off nodes for maintenance, or bring them back."""
 
 from __future__ import annotations
 

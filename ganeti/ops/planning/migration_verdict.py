@@ -1,8 +1,13 @@
-"""Where an instance is after a migration that did not end, from what both nodes say. Pure.
+"""Decides where an instance runs after an interrupted migration, from the reports of both nodes.
 
-The order of a migration makes the answer unique. The target is committed (its right becomes
-``here``) before its copy may run, and then the source never runs it again; before that moment
-the target is told to give up first, and only then the source goes on.
+At most one copy of the guest may run. A migration keeps that by the order of its steps:
+
+- The master commits the target (its run right becomes ``here``) before the copy there may run.
+  From then on the source never runs the guest again.
+- To end a migration before that, the master first makes the target give up. Only then the source
+  may go on.
+
+So the reports of both nodes leave one answer, or none while a node does not answer. Pure.
 """
 
 from __future__ import annotations
@@ -11,9 +16,9 @@ from enum import Enum
 
 
 class Target(Enum):
-    """What became of the copy on the target."""
+    """State of the copy on the target node."""
 
-    #: it can never run the guest
+    #: it gave up, and can never run the guest
     GAVE_UP = "gave up"
     #: the guest runs there
     RUNS = "runs"
@@ -26,11 +31,12 @@ class Target(Enum):
 
 
 class Source(Enum):
-    """What became of the guest on the source."""
+    """State of the guest on the source node."""
 
     RUNS = "runs"
-    #: it runs, and its hypervisor says that the move has failed for good
+    #: it runs, and its hypervisor reports that the migration has failed and will not go on
     KEPT = "kept"
+    #: it does not run there
     ABSENT = "absent"
     UNKNOWN = "unknown"
     OFFLINE = "offline"
@@ -41,15 +47,16 @@ class Verdict(Enum):
 
     SOURCE = "runs on the source"
     TARGET = "runs on the target"
-    #: it has ended; it is to be started on the source, which had it last
+    #: the guest has ended; the source ran it last and starts it again
     ENDED_SOURCE = "ended, belongs to the source"
+    #: the guest has ended; the target ran it last and starts it again
     ENDED_TARGET = "ended, belongs to the target"
     UNDECIDED = "a node has to answer first"
     TWICE = "runs on both"
 
 
 def verdict(target: Target, source: Source) -> Verdict:
-    """The verdict; total, and never in favour of a node while another copy may run."""
+    """The verdict for these two states; never for one node while a copy may run on the other."""
     match target:
         case Target.RUNS:
             runs = source in (Source.RUNS, Source.KEPT)

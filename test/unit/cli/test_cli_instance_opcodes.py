@@ -194,7 +194,7 @@ CASES: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     (
-        "modify-reservation --owner bob --never-expires --note x web1",
+        "modify-reservation --owner bob --expires never --note x web1",
         about("OP_RESERVATION_SET_PARAMS", owner="bob", never_expires=True, note="x"),
     ),
     # remove, rename

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ganeti import errors
 from ganeti.rapi import openapi, reference, routes
 
 DOCUMENT = openapi.document(routes.ROUTES)
@@ -60,3 +61,11 @@ def test_the_reference_page_has_every_request():
     page = reference.page(routes.ROUTES)
     for name, _ in OPERATIONS:
         assert f"### {name}\n" in page
+
+
+def test_the_page_explains_every_status():
+    rows = [line.split("|")[1] for line in reference.page([]).splitlines() if line[:2] == "| "]
+    shown = {int(word) for row in rows for word in row.split(",") if word.strip().isdigit()}
+    known = {status for route in routes.ROUTES for status in openapi.statuses(route)}
+    known |= {kind.http_status for kind in vars(errors).values() if hasattr(kind, "http_status")}
+    assert known <= shown
