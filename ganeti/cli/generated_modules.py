@@ -17,6 +17,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'deactivate-master-ip': 'change',
         'destroy': 'setup',
         'diff': 'history',
+        'epo': 'power',
         'getmaster': 'show',
         'history': 'history',
         'info': 'show',

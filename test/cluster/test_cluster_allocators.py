@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from local_cluster import Cluster
+from local_cluster import REPOSITORY, Cluster
 
 ADD = "instance add -o noop -t sharedfile --disk 0:size=8M --no-nics"
 
@@ -221,6 +222,61 @@ esac""",
     assert "cannot be used" in cluster.gnt("node health", "node3").out
     master = cluster.gnt("node power -f off", "node1")
     assert master.code == 1
+
+
+def stations(cluster: Cluster, *nodes: str) -> Path:
+    """Out-of-band helper that ends and starts the node daemon; returns what it writes."""
+    log = cluster.directory / "stations.log"
+    starts = "\n".join(
+        f"""{node}.example.com)
+          GANETI_ROOTDIR={cluster.root(node)} GANETI_HOSTNAME={node}.example.com \\
+          PYTHONPATH={REPOSITORY} {sys.executable} -m ganeti.node.daemon >/dev/null 2>&1 ;;"""
+        for node in nodes
+    )
+    program = helper(
+        cluster,
+        f"""echo "$1 $2" >> {log}
+case "$1" in
+power-off) kill -9 $(cat "{cluster.directory}/${{2%%.*}}/var/run/ganeti/ganeti-noded.pid") ;;
+power-on) case "$2" in
+{starts}
+esac ;;
+esac""",
+    )
+    for node in nodes:
+        cluster.ok(f"node modify --node-parameters oob_program={program} {node}")
+    return log
+
+
+def test_emergency_power_off_and_back(cluster: Cluster) -> None:
+    log = stations(cluster, "node2", "node3")
+    for node in ("node1", "node2"):
+        cluster.ok(f"{ADD} -n {node}", f"{node}-web.example.com")
+    cluster.ok(f"{ADD} -n node2 --no-start", "idle.example.com")
+    refused = cluster.gnt("cluster epo -f", "node1", "node2")
+    assert (refused.code, "node1.example.com is the master" in refused.err) == (1, True)
+    off = cluster.ok("cluster epo -f --all")
+    assert "node1.example.com is still on; switch it off by hand" in off.out
+    assert sorted(log.read_text().splitlines()) == [
+        "power-off node2.example.com",
+        "power-off node3.example.com",
+    ]
+    rows = cluster.cells("node list -o name,offline,powered")
+    assert [row[1:] for row in rows] == [["N", "-"], ["Y", "N"], ["Y", "N"]]
+    states = dict(cluster.cells("instance list -o name,admin_state"))
+    assert states["node2-web.example.com"] == states["node1-web.example.com"] == "up"
+    assert (cluster.paths("node1").fake_hypervisor / "node1-web.example.com").exists() is False
+    again = cluster.ok("cluster epo -f", "node2", "node3")
+    assert "node2.example.com is off already" in again.out
+    cluster.ok("cluster epo --on -f --all --power-delay 0")
+    rows = cluster.cells("node list -o name,offline,powered,role")
+    assert [row[1:] for row in rows] == [["N", "-", "M"], ["N", "Y", "C"], ["N", "Y", "C"]]
+    states = dict(cluster.cells("instance list -o name,status"))
+    assert states == {
+        "idle.example.com": "ADMIN_down",
+        "node1-web.example.com": "running",
+        "node2-web.example.com": "running",
+    }
 
 
 def test_a_node_in_a_directory_is_no_host_to_restart(cluster: Cluster) -> None:

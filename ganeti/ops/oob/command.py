@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +17,10 @@ from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand
 from ganeti.ops.operation import Finding, FindingOperation
 from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import Answer
 
+#: Helpers that run at the same time.
+PARALLEL = 10
 #: Status of a value in an answer, as in queries.
 NORMAL, NODATA, UNAVAILABLE = 0, 2, 3
 #: Words of the health of a part.
@@ -79,34 +83,48 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
         return str(self.ctx.config.ndparams(node).get("oob_program") or "")
 
     def run(self) -> list[list[Cell]]:
-        rows: list[list[Cell]] = []
-        switched = False
-        for node in self.nodes:
-            if switched and self.op.command is enums.OobCommand.POWER_ON:
-                # What the administrator asked for, so that not all draw current at once.
-                self.ctx.job.cancel_asked.wait(self.op.power_delay)
-            cell = self._one(node)
-            switched = cell[0] == NORMAL
-            rows.append([(NORMAL, node.name), cell])
-        return rows
+        if self.op.command is enums.OobCommand.POWER_ON:
+            cells = self._one_by_one()
+        else:
+            nodes = self.nodes
+            cells = [
+                cell
+                for start in range(0, len(nodes), PARALLEL)
+                for cell in self._ask(nodes[start : start + PARALLEL])
+            ]
+        return [[(NORMAL, node.name), cell] for node, cell in zip(self.nodes, cells, strict=True)]
 
-    def _one(self, node: Node) -> Cell:
+    def _one_by_one(self) -> list[Cell]:
+        """With the delay that the administrator asked for, so that not all draw current at once."""
+        cells: list[Cell] = []
+        for node in self.nodes:
+            if cells and cells[-1][0] == NORMAL:
+                self.ctx.job.cancel_asked.wait(self.op.power_delay)
+            cells += self._ask([node])
+        return cells
+
+    def _ask(self, nodes: Sequence[Node]) -> list[Cell]:
+        """Run the helpers of some nodes at the same time, on the master node."""
         ctx, op = self.ctx, self.op
-        program = self._program(node)
-        if not program:
-            return UNAVAILABLE, None
-        try:
-            text = ctx.rpc.one(
+        asked = {
+            node.uuid: (
                 ctx.config.master,
-                NodeCalls.run_oob,
-                program,
-                str(op.command),
-                node.name,
-                op.timeout,
+                (self._program(node), str(op.command), node.name, op.timeout),
             )
-            value = read(op.command, text)
+            for node in nodes
+            if self._program(node)
+        }
+        answers = ctx.rpc.each(NodeCalls.run_oob, asked)
+        return [
+            self._cell(node, answers[node.uuid]) if node.uuid in answers else (UNAVAILABLE, None)
+            for node in nodes
+        ]
+
+    def _cell(self, node: Node, answer: Answer[str]) -> Cell:
+        try:
+            value = read(self.op.command, answer.get())
         except errors.GanetiError as err:
-            ctx.warn(f"out-of-band helper for node {node.name}: {errors.text(err)}")
+            self.ctx.warn(f"out-of-band helper for node {node.name}: {errors.text(err)}")
             return NODATA, None
         self._note(node, value)
         return NORMAL, value

@@ -14,8 +14,9 @@ from ganeti.cli.options import SUBMIT_OPTIONS
 #: Commands that act on this server, on others, or only ask.
 NOT_RUN = {
     ("gnt-cluster", name)
-    for name in ("accept-config", "command", "copyfile", "destroy", "init", "master-failover")
+    for name in ("accept-config", "command", "copyfile", "destroy", "epo", "init")
 } | {
+    ("gnt-cluster", "master-failover"),
     ("gnt-cluster", "recover-quorum"),
     ("gnt-cluster", "watcher"),
     ("gnt-debug", "locks"),

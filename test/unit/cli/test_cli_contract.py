@@ -19,7 +19,7 @@ CONTRACT = jsonio.loads(FILE.read_text(encoding="utf-8"))
 #: Commands that may be missing.
 NOT_BUILT = {
     *(("gnt-backup", name) for name in ("export", "import", "list", "list-fields", "remove")),
-    *(("gnt-cluster", name) for name in ("epo", "renew-crypto", "upgrade")),
+    ("gnt-cluster", "upgrade"),
     *(("gnt-debug", name) for name in ("metad", "test-jobqueue", "wconfd")),
 }
 DOCUMENTED = [(name, command) for name, found in CONTRACT.items() for command in found]
