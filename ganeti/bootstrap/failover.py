@@ -21,7 +21,7 @@ from ganeti.jobs.files import JobFiles
 from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.ops.hooks import FAILED, global_env
 from ganeti.ops.steps.nodes import master_ip
 from ganeti.paths import Paths

@@ -26,7 +26,7 @@ from ganeti.model.config import Config
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.ops.steps.nodes import candidates
 from ganeti.paths import Paths
 from ganeti.rpc.client import Answer, NodeRpc

@@ -28,7 +28,7 @@ from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.names import LockLevel
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards
 from ganeti.ops.operation import Context

@@ -36,7 +36,8 @@ from ganeti.net.http_link import (
     NotSentError,
     Response,
 )
-from ganeti.net.tls import ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls.contexts import ReloadableContext
+from ganeti.net.tls.stream import TLSError, TLSSocket
 
 MAX_RESPONSE = 512 * 1024 * 1024
 

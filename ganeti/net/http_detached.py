@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from ganeti.net.tls import TLSSocket
+from ganeti.net.tls.stream import TLSSocket
 
 _CHUNK = 64 * 1024
 

@@ -13,7 +13,8 @@ from ganeti import errors
 from ganeti.base.clock import SYSTEM
 from ganeti.net import resolve
 from ganeti.net.peers import check_host, check_peer_name
-from ganeti.net.tls import EarlyAnswerError, ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls.contexts import ReloadableContext
+from ganeti.net.tls.stream import EarlyAnswerError, TLSError, TLSSocket
 
 #: Seconds until TCP and TLS must be established.
 CONNECT_TIMEOUT = 5.0

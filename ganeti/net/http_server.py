@@ -7,7 +7,7 @@ succeeds although all workers are busy.
 
 What cheroot does otherwise by itself, and why it is changed here:
 
-* its pyOpenSSL adapter fails on request bodies: ours uses :class:`~ganeti.net.tls.TLSSocket`;
+* its pyOpenSSL adapter fails on request bodies: ours uses :class:`TLSSocket`;
 * it hands a new connection to a worker before a byte arrived: ours waits in its selector;
 * it keeps ten idle connections at most: ours keeps as many as there may be connections;
 * it takes the end of a connection for the end of a body: here that is an error, so a request
@@ -42,7 +42,8 @@ from ganeti.base.clock import SYSTEM, Deadline
 from ganeti.net.http_body import Body
 from ganeti.net.http_detached import Detached, Keeper
 from ganeti.net.http_head import MAX_HEAD, RequestHead
-from ganeti.net.tls import HandshakeCut, Peer, ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls.contexts import ReloadableContext
+from ganeti.net.tls.stream import HandshakeCut, Peer, TLSError, TLSSocket
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from ganeti.net.tls import TLSError, TLSSocket
+from ganeti.net.tls.stream import TLSError, TLSSocket
 
 
 def peer_certificate_digest(sock: TLSSocket) -> str:

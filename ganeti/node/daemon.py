@@ -19,7 +19,7 @@ from ganeti.model import ssconf_keys
 from ganeti.net import tcp_daemon
 from ganeti.net.http_server import HttpServer
 from ganeti.net.tcp_daemon import Serving
-from ganeti.net.tls import Identity, ReloadableContext
+from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.node.authorise import Authoriser
 from ganeti.node.context import NodeContext
 from ganeti.node.families import Families

@@ -25,7 +25,8 @@ from typing import BinaryIO
 from ganeti import errors
 from ganeti.base import sparse
 from ganeti.net.peers import check_peer_name
-from ganeti.net.tls import Identity, TLSSocket
+from ganeti.net.tls.contexts import Identity
+from ganeti.net.tls.stream import TLSSocket
 from ganeti.node.context import NodeContext
 from ganeti.node.copying import Copies, Progress
 from ganeti.node.disks import Disks

@@ -14,7 +14,8 @@ from ganeti import constants, errors
 from ganeti.base import jsonio
 from ganeti.net import http_client
 from ganeti.net.http_link import BadStatus, Call, CallError, Response
-from ganeti.net.tls import TLSError, public_client_context
+from ganeti.net.tls.contexts import public_client_context
+from ganeti.net.tls.stream import TLSError
 
 USER_AGENT = f"Ganeti RAPI Client {constants.RELEASE_VERSION}"
 #: Arguments of a query string.

@@ -21,7 +21,7 @@ from ganeti.luxi.client import master_name
 from ganeti.net import certs, resolve, tcp_daemon
 from ganeti.net.http_server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
-from ganeti.net.tls import Identity, ReloadableContext
+from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rapi import access_log, failures
 from ganeti.rapi.app import make_app
 from ganeti.rapi.authenticate import Authenticator

@@ -21,7 +21,7 @@ from ganeti.model.node import Node
 from ganeti.net import resolve
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import CONNECT_TIMEOUT, Call, Response
-from ganeti.net.tls import Identity, ReloadableContext
+from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rpc import objects, wire
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.rounds import Rounds

@@ -13,7 +13,7 @@ from local_cluster import Cluster, tool
 from ganeti import errors
 from ganeti.base import files
 from ganeti.net import certs
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
 

@@ -154,7 +154,7 @@ def memory_with_jobs(cluster: Cluster, count: int = 50) -> Figures:
 def node_calls(cluster: Cluster, runs: int = 200) -> Figures:
     """A call to one node daemon over a kept connection, and one to all nodes at once."""
     from ganeti.model.node import Node
-    from ganeti.net.tls import Identity
+    from ganeti.net.tls.contexts import Identity
     from ganeti.rpc.calls import NodeCalls
     from ganeti.rpc.client import NodeRpc
 

@@ -32,7 +32,7 @@ from ganeti.base.log import CONTEXT
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.http_server import HttpServer
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NodeContext
 from ganeti.node.families import Families
 from ganeti.rpc import wire

@@ -16,7 +16,7 @@ import pytest
 from ganeti.base import jsonio
 from ganeti.net import certs
 from ganeti.net.http_client import Client
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeInstance
 

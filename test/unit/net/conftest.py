@@ -13,7 +13,8 @@ import pytest
 from ganeti.net import certs
 from ganeti.net.http_client import Client
 from ganeti.net.http_server import App, HttpServer
-from ganeti.net.tls import Identity, ReloadableContext, TLSSocket
+from ganeti.net.tls.contexts import Identity, ReloadableContext
+from ganeti.net.tls.stream import TLSSocket
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ganeti import errors
 from ganeti.net import unix_socket
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError, Response
-from ganeti.net.tls import TLSSocket
+from ganeti.net.tls.stream import TLSSocket
 from ganeti.net.unix_socket import FramedClient, FrameReader, frame
 
 HOST = "127.0.0.1"

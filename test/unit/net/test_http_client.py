@@ -16,7 +16,8 @@ from ganeti.base import log as base_log
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError, Response
 from ganeti.net.http_server import HttpServer
-from ganeti.net.tls import Identity, TLSError, TLSSocket
+from ganeti.net.tls.contexts import Identity
+from ganeti.net.tls.stream import TLSError, TLSSocket
 
 HOST = "127.0.0.1"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -21,7 +21,7 @@ from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError
 from ganeti.net.http_server import HttpServer
 from ganeti.net.peers import peer_certificate_digest
-from ganeti.net.tls import Identity
+from ganeti.net.tls.contexts import Identity
 
 StartResponse = Callable[..., Any]
 

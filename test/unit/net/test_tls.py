@@ -15,7 +15,8 @@ import pytest
 from ganeti import errors
 from ganeti.net import certs
 from ganeti.net.peers import check_peer_name, peer_certificate_digest, peer_common_name
-from ganeti.net.tls import Identity, ReloadableContext, TLSError, TLSSocket
+from ganeti.net.tls.contexts import Identity, ReloadableContext
+from ganeti.net.tls.stream import TLSError, TLSSocket
 
 Pair = tuple[TLSSocket, TLSSocket]
 

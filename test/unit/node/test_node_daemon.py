@@ -25,7 +25,8 @@ from ganeti.base.inotify import ANY_NAME
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.http_client import Client
-from ganeti.net.tls import Identity, TLSSocket
+from ganeti.net.tls.contexts import Identity
+from ganeti.net.tls.stream import TLSSocket
 from ganeti.node import daemon as node_daemon
 from ganeti.node.authorise import Authoriser
 from ganeti.paths import Paths

@@ -14,7 +14,8 @@ from node_samples import INSTANCE, disk
 
 from ganeti import errors
 from ganeti.net import certs
-from ganeti.net.tls import Identity, TLSSocket
+from ganeti.net.tls.contexts import Identity
+from ganeti.net.tls.stream import TLSSocket
 from ganeti.node.context import NodeContext
 from ganeti.paths import Paths
 from ganeti.rpc.objects import CopyStatus

@@ -1,0 +1,1 @@
+"""TLS for both ends of a connection; the only package that imports pyOpenSSL."""
