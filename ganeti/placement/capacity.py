@@ -342,8 +342,9 @@ def _next_size(
 
 
 def _helps(filler: Filler, size: Instance, name: str) -> bool:
+    """Whether an instance of a size fits, or most places refuse it for other reasons."""
     failures = filler.failures_of(size)
-    return not failures or failures.most_common(1)[0][0] != name
+    return failures[name] < max(failures.values(), default=1)
 
 
 def _ladder(item: Instance, failure: Failure, smallest: Spec) -> tuple[str, int, int]:

@@ -1,0 +1,34 @@
+"""How sizes shrink while a cluster is filled."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from clusters import cluster
+
+from ganeti.placement import capacity
+from ganeti.placement.capacity import Filler, Rules
+from ganeti.placement.facts import Instance, Spec
+from ganeti.placement.layout import Board, Layout
+
+
+def test_two_reasons_of_equal_weight_do_not_shrink_a_size_step_by_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One node is full; the other may take nothing, or it could not be replaced."""
+    tries = 0
+    failures_of = Filler.failures_of
+
+    def count(self: Filler, item: Instance) -> Counter[str]:
+        nonlocal tries
+        tries += 1
+        return failures_of(self, item)
+
+    monkeypatch.setattr(Filler, "failures_of", count)
+    facts = cluster(1, nodes=2, instances=0, memory=4096)
+    layout = Layout.first(Board(facts, facts.groups[0]))
+    largest = capacity.model_instance(Spec(8192, 2, 20480, 1, 1, 1), "ext")
+    filled = capacity.fill_tiered(layout, largest, Spec(64, 1, 128, 1, 1, 1), Rules())
+    assert [(item.memory, count) for item, count in filled.sizes] == [(3008, 1)]
+    assert tries < 20
