@@ -17,7 +17,7 @@ from ganeti.config.store import write_checkpoint
 from ganeti.model import ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
-from ganeti.net import certs, resolve
+from ganeti.net import certs, pem, resolve
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.drbd import host as host_drbd
@@ -132,7 +132,7 @@ def _certificates(where: Paths, host: str, cluster_name: str, address: str, mast
     certs.write(where.rapi_cert, rapi, mode=certs.GROUP_MODE)
     for path, mode in ((where.hmac_key, 0o440), (where.domain_secret, 0o440)):
         files.write_atomic(path, f"{secrets.token_hex(32)}\n", mode=mode)
-    return certs.digest_of_file(where.client_cert)
+    return pem.digest_of_file(where.client_cert)
 
 
 def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
 from ganeti.bootstrap.init import make_directories, write_ssconf
-from ganeti.net import certs
+from ganeti.net import pem
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.registry import file_settings
@@ -71,7 +71,7 @@ def setup(request: SetupRequest) -> None:
     where = paths.current()
     _check(where, request)
     for name in ("ca_pem", "server_pem", "client_pem"):
-        certs.digest(getattr(request, name), name)
+        pem.digest(getattr(request, name), name)
     make_directories(where)
     if request.start:
         services.stop(constants.NODED, where)

@@ -1,7 +1,7 @@
 """Making and inspecting X.509 certificates; the only module that imports cryptography.
 
-The library is imported inside the functions that need it: it takes some 60 ms, which a command
-that only wants a digest should not pay.
+The library is imported inside the functions that need it: it takes some 60 ms. What needs no more
+than the text of a file is in ``pem.py``.
 
 A node gets two files. ``server.pem`` may also be used to call other nodes, as a node that is
 just being added has nothing else yet; ``client.pem`` can only be used to call.
@@ -9,12 +9,7 @@ just being added has nothing else yet; ``client.pem`` can only be used to call.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import contextlib
-import hashlib
-import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +19,7 @@ from typing import TYPE_CHECKING
 from ganeti import errors
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
+from ganeti.net import pem
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -34,12 +30,8 @@ if TYPE_CHECKING:
 DEFAULT_DAYS = 1825
 #: Mode of a file that a group may read, too.
 GROUP_MODE = 0o440
-WARN_DAYS = 30
-ERROR_DAYS = 7
 #: A new certificate is valid from a little in the past, as clocks of nodes differ.
 BACKDATED_SECONDS = 300
-_DAY = 86400
-_PEM_CERT = re.compile(rb"-----BEGIN CERTIFICATE-----\s+(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 class KeyType(StrEnum):
@@ -47,14 +39,6 @@ class KeyType(StrEnum):
 
     EC = "ec"
     RSA = "rsa"
-
-
-class Expiry(StrEnum):
-    """How urgently a certificate must be renewed."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +54,7 @@ class Credential:
         return self.key + self.cert
 
     def __repr__(self) -> str:
-        return f"Credential({digest(self.cert)})"
+        return f"Credential({pem.digest(self.cert)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,42 +138,12 @@ def read_authority(key_path: Path, cert_path: Path) -> Credential:
     Raises:
         X509CertError: a file cannot be used, or no certificate belongs to the key.
     """
-    key = _read(key_path)
+    key = pem.read(key_path)
     public = _public_bytes(_load_key(key, key_path))
-    for cert in split(_read(cert_path)):
+    for cert in pem.split(pem.read(cert_path)):
         if _public_bytes(_load_cert(cert, cert_path)) == public:
             return Credential(key, cert)
     raise errors.X509CertError(str(cert_path), f"holds no certificate of the key in {key_path}")
-
-
-def split(pem: bytes) -> list[bytes]:
-    """The certificates in a PEM text, each as PEM, in their order."""
-    return [match.group(0) + b"\n" for match in _PEM_CERT.finditer(pem)]
-
-
-def digest(pem: bytes | str, source: str = "-") -> str:
-    """SHA1 of the first certificate in a PEM text, as ``AB:CD:..``.
-
-    Raises:
-        X509CertError: there is no certificate in it; ``source`` names the file in the error.
-    """
-    match = _PEM_CERT.search(pem.encode("ascii") if isinstance(pem, str) else pem)
-    if match is None:
-        raise errors.X509CertError(source, "holds no certificate in PEM form")
-    try:
-        der = base64.b64decode(b"".join(match.group(1).split()), validate=True)
-    except binascii.Error as err:
-        raise errors.X509CertError(source, f"is damaged: {err}") from err
-    return hashlib.sha1(der, usedforsecurity=False).digest().hex(":").upper()
-
-
-def digest_of_file(path: Path) -> str:
-    """SHA1 of the first certificate in a file.
-
-    Raises:
-        X509CertError: the file cannot be read or holds none.
-    """
-    return digest(_read(path), str(path))
 
 
 def inspect(path: Path) -> CertInfo:
@@ -198,12 +152,12 @@ def inspect(path: Path) -> CertInfo:
     Raises:
         X509CertError: the file cannot be read or holds no good certificate.
     """
-    return check(_read(path), path)
+    return check(pem.read(path), path)
 
 
-def check(pem: bytes, path: Path) -> CertInfo:
+def check(content: bytes, path: Path) -> CertInfo:
     """As :func:`inspect`, for content that is not in a file yet; ``path`` is its name."""
-    return _info(_first_cert(pem, path))
+    return _info(_first_cert(content, path))
 
 
 def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
@@ -215,20 +169,20 @@ def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
         X509CertError: the file cannot be read, a part is missing or damaged, the two do not
             belong together, or nobody of those has signed it.
     """
-    return check_pair(_read(path), path, authorities)
+    return check_pair(pem.read(path), path, authorities)
 
 
-def check_pair(pem: bytes, path: Path, authorities: bytes | None = None) -> CertInfo:
+def check_pair(content: bytes, path: Path, authorities: bytes | None = None) -> CertInfo:
     """As :func:`inspect_pair`, for content that is not in a file yet; ``path`` is its name."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    cert = _first_cert(pem, path)
-    if _public_bytes(_load_key(pem, path)) != _public_bytes(cert):
+    cert = _first_cert(content, path)
+    if _public_bytes(_load_key(content, path)) != _public_bytes(cert):
         raise errors.X509CertError(str(path), "its key and its certificate do not belong together")
     if authorities is None:
         return _info(cert)
-    for authority in split(authorities):
+    for authority in pem.split(authorities):
         with contextlib.suppress(ValueError, TypeError, InvalidSignature):
             cert.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
             return _info(cert)
@@ -237,8 +191,8 @@ def check_pair(pem: bytes, path: Path, authorities: bytes | None = None) -> Cert
     )
 
 
-def _first_cert(pem: bytes, path: Path) -> x509.Certificate:
-    found = split(pem)
+def _first_cert(content: bytes, path: Path) -> x509.Certificate:
+    found = pem.split(content)
     if not found:
         raise errors.X509CertError(str(path), "holds no certificate in PEM form")
     return _load_cert(found[0], path)
@@ -252,34 +206,8 @@ def _info(cert: x509.Certificate) -> CertInfo:
         issuer_cn=_common_name(cert.issuer),
         not_before=cert.not_valid_before_utc.timestamp(),
         not_after=cert.not_valid_after_utc.timestamp(),
-        digest=digest(cert.public_bytes(Encoding.PEM)),
+        digest=pem.digest(cert.public_bytes(Encoding.PEM)),
     )
-
-
-def expiry(
-    info: CertInfo,
-    now: float | None = None,
-    *,
-    warn_days: int = WARN_DAYS,
-    error_days: int = ERROR_DAYS,
-) -> tuple[Expiry, str]:
-    """Judge the validity at ``now`` (seconds since the epoch): level and a text for the admin."""
-    moment = SYSTEM.now() if now is None else now
-    if moment < info.not_before:
-        return Expiry.ERROR, f"valid only from {_date(info.not_before)}"
-    left = info.not_after - moment
-    if left <= 0:
-        return Expiry.ERROR, f"expired on {_date(info.not_after)}"
-    text = f"valid until {_date(info.not_after)} ({int(left // _DAY)} days left)"
-    if left < error_days * _DAY:
-        return Expiry.ERROR, text
-    if left < warn_days * _DAY:
-        return Expiry.WARNING, text
-    return Expiry.OK, text
-
-
-def _date(stamp: float) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(stamp))
 
 
 def _issue(
@@ -407,28 +335,21 @@ def _finish(builder: x509.CertificateBuilder, key: PrivateKey, signer: PrivateKe
     return Credential(key_pem, cert.public_bytes(serialization.Encoding.PEM))
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as err:
-        raise errors.X509CertError(str(path), f"cannot be read: {err.strerror}") from err
-
-
-def _load_cert(pem: bytes, path: Path | None) -> x509.Certificate:
+def _load_cert(content: bytes, path: Path | None) -> x509.Certificate:
     from cryptography import x509
 
     try:
-        return x509.load_pem_x509_certificate(pem)
+        return x509.load_pem_x509_certificate(content)
     except ValueError as err:
         raise errors.X509CertError(str(path or "-"), f"is not a good certificate: {err}") from err
 
 
-def _load_key(pem: bytes, path: Path | None) -> PrivateKey:
+def _load_key(content: bytes, path: Path | None) -> PrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
     try:
-        key = serialization.load_pem_private_key(pem, password=None)
+        key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError) as err:
         raise errors.X509CertError(str(path or "-"), f"is not a good private key: {err}") from err
     if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ganeti import errors
 from ganeti.base import files
 from ganeti.model import ssconf_keys
-from ganeti.net import certs
+from ganeti.net import pem
 from ganeti.paths import Paths
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Authoriser:
     def _own(self) -> list[str]:
         for path in (self._paths.client_cert, self._paths.server_cert):
             try:
-                return [certs.digest_of_file(path)]
+                return [pem.digest_of_file(path)]
             except errors.X509CertError as err:
                 log.info("%s", errors.text(err))
         return []

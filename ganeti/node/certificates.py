@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.model import ssconf_keys
-from ganeti.net import certs
-from ganeti.net.certs import Expiry
+from ganeti.net import certs, expiry
+from ganeti.net.expiry import Expiry
 from ganeti.node.context import NodeContext
 
 #: File name, ``warning`` or ``error``, what is wrong and what to do about it.
@@ -80,7 +80,7 @@ class Certificates:
             return _unusable(path, err, remedy)
 
     def _ends(self, path: Path, info: certs.CertInfo, remedy: str) -> Problem | None:
-        level, text = certs.expiry(info, self._context.clock.now())
+        level, text = expiry.judge(info, self._context.clock.now())
         if level is Expiry.OK:
             return None
         return path.name, str(level), f"{path}: {text}; {remedy}"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.crypto import CryptoCalls
 
@@ -36,10 +36,10 @@ class Crypto(CryptoCalls):
             X509CertError: what was sent holds no usable certificate; nothing was changed.
             GenericError: the file cannot be written.
         """
-        pem = _bytes(authorities)
-        for cert in certs.split(pem) or [pem]:
+        content = _bytes(authorities)
+        for cert in pem.split(content) or [content]:
             certs.check(cert, self._paths.ca_cert)
-        self._write(self._paths.ca_cert, pem, 0o444)
+        self._write(self._paths.ca_cert, content, 0o444)
         self._context.on_certificates()
         log.info("%s replaced", self._paths.ca_cert)
 
@@ -56,18 +56,18 @@ class Crypto(CryptoCalls):
         except OSError as err:
             raise _unwritten(err) from err
         wanted = {paths.server_cert: _bytes(server), paths.client_cert: _bytes(client)}
-        for path, pem in wanted.items():
-            info = certs.check_pair(pem, path, trusted)
+        for path, content in wanted.items():
+            info = certs.check_pair(content, path, trusted)
             if info.subject_cn.lower() != self._context.name.lower():
                 raise errors.X509CertError(
                     str(path), f"is for {info.subject_cn}, and this node is {self._context.name}"
                 )
         self._keep_client()
-        for path, pem in wanted.items():
-            self._write(path, pem, 0o400)
+        for path, content in wanted.items():
+            self._write(path, content, 0o400)
         self._context.on_certificates()
         log.info("%s and %s replaced", paths.server_cert, paths.client_cert)
-        return certs.digest(wanted[paths.client_cert])
+        return pem.digest(wanted[paths.client_cert])
 
     def crypto_forget(self) -> None:
         """Remove ``previous-crypto``; GenericError when that fails."""

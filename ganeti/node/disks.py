@@ -18,7 +18,7 @@ from ganeti import errors
 from ganeti.base import files
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.model import ssconf_keys
-from ganeti.net import certs
+from ganeti.net import pem
 from ganeti.node import authorise
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.rpc.calls.disks import DiskCalls
@@ -72,7 +72,7 @@ class Disks(DiskCalls):
         if not listed:
             return ""
         try:
-            own = certs.digest_of_file(self._context.paths.client_cert)
+            own = pem.digest_of_file(self._context.paths.client_cert)
         except errors.X509CertError as err:
             log.debug("no own certificate: %s", errors.text(err))
             return ""

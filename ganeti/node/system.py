@@ -15,7 +15,7 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
 from ganeti.hypervisor.interface import PowerCycling
-from ganeti.net import certs
+from ganeti.net import pem
 from ganeti.node import membership, network
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.system import SystemCalls
@@ -97,7 +97,7 @@ class System(SystemCalls):
                 raise errors.ParameterError(
                     f"a node issues tokens for (ssl, get) only, not for ({kind}, {action})"
                 )
-        digest = certs.digest_of_file(self._context.paths.client_cert) if token_request else ""
+        digest = pem.digest_of_file(self._context.paths.client_cert) if token_request else ""
         return [["ssl", digest] for _ in token_request]
 
     def node_stop_master(self) -> None:

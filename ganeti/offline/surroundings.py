@@ -13,7 +13,7 @@ from ganeti.bootstrap import init
 from ganeti.config import ssconf
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.offline.data_directory import DataDirectory, set_aside
 from ganeti.paths import Paths
 
@@ -130,7 +130,7 @@ def accept_master(where: Paths, config: Config) -> Config:
         X509CertError: the file holds none.
     """
     master = config.master
-    digest = certs.digest_of_file(where.client_cert)
+    digest = pem.digest_of_file(where.client_cert)
     accepted = {**config.cluster.candidate_certs, master.uuid: digest}
     cluster = base.replace(config.cluster, candidate_certs=accepted)
     return Config(base.replace(config.data, cluster=cluster))

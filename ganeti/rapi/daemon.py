@@ -18,7 +18,8 @@ from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, inotify
 from ganeti.base import log as base_log
 from ganeti.luxi.client import master_name
-from ganeti.net import certs, resolve, tcp_daemon
+from ganeti.net import certs, expiry, resolve, tcp_daemon
+from ganeti.net.expiry import Expiry
 from ganeti.net.http_server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
@@ -256,9 +257,9 @@ def _watching(
 
 def _warn_of_end(cert: Path) -> None:
     """Say in the log when the certificate is over, or will be soon."""
-    level, text = certs.expiry(certs.inspect(cert))
-    if level is not certs.Expiry.OK:
-        number = logging.ERROR if level is certs.Expiry.ERROR else logging.WARNING
+    level, text = expiry.judge(certs.inspect(cert))
+    if level is not Expiry.OK:
+        number = logging.ERROR if level is Expiry.ERROR else logging.WARNING
         log.log(number, "the certificate %s is %s", cert, text)
 
 

@@ -16,7 +16,7 @@ from arena import WEB1, WEB2, Arena
 from local_cluster import REPOSITORY, tool
 from waiting import wait_for
 
-from ganeti.net import certs
+from ganeti.net import certs, pem
 
 EVIL = "evil.example.com"
 
@@ -37,10 +37,10 @@ def test_noded_call_without_a_certificate(arena: Arena) -> None:
 @pytest.mark.parametrize("name", ["node1.example.com", EVIL])
 def test_noded_call_with_a_foreign_certificate(arena: Arena, tmp_path: Path, name: str) -> None:
     """Of another authority, whatever name it has."""
-    pem = tmp_path / "own.pem"
-    certs.write(pem, certs.issue_client(certs.create_ca("cluster.example.com"), name))
+    file = tmp_path / "own.pem"
+    certs.write(file, certs.issue_client(certs.create_ca("cluster.example.com"), name))
     with arena.held():
-        assert arena.call("version", [], pem)[0] in (0, 403)
+        assert arena.call("version", [], file)[0] in (0, 403)
 
 
 def own_authority(arena: Arena) -> certs.Credential:
@@ -55,16 +55,16 @@ def test_noded_call_with_an_expired_certificate(
     monkeypatch.setattr(certs, "BACKDATED_SECONDS", 10 * 86400)
     record = arena.cluster.paths("node2").ssconf("master_candidates_certs")
     kept = record.read_text()
-    own = certs.digest_of_file(candidate(arena))
+    own = pem.digest_of_file(candidate(arena))
     assert own in kept
     statuses = []
     try:
         for days in (1, -1):
-            pem = tmp_path / f"{days}.pem"
+            file = tmp_path / f"{days}.pem"
             made = certs.issue_client(own_authority(arena), "node1.example.com", days=days)
-            certs.write(pem, made)
-            record.write_text(kept.replace(own, certs.digest_of_file(pem)))
-            statuses.append(arena.call("version", [], pem, "node2")[0])
+            certs.write(file, made)
+            record.write_text(kept.replace(own, pem.digest_of_file(file)))
+            statuses.append(arena.call("version", [], file, "node2")[0])
     finally:
         record.write_text(kept)
     assert statuses[0] == 200
@@ -75,10 +75,10 @@ def test_noded_call_with_a_certificate_that_nobody_has_on_record(
     arena: Arena, tmp_path: Path
 ) -> None:
     """Of the right authority, with the name of the master, and not the one of the master."""
-    pem = tmp_path / "second.pem"
-    certs.write(pem, certs.issue_client(own_authority(arena), "node1.example.com"))
+    file = tmp_path / "second.pem"
+    certs.write(file, certs.issue_client(own_authority(arena), "node1.example.com"))
     with arena.held():
-        assert arena.call("version", [], pem)[0] in (0, 403)
+        assert arena.call("version", [], file)[0] in (0, 403)
 
 
 def test_noded_call_with_a_server_certificate(arena: Arena) -> None:

@@ -12,7 +12,7 @@ from local_cluster import Cluster, tool
 
 from ganeti import errors
 from ganeti.base import files
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.net.tls.contexts import Identity
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
@@ -26,7 +26,7 @@ def digests(cluster: Cluster) -> dict[str, str]:
     for node in NODES:
         where = cluster.paths(node)
         for path in (where.server_cert, where.client_cert):
-            found[f"{node} {path.name}"] = certs.digest_of_file(path)
+            found[f"{node} {path.name}"] = pem.digest_of_file(path)
     return found
 
 
@@ -84,7 +84,7 @@ def test_no_job_fails_while_everything_is_renewed(cluster: Cluster, tmp_path: Pa
         assert len({before[name], between[name], after[name]}) == 3, name
     [authority] = authorities(cluster)
     assert authority not in old_authority
-    assert len(certs.split(authority)) == 1
+    assert len(pem.split(authority)) == 1
     cluster.ok("cluster verify")
     with pytest.raises(errors.GanetiError, match=r"node2\.example\.com"):
         call_version(cluster, "node2", tmp_path / "client.pem", tmp_path / "ca.pem")
@@ -134,7 +134,7 @@ def test_the_remote_api_gets_the_certificate_that_is_given(
     certs.write(given, made)
     cluster.ok("cluster renew-crypto", f"--rapi-certificate={given}")
     for node in NODES:  # all of them are candidates
-        assert certs.digest_of_file(cluster.paths(node).rapi_cert) == certs.digest(made.cert)
+        assert pem.digest_of_file(cluster.paths(node).rapi_cert) == pem.digest(made.cert)
     job = cluster.ok("job list --no-headers -o id").lines[-1]
     shown = cluster.ok("job info", job).out
     assert "PRIVATE KEY" not in shown

@@ -31,7 +31,7 @@ from local_cluster import Cluster, copied
 from ganeti import constants
 from ganeti.base import services
 from ganeti.luxi.client import Client
-from ganeti.net import certs
+from ganeti.net import pem
 
 SAMPLE = 2
 _STEPS = re.compile(
@@ -97,7 +97,7 @@ class Renewals:
         assert self.cluster.ok("cluster verify").err == "", point
         files = [self.cluster.paths(node).ca_cert.read_bytes() for node in NODES]
         assert len(set(files)) == 1, point
-        assert len(certs.split(files[0])) == 1, point
+        assert len(pem.split(files[0])) == 1, point
         return killed
 
 

@@ -36,7 +36,7 @@ from ganeti.model.config import Config
 from ganeti.model.instance import Instance
 from ganeti.model.names import LockLevel
 from ganeti.model.node import Node
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.node.context import NodeContext
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterVerifyConfig, OpClusterVerifyGroup
@@ -151,7 +151,7 @@ class OneProcess:
             host="node1.example.com",
             address="127.0.0.1",
             master_ip="127.0.0.254",
-            certificate_digest=certs.digest_of_file(self.paths["node1"].client_cert),
+            certificate_digest=pem.digest_of_file(self.paths["node1"].client_cert),
             now=1.0,
         )
         [master] = data.nodes.values()

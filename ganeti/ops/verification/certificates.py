@@ -9,8 +9,8 @@ from ganeti import errors
 from ganeti.config.candidates import without_old_certificates
 from ganeti.model.config import Config
 from ganeti.model.node import Node
-from ganeti.net import certs
-from ganeti.net.certs import Expiry
+from ganeti.net import certs, expiry, pem
+from ganeti.net.expiry import Expiry
 from ganeti.ops.verification.report import Report
 from ganeti.paths import Paths
 
@@ -36,7 +36,7 @@ def authority(report: Report, cluster: str, paths: Paths, now: float) -> None:
     except errors.X509CertError as err:
         report.error("ECLUSTERCERT", "cluster", cluster, ": ".join(map(str, err.args)))
         return
-    level, text = certs.expiry(info, now)
+    level, text = expiry.judge(info, now)
     if level is not Expiry.OK:
         tell = report.error if level is Expiry.ERROR else report.warning
         tell("ECLUSTERCERT", "cluster", cluster, f"{path}: {text}; {remedy}")
@@ -46,7 +46,7 @@ def renewal(report: Report, config: Config, paths: Paths) -> None:
     """Report a renewal that did not end, or did not reach all nodes."""
     name = config.cluster.cluster_name
     accepted = config.cluster.candidate_certs
-    several = paths.ca_cert.exists() and len(certs.split(paths.ca_cert.read_bytes())) > 1
+    several = paths.ca_cert.exists() and len(pem.split(paths.ca_cert.read_bytes())) > 1
     if several or without_old_certificates(accepted) != accepted:
         what = "a renewal of certificates was interrupted, so old ones are still accepted"
     elif paths.previous_crypto.exists():

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from ganeti.base import jsonio
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.net.http_client import Client
 from ganeti.net.tls.contexts import Identity
 from ganeti.paths import Paths
@@ -47,7 +47,7 @@ def paths(tmp_path: Path) -> Paths:
     certs.write(where.client_cert, certs.issue_client(authority, NAME))
     where.hosts.write_text(f"{ADDRESS} {NAME}\n")
     where.ssconf("master_candidates_certs").write_text(
-        f"master={certs.digest_of_file(where.client_cert)}\n"
+        f"master={pem.digest_of_file(where.client_cert)}\n"
     )
     return where
 

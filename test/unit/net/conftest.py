@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.net.http_client import Client
 from ganeti.net.http_server import App, HttpServer
 from ganeti.net.tls.contexts import Identity, ReloadableContext
@@ -37,7 +37,7 @@ class Pki:
         return self.identity(cert, ca).client_context()
 
     def digest(self, name: str) -> str:
-        return certs.digest_of_file(self.path(name))
+        return pem.digest_of_file(self.path(name))
 
 
 def _expired(ca: certs.Credential) -> certs.Credential:

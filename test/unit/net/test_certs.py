@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ganeti import errors
-from ganeti.net import certs
+from ganeti.net import certs, expiry, pem
+from ganeti.net.expiry import Expiry
 
 DAY = 86400
 
@@ -96,7 +97,7 @@ def test_a_file_holds_key_and_certificate_and_is_only_for_its_owner(pki, tmp_pat
 def test_a_credential_does_not_show_its_key():
     made = certs.self_signed("rapi")
     assert "PRIVATE" not in repr(made)
-    assert certs.digest(made.cert) in repr(made)
+    assert pem.digest(made.cert) in repr(made)
 
 
 def test_an_authority_is_found_among_several(pki, tmp_path):
@@ -107,7 +108,7 @@ def test_an_authority_is_found_among_several(pki, tmp_path):
     (tmp_path / "ca.pem").write_bytes(pki.authority.cert + mine.cert)
     found = certs.read_authority(tmp_path / "ca.key", tmp_path / "ca.pem")
     assert found == mine
-    assert len(certs.split((tmp_path / "ca.pem").read_bytes())) == 2
+    assert len(pem.split((tmp_path / "ca.pem").read_bytes())) == 2
 
 
 def test_an_authority_without_its_certificate_is_an_error(pki):
@@ -119,14 +120,14 @@ def test_an_authority_without_its_certificate_is_an_error(pki):
 
 
 def test_the_digest_is_the_sha1_fingerprint_with_colons(pki):
-    pem = pki.path("client.pem").read_bytes()
-    expected = x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA1())
-    text = certs.digest(pem)
+    content = pki.path("client.pem").read_bytes()
+    expected = x509.load_pem_x509_certificate(content).fingerprint(hashes.SHA1())
+    text = pem.digest(content)
     assert bytes.fromhex(text.replace(":", "")) == expected
     assert text == text.upper()
     assert len(text) == 59
-    assert certs.digest(pem.decode()) == text
-    assert certs.digest_of_file(pki.path("client.pem")) == text
+    assert pem.digest(content.decode()) == text
+    assert pem.digest_of_file(pki.path("client.pem")) == text
 
 
 def test_inspect_tells_names_validity_and_digest(pki):
@@ -162,25 +163,25 @@ def test_inspect_names_a_bad_file(tmp_path, content, reason):
 
 def test_the_digest_of_rubbish_is_an_error():
     with pytest.raises(errors.X509CertError, match="no certificate"):
-        certs.digest("rubbish", "server.pem")
+        pem.digest("rubbish", "server.pem")
     damaged = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"
     with pytest.raises(errors.X509CertError, match="damaged"):
-        certs.digest(damaged)
+        pem.digest(damaged)
 
 
 @pytest.mark.parametrize(
     ("moment", "level", "words"),
     [
-        (-1, certs.Expiry.ERROR, "valid only from 1970-01-02"),
-        (0, certs.Expiry.OK, "100 days left"),
-        (70.5, certs.Expiry.WARNING, "29 days left"),
-        (94, certs.Expiry.ERROR, "6 days left"),
-        (100, certs.Expiry.ERROR, "expired on 1970-04-12"),
+        (-1, Expiry.ERROR, "valid only from 1970-01-02"),
+        (0, Expiry.OK, "100 days left"),
+        (70.5, Expiry.WARNING, "29 days left"),
+        (94, Expiry.ERROR, "6 days left"),
+        (100, Expiry.ERROR, "expired on 1970-04-12"),
     ],
 )
 def test_expiry_warns_thirty_days_before_and_alarms_seven_days_before(moment, level, words):
     info = certs.CertInfo("n1", "ca", 1 * DAY, 101 * DAY, "AA")
-    found, text = certs.expiry(info, (1 + moment) * DAY)
+    found, text = expiry.judge(info, (1 + moment) * DAY)
     assert found is level
     assert words in text
 

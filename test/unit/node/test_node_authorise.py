@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.node.authorise import Authoriser, parse
 from ganeti.paths import Paths
 
@@ -21,7 +21,7 @@ def accepts(authoriser: Authoriser, digest: str | None) -> bool:
 
 def own_digest(path: Path) -> str:
     certs.write(path, certs.self_signed("node1"))
-    return certs.digest_of_file(path)
+    return pem.digest_of_file(path)
 
 
 def test_lines_that_are_no_digest_are_skipped_and_logged(

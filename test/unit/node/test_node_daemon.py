@@ -23,7 +23,7 @@ from ganeti.base import jsonio, process, retry
 from ganeti.base.daemon import read_pid
 from ganeti.base.inotify import ANY_NAME
 from ganeti.model.node import Node
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.net.http_client import Client
 from ganeti.net.tls.contexts import Identity
 from ganeti.net.tls.stream import TLSSocket
@@ -54,7 +54,7 @@ class Daemon:
         return path
 
     def authorise(self, *credentials: Path) -> None:
-        lines = (f"uuid-{c.name}={certs.digest_of_file(c)}" for c in credentials)
+        lines = (f"uuid-{c.name}={pem.digest_of_file(c)}" for c in credentials)
         fresh = self.paths.root.parent / "fresh"
         fresh.write_text("\n".join(lines) + "\n")
         fresh.rename(self.paths.ssconf("master_candidates_certs"))
@@ -236,7 +236,7 @@ def test_a_node_that_is_set_up_accepts_only_itself(daemon: Daemon) -> None:
 
 def test_a_new_list_holds_for_the_next_call(daemon: Daemon, master: Client) -> None:
     new = daemon.credential("new")
-    values = {"master_candidates_certs": f"uuid-new={certs.digest_of_file(new)}"}
+    values = {"master_candidates_certs": f"uuid-new={pem.digest_of_file(new)}"}
     assert daemon.call(master, "write_ssconf_files", values) == (200, [True, None])
     assert daemon.call(master, "version")[0] == 403
     assert daemon.call(daemon.client(new), "version")[0] == 200
@@ -316,7 +316,7 @@ def test_a_replaced_certificate_is_used_without_restart(daemon: Daemon, master: 
     credential = daemon.paths.root.parent / "master.pem"
     before = daemon.server_digest(credential)
     certs.write(daemon.paths.server_cert, certs.issue_server(daemon.authority, NAME))
-    after = certs.digest_of_file(daemon.paths.server_cert)
+    after = pem.digest_of_file(daemon.paths.server_cert)
     assert after != before
     assert becomes(lambda: daemon.server_digest(credential) == after)
     assert daemon.call(master, "version")[0] == 200

@@ -10,7 +10,7 @@ from local_node import LocalNode
 from node_samples import DISK_UUID, INSTANCE, disk, instance
 
 from ganeti import errors
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
 from ganeti.paths import Paths
@@ -105,7 +105,7 @@ def test_a_master_candidate_knows_its_uuid(context: NodeContext, paths: Paths) -
     assert Disks(context).environment().node_uuid == ""
     authority = certs.create_ca("test")
     certs.write(paths.client_cert, certs.issue_client(authority, "node1"))
-    digest = certs.digest_of_file(paths.client_cert)
+    digest = pem.digest_of_file(paths.client_cert)
     paths.ssconf("master_candidates_certs").write_text(f"u-1={'AA:' * 19}AA\nu-2={digest}\n")
     assert Disks(context).environment().node_uuid == "u-2"
 

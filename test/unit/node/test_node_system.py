@@ -16,7 +16,7 @@ from node_samples import INSTANCE, disk
 
 from ganeti import errors
 from ganeti.base.daemon import running_pid
-from ganeti.net import certs, probe
+from ganeti.net import certs, pem, probe
 from ganeti.node.context import NodeContext
 from ganeti.node.system import System
 from ganeti.paths import Paths
@@ -85,7 +85,7 @@ def test_the_master_is_the_one_that_was_told(node: LocalNode) -> None:
 
 def test_the_digest_of_the_own_certificate_is_told(node: LocalNode, paths: Paths) -> None:
     certs.write(paths.client_cert, certs.issue_client(certs.create_ca("test"), "node1"))
-    digest = certs.digest_of_file(paths.client_cert)
+    digest = pem.digest_of_file(paths.client_cert)
     assert node.node_crypto_tokens([("ssl", "get", {})]) == [["ssl", digest]]
     assert node.node_crypto_tokens([]) == []
     for kind, action in (("ssl", "create"), ("ssh", "get")):

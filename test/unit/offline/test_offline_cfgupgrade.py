@@ -14,7 +14,7 @@ import pytest
 from ganeti import constants
 from ganeti.base import daemon, files, jsonio
 from ganeti.config import store
-from ganeti.net import certs
+from ganeti.net import pem
 from ganeti.offline import cfgupgrade
 from ganeti.paths import Paths
 
@@ -65,7 +65,7 @@ def test_an_upgrade_keeps_the_old_file_and_makes_a_node_that_can_start(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(node.config_file.stat().st_mode) == 0o640
     config = store.read_config(node)
-    assert config.cluster.candidate_certs[config.master.uuid] == certs.digest_of_file(
+    assert config.cluster.candidate_certs[config.master.uuid] == pem.digest_of_file(
         node.client_cert
     )
     assert [path.read_text() for path in node.data.glob("server.pem.backup-*")] == ["theirs"]
@@ -256,7 +256,7 @@ def test_a_second_try_after_a_crash_finds_the_certificates(
     assert node.ca_cert.exists()
     assert run("--force") == 0
     config = store.read_config(node)
-    digest = certs.digest_of_file(node.client_cert)
+    digest = pem.digest_of_file(node.client_cert)
     assert config.cluster.candidate_certs[config.master.uuid] == digest
     assert len(backups(node)) == 2
 

@@ -19,7 +19,7 @@ from ganeti.config.candidates import OLD_CERTIFICATE, without_old_certificates
 from ganeti.config.changes import Draft
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
-from ganeti.net import certs
+from ganeti.net import certs, pem
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.nodes import candidates, shared_files
 from ganeti.paths import Paths
@@ -38,7 +38,7 @@ class _New:
 
     @property
     def digest(self) -> str:
-        return certs.digest(self.client.cert)
+        return pem.digest(self.client.cert)
 
 
 def interrupted(ctx: Context) -> bool:
@@ -53,7 +53,7 @@ def interrupted(ctx: Context) -> bool:
 
 def _authorities(paths: Paths) -> list[bytes]:
     try:
-        return certs.split(paths.ca_cert.read_bytes())
+        return pem.split(paths.ca_cert.read_bytes())
     except OSError as err:
         raise errors.X509CertError(str(paths.ca_cert), f"cannot be read: {err.strerror}") from err
 
