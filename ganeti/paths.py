@@ -267,6 +267,21 @@ class Paths:
         return self.conf / "file-storage-paths"
 
     @property
+    def restricted_commands(self) -> Path:
+        """Directory of the programs that the master may have run by ``restricted-command``."""
+        return self.conf / "restricted-commands"
+
+    @property
+    def restricted_allow(self) -> Path:
+        """Names of those that this node runs, one a line; without the file none."""
+        return self.conf / "restricted-commands.allow"
+
+    @property
+    def restricted_lock(self) -> Path:
+        """Held while one of them runs."""
+        return self.locks / "ganeti-restricted-commands.lock"
+
+    @property
     def master_ip_script(self) -> Path:
         """The administrator's own script that sets the address of the cluster."""
         return self.conf / "scripts" / "master-ip-setup"

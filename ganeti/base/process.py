@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
+import select
 import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ganeti import errors, paths
 from ganeti.base import patience
+from ganeti.base.clock import Deadline
 
 #: Where programs started by the daemons are looked for unless told otherwise.
 SAFE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -62,6 +66,8 @@ def run(
     cwd: Path | None = None,
     input: bytes | None = None,
     log: Path | None = None,
+    most: int | None = None,
+    user: pwd.struct_passwd | None = None,
 ) -> Result:
     """Run a program to its end; blocks at most ``timeout`` seconds, and some more to kill it.
 
@@ -70,6 +76,8 @@ def run(
     ``timeout`` is scaled for slow machines (see :mod:`ganeti.base.patience`).
     ``env`` replaces the environment (default: LC_ALL=C and PATH from :func:`search_path` only).
     With ``log`` both outputs are appended to that file and ``stdout`` of the result is empty.
+    With ``most`` ``stdout`` has both outputs in their order, and no more bytes than that.
+    ``user`` is whom it runs as, without other groups; only root can become another one.
 
     Raises:
         CommandError: the program cannot be started (missing, not executable, a zero byte in
@@ -82,6 +90,8 @@ def run(
         if log is not None:
             out = stack.enter_context(log.open("ab")).fileno()
             err = subprocess.STDOUT
+        if most is not None:
+            err = subprocess.STDOUT
         try:
             child = subprocess.Popen(
                 list(argv),
@@ -91,11 +101,15 @@ def run(
                 env=environment,
                 cwd=cwd,
                 start_new_session=True,
+                **_identity(user),
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise errors.CommandError(f"cannot run {argv[0]}: {reason}") from error
-        stdout, stderr, timed_out = _communicate(child, input, patience.scaled(timeout))
+        if most is None:
+            stdout, stderr, timed_out = _communicate(child, input, patience.scaled(timeout))
+        else:
+            (stdout, timed_out), stderr = _read_some(child, most, patience.scaled(timeout)), None
     return Result(
         tuple(argv),
         -signal.SIGKILL if child.returncode is None else child.returncode,
@@ -118,6 +132,45 @@ def _communicate(
         _last_words(child)
         raise
     return out, err, False
+
+
+def _read_some(child: subprocess.Popen[bytes], most: int, timeout: float) -> tuple[bytes, bool]:
+    """The begin of what a program writes, and whether its time was over; the rest is dropped."""
+    assert child.stdout is not None
+    end = Deadline(timeout)
+    kept, dropped, open_ = bytearray(), 0, True
+    poller = select.poll()
+    poller.register(child.stdout, select.POLLIN)
+    with child.stdout as stream:
+        while open_ and poller.poll(end.left * 1000):
+            data = os.read(stream.fileno(), 1 << 16)
+            open_ = bool(data)
+            room = most - len(kept)
+            kept += data[:room]
+            dropped += len(data[room:])
+    timed_out = open_ or not _ends(child, end.left)
+    if timed_out:
+        kill_group(child.pid)
+        _ends(child, KILL_WAIT)
+    if dropped:
+        kept += f"\n[{dropped} bytes left out]\n".encode()
+    return bytes(kept), timed_out
+
+
+def _ends(child: subprocess.Popen[bytes], timeout: float) -> bool:
+    """Wait for a child; False when it still runs after so many seconds."""
+    try:
+        child.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _identity(user: pwd.struct_passwd | None) -> dict[str, Any]:
+    """Arguments of Popen by which a program runs as a user."""
+    if user is None or user.pw_uid == os.geteuid():
+        return {}
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def _last_words(child: subprocess.Popen[bytes]) -> tuple[bytes | None, bytes | None]:

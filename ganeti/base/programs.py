@@ -32,9 +32,20 @@ def flaw(path: str) -> str | None:
             return f"{path} is not a regular file"
         if not os.access(path, os.X_OK):
             return f"{path} cannot be executed"
-        places = [(place, _openness(os.lstat(place))) for place in _way(path)]
     except (FileNotFoundError, NotADirectoryError):
         return f"{path} does not exist"
+    except OSError as err:
+        return f"{path} cannot be read: {err.strerror}"
+    return exposure(path)
+
+
+def exposure(path: str) -> str | None:
+    """How others could change a file, beginning with its path; None when nobody can.
+
+    A link on the way is fine when all that it leads through is.
+    """
+    try:
+        places = [(place, _openness(os.lstat(place))) for place in _way(path)]
     except OSError as err:
         return f"{path} cannot be read: {err.strerror}"
     for place, why in places:

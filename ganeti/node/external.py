@@ -1,4 +1,4 @@
-"""Programs that others provide and the master has run: allocators, out-of-band helpers."""
+"""Programs that others provide and the master has run: allocators, helpers, commands."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import process, programs
+from ganeti.node import restricted
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.objects import Json
@@ -77,6 +78,10 @@ class External(ExternalCalls):
         if not result.ok:
             raise errors.CommandError(result.explain())
         return result.stdout
+
+    def restricted_command(self, cmd: str) -> str:
+        """See :func:`restricted.run`."""
+        return restricted.run(self._context.paths, cmd)
 
 
 def _option(key: str, value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
 
 import pytest
@@ -180,3 +182,24 @@ def test_a_node_that_leaves_is_replaced(cluster: Cluster) -> None:
     # what every node needs has been sent
     assert cluster.paths("node2").hmac_key.exists()
     assert cluster.paths("node2").domain_secret.exists()
+
+
+def test_restricted_commands(cluster: Cluster) -> None:
+    off = cluster.gnt("node restricted-command status", "node2")
+    assert off.code == 1
+    assert "restricted commands are off on this node" in off.err
+    for name in ("node2", "node3"):
+        where = cluster.paths(name)
+        where.restricted_commands.mkdir()
+        program = where.restricted_commands / "status"
+        program.write_text(f"#!/bin/sh\necho {name}; echo well\n")
+        program.chmod(0o755)
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    cluster.paths("node2").restricted_allow.write_text(f"status {me}\n")
+    ran = cluster.gnt("node restricted-command -M --sync status", "node2", "node3")
+    assert ran.code == 1
+    assert ran.lines == ["node2.example.com: node2", "node2.example.com: well"]
+    assert "Node node3.example.com" in ran.err
+    assert cluster.ok("node restricted-command status", "node2").lines == ["node2", "well"]
+    ran = cluster.gnt("node restricted-command ../status", "node2")
+    assert "cannot be the name of a restricted command" in ran.err

@@ -10,12 +10,12 @@ import msgspec
 from ganeti import errors
 from ganeti.base import jsonio, typed
 from ganeti.config.changes import Draft
-from ganeti.jobs.execution import Need
-from ganeti.model.names import LockLevel, NodeUuid
+from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes import enums
 from ganeti.opcodes.node import OpOobCommand
 from ganeti.ops.operation import Finding, FindingOperation
+from ganeti.ops.targets.node import lock_several
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
@@ -44,12 +44,11 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
     def find(self) -> Finding[list[NodeUuid]]:
         """The nodes, in the order of their names."""
         config, op = self.ctx.config, self.op
-        named = op.node_uuids or op.node_names
-        found = [config.node(name) for name in named] if named else list(config.nodes.values())
-        uuids = [node.uuid for node in sorted(found, key=lambda node: node.name)]
+        named = op.node_uuids or op.node_names or list(config.nodes)
+        found = sorted(map(config.node, named), key=lambda node: node.name)
         shared = op.command not in (*_SWITCHING, enums.OobCommand.POWER_ON)
-        yield Need(LockLevel.NODE, uuids, shared=shared)
-        return uuids
+        uuids = [node.uuid for node in found]
+        return (yield from lock_several(self.ctx, uuids, shared=shared))
 
     def check(self) -> None:
         op = self.op

@@ -1,4 +1,4 @@
-"""The node that an operation is about: its lock, and the base of such operations."""
+"""The nodes that an operation is about: their locks, and the base of operations on one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,25 @@ from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.ops import locks
-from ganeti.ops.operation import Needs, O, Operation, R
+from ganeti.ops.operation import Context, Finding, Needs, O, Operation, R
 
 
 class _NamesNode(Protocol):
     node_name: str
     node_uuid: str | None
+
+
+def lock_several(ctx: Context, names: Iterable[str], *, shared: bool) -> Finding[list[NodeUuid]]:
+    """Lock nodes by name or uuid; returns their uuids, each once.
+
+    Raises:
+        OpPrereqError: there is no such node, or it was removed while the job waited.
+    """
+    found = {node.uuid: node for node in map(ctx.config.node, names)}
+    yield Need(LockLevel.NODE, list(found), shared=shared)
+    for uuid, node in found.items():
+        locks.read_again("node", node, ctx.config.nodes.get(uuid))
+    return list(found)
 
 
 class NodeOperation(Operation[O, R]):

@@ -1,11 +1,11 @@
-"""Node calls that run allocators and out-of-band programs."""
+"""Node calls that run allocators, out-of-band programs and restricted commands."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
 from ganeti.rpc.objects import Json
-from ganeti.rpc.timing import NORMAL, call
+from ganeti.rpc.timing import NORMAL, SLOW, call
 
 
 class ExternalCalls(ABC):
@@ -20,3 +20,8 @@ class ExternalCalls(ABC):
     @call(timeout=NORMAL)
     def run_oob(self, oob_program: str, command: str, remote_node: str, timeout: int) -> str:
         """Run the out-of-band program for another node; returns what it wrote."""
+
+    @abstractmethod
+    @call(timeout=SLOW)
+    def restricted_command(self, cmd: str) -> str:
+        """Run a program of the directory of restricted commands; returns what it wrote."""

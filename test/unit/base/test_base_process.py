@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shlex
 import signal
 import subprocess
@@ -96,6 +97,29 @@ def test_a_log_gets_both_outputs_behind_what_it_has(tmp_path: Path) -> None:
     result = process.run(python(code), timeout=20, log=log)
     assert log.read_text() == "before\nout\nerr\n"
     assert (result.ok, result.stdout, result.stderr) == (True, "", "")
+
+
+def test_only_so_much_of_the_output_is_kept() -> None:
+    code = "import sys; print('err', file=sys.stderr, flush=True); print('x' * 5_000_000)"
+    result = process.run(python(code), timeout=20, most=8)
+    assert result.ok
+    assert result.stdout == "err\nxxxx\n[4999997 bytes left out]\n"
+    assert process.run(["/bin/echo", "short"], timeout=20, most=8).stdout == "short\n"
+
+
+def test_endless_output_ends_with_the_time() -> None:
+    result = process.run(["/usr/bin/yes"], timeout=0.3, most=8)
+    assert (result.timed_out, result.stdout[:8]) == (True, "y\ny\ny\ny\n")
+    quiet = process.run(["/bin/sh", "-c", "exec >&- 2>&-; exec sleep 60"], timeout=0.3, most=8)
+    assert quiet.timed_out
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_program_can_run_as_somebody_else() -> None:
+    nobody = pwd.getpwnam("nobody")
+    result = process.run(["/usr/bin/id"], timeout=20, user=nobody)
+    assert f"uid={nobody.pw_uid}(nobody) gid={nobody.pw_gid}(" in result.stdout
+    assert "root" not in result.stdout
 
 
 # failures

@@ -1,0 +1,1 @@
+"""Operations that run commands which the nodes restrict."""
