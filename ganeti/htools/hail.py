@@ -13,11 +13,13 @@ from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.htools.wire import Json, WireError
 from ganeti.placement import relocate
+from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose, choose_all
 from ganeti.placement.facts import Cluster, Instance, Mirror
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave, Relocations, wire_step
 from ganeti.placement.secondary import new_secondary
+from ganeti.placement.use import Use
 
 # fmt: off
 KNOWN = (

@@ -18,9 +18,10 @@ from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.htools.repair import Repair, Result, Type
 from ganeti.luxi.client import Client
+from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose
 from ganeti.placement.facts import Cluster, Instance
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.secondary import new_secondary
 
 # fmt: off

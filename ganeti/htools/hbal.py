@@ -11,8 +11,9 @@ from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.placement import moves
 from ganeti.placement.balance import Goal, Step, steps
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import WEIGHTS, best_possible, metrics, score
 
 # fmt: off

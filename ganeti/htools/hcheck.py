@@ -10,9 +10,10 @@ from ganeti.htools.hbal import goal_of, limits_of, report_inconsistencies
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say
 from ganeti.placement.balance import steps
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Group
 from ganeti.placement.health import Health, examine
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 
 # fmt: off
 KNOWN = (

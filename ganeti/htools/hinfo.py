@@ -9,7 +9,8 @@ from ganeti.htools import program, sources, tables
 from ganeti.htools.hbal import print_metrics, report_inconsistencies
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.board import Board
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import score
 
 # fmt: off

@@ -9,7 +9,8 @@ from ganeti.htools import program, sources, tables, text
 from ganeti.htools.hbal import pick_group, report_inconsistencies
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.board import Board
+from ganeti.placement.layout import Layout
 from ganeti.placement.rolling import Rolling, fits_elsewhere, fixed, groups
 
 # fmt: off

@@ -10,8 +10,9 @@ from ganeti.htools import luxi, program, rapi, tables, text
 from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.htools.sources import KVM_NODE_MEMORY
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import score
 
 # fmt: off

@@ -10,10 +10,12 @@ from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.htools.simulate import size
 from ganeti.placement import capacity
+from ganeti.placement.board import Board
 from ganeti.placement.capacity import Filling, Rules, model_instance
 from ganeti.placement.facts import Cluster, Instance, Mirror, Policy, Spec
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import score
+from ganeti.placement.use import Use
 
 # fmt: off
 KNOWN = (

@@ -7,8 +7,8 @@ from typing import Any
 
 from ganeti.placement.balance import Step
 from ganeti.placement.facts import RUNNING
-from ganeti.placement.layout import NOWHERE
 from ganeti.placement.moves import Kind
+from ganeti.placement.use import NOWHERE
 
 Json = dict[str, Any]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ganeti.placement.facts import RUNNING
-from ganeti.placement.layout import Layout, Use
+from ganeti.placement.layout import Layout
+from ganeti.placement.use import Use
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from ganeti.placement import survival
 from ganeti.placement.facts import Instance, Mirror, Policy, Spec
-from ganeti.placement.layout import Bools, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Failure, Seats, ranking
+from ganeti.placement.use import Bools
 
 #: How much smaller the next size is, by what was missing.
 _STEPS = {

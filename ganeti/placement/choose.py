@@ -13,11 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ganeti.placement import hints, refusal
+from ganeti.placement.board import Board
 from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
-from ganeti.placement.layout import Board, Bools, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.refusal import Change, GroupRefusal, Hint, Refusal
 from ganeti.placement.score import score
+from ganeti.placement.use import Bools
 
 _ORDER = {"preferred": 0, "last_resort": 1}
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ganeti.placement import capacity
+from ganeti.placement.board import Board
 from ganeti.placement.capacity import Rules, model_instance
 from ganeti.placement.facts import Cluster, Group, Instance, Spec
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Failure
 
 #: What ends a filling, for people.

@@ -8,8 +8,9 @@ import numpy as np
 
 from ganeti.base.text import join_names
 from ganeti.placement import survival
-from ganeti.placement.layout import NOWHERE, Bools, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import score
+from ganeti.placement.use import NOWHERE, Bools
 
 
 @dataclass(frozen=True, slots=True)

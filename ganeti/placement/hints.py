@@ -14,9 +14,10 @@ import numpy as np
 from ganeti.placement import moves
 from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Instance
-from ganeti.placement.layout import NOWHERE, Bools, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Judge, Kind, Limits
 from ganeti.placement.refusal import Change, Hint
+from ganeti.placement.use import NOWHERE, Bools
 
 Within = Callable[[Layout], Bools | None]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from ganeti.placement import agenda, recheck, relocate
 from ganeti.placement.agenda import Entry
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave, Step, Verb
 
 

@@ -12,9 +12,11 @@ from enum import StrEnum
 
 import numpy as np
 
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Mirror
-from ganeti.placement.layout import NOWHERE, Board, Bools, Floats, Ints, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import WEIGHTS, score
+from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 #: Scores that close are compared again, computed from scratch.
 CLOSE = 2e-7

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ganeti.placement.layout import NOWHERE, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Judge, Kind, Limits, places_after
 from ganeti.placement.refusal import missing_at
+from ganeti.placement.use import NOWHERE
 
 #: A move may cost so much of the score: what nodes tell of free memory changes a little, and moves
 #: of other nodes may still be under way.

@@ -13,8 +13,9 @@ import numpy as np
 
 from ganeti.placement import survival
 from ganeti.placement.facts import TURNING, Instance, Mirror
-from ganeti.placement.layout import NOWHERE, Bools, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Failure, Seats
+from ganeti.placement.use import NOWHERE, Bools, Use
 
 #: Most nodes that a text names; the data has all of them.
 _SHOWN = 8

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from ganeti.placement.board import Board
 from ganeti.placement.choose import Chooser, Wish, against_policy
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
-from ganeti.placement.layout import NOWHERE, Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Judge, Kind, Limits, places_after
 from ganeti.placement.refusal import missing_at
 from ganeti.placement.seats import Seats
+from ganeti.placement.use import NOWHERE
 
 
 class Leave(StrEnum):

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ganeti.placement.facts import Mirror
-from ganeti.placement.layout import NOWHERE, Bools, Layout, Use
+from ganeti.placement.layout import Layout
+from ganeti.placement.use import NOWHERE, Bools, Use
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ganeti.placement.layout import NOWHERE, Floats, Layout
+from ganeti.placement.layout import Layout
+from ganeti.placement.use import NOWHERE, Floats
 
 #: Weights of the metrics, in the order in which programs print them.
 WEIGHTS = {

@@ -12,8 +12,9 @@ from enum import StrEnum
 import numpy as np
 
 from ganeti.placement.facts import Instance, Mirror
-from ganeti.placement.layout import NOWHERE, Bools, Floats, Ints, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import WEIGHTS, counted
+from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
 class Failure(StrEnum):

@@ -6,8 +6,9 @@ import dataclasses
 
 import numpy as np
 
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance, Mirror
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Judge, Kind, Limits
 
 

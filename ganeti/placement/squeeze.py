@@ -14,9 +14,11 @@ import numpy as np
 
 from ganeti.placement import tags
 from ganeti.placement.balance import Goal, Step, steps
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group, Mirror, Node
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Limits
+from ganeti.placement.use import Use
 
 
 @dataclass(frozen=True, slots=True)

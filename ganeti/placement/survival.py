@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ganeti.placement.facts import Mirror
-from ganeti.placement.layout import NOWHERE, Bools, Floats, Ints, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Seats
+from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
 def failing(layout: Layout, among: Bools | None = None) -> list[int]:

@@ -20,9 +20,11 @@ from ganeti import errors
 from ganeti.base import units
 from ganeti.base.text import join_names, nearest, plural
 from ganeti.placement import relocate
+from ganeti.placement.board import Board
 from ganeti.placement.facts import LOCAL, Cluster, Instance, Mirror, Node
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave
+from ganeti.placement.use import Use
 
 _FORMS = (
     "'remove NODE', 'fail NODE', 'fail TAG', 'add N like NODE' and 'memory|disk|cpus NODE +SIZE'"

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ganeti.placement.balance import Goal, Step, steps
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Judge, Kind, Limits, places_after
 from ganeti.placement.score import score
+from ganeti.placement.use import Use
 
 CLUSTERS = st.builds(
     cluster,

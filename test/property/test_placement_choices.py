@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ganeti.placement import relocate, survival
+from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, against_policy, choose_all
 from ganeti.placement.facts import LOCAL, Cluster, Instance
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.relocate import Leave
+from ganeti.placement.use import Use
 
 CLUSTERS = st.builds(
     cluster,

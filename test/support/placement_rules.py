@@ -14,8 +14,9 @@ from statistics import pstdev
 
 from ganeti.placement import tags
 from ganeti.placement.facts import LOCAL, TURNING, Cluster, Group, Instance, Load, Mirror, Node
-from ganeti.placement.layout import NOWHERE, Layout, Use
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Kind, Limits
+from ganeti.placement.use import NOWHERE, Use
 
 #: As the balancer of Ganeti weighs them.
 WEIGHTS = {

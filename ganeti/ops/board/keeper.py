@@ -16,7 +16,8 @@ from ganeti.placement import facts
 from ganeti.placement.facts import LOCAL
 
 if TYPE_CHECKING:  # it loads numpy, which the daemon does at first use
-    from ganeti.placement.layout import Board, Layout
+    from ganeti.placement.board import Board
+    from ganeti.placement.layout import Layout
 
 
 def _never(_job_id: int) -> bool:
@@ -59,7 +60,8 @@ class Boards:
 
         Loads numpy when nobody has yet.
         """
-        from ganeti.placement.layout import Board, Layout
+        from ganeti.placement.board import Board
+        from ganeti.placement.layout import Layout
 
         with self._mutex:
             last = self._boards.get((group, unit))

@@ -17,8 +17,9 @@ from ganeti.ops.steps.relocation import planned_moves
 from ganeti.ops.steps.relocation.planned_moves import Manner
 from ganeti.placement import agenda
 from ganeti.placement.agenda import Agenda, Budget
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Limits
 
 

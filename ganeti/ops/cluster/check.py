@@ -10,8 +10,9 @@ from ganeti.ops.allocator import board
 from ganeti.ops.operation import Operation
 from ganeti.ops.planning import supposed
 from ganeti.placement import agenda, health
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Limits
 
 

@@ -15,7 +15,8 @@ import sys
 sys.path[:0] = [{str(REPOSITORY / "test/support")!r}]
 from clusters import cluster
 from ganeti.htools.hbal import print_metrics
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.board import Board
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import WEIGHTS, metrics, score
 
 made = cluster(1, 3, 4)
@@ -32,7 +33,7 @@ print_metrics(layout)
 def test_a_spread_in_two_files_is_weighed_and_printed(tmp_path: Path) -> None:
     package = OwnPackage(tmp_path / "package")
     package.insert("placement/score.py", WEIGHT, before='    "cpu_load_cv":')
-    package.insert("placement/layout.py", SPREAD, before='            spread("cpu_load_cv"')
+    package.insert("placement/board.py", SPREAD, before='            spread("cpu_load_cv"')
     first, second, third, *printed = package.output(SHOW, tmp_path / "root")
     assert [first, second, third] == [
         "differs from nothing: True",
@@ -42,4 +43,4 @@ def test_a_spread_in_two_files_is_weighed_and_printed(tmp_path: Path) -> None:
     (line,) = (line.split() for line in printed if "memory_cv" in line)
     assert line[0] == "memory_cv"
     assert line[-1] == "x2.00"
-    assert package.touched == {"placement/score.py", "placement/layout.py"}
+    assert package.touched == {"placement/score.py", "placement/board.py"}

@@ -69,7 +69,7 @@ from ganeti.ops.allocator import request
 from ganeti.ops.board import convert
 from ganeti.ops.planning import disk_layout, policy
 from ganeti.ops.verification import hosts
-from ganeti.placement.layout import Use, use_of
+from ganeti.placement.use import Use, use_of
 from ganeti.query import engine
 from ganeti.storage.interface import Environment
 from ganeti.storage.registry import device

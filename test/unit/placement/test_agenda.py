@@ -8,8 +8,9 @@ import pytest
 
 from ganeti.placement import agenda, headroom, health, recheck
 from ganeti.placement.agenda import Budget
+from ganeti.placement.board import Board
 from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.moves import Limits
 from ganeti.placement.score import score
 

@@ -8,9 +8,10 @@ import pytest
 from clusters import cluster
 
 from ganeti.placement import capacity
+from ganeti.placement.board import Board
 from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Instance, Spec
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 
 
 def test_two_reasons_of_equal_weight_do_not_shrink_a_size_step_by_step(

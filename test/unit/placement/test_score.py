@@ -8,8 +8,9 @@ import placement_rules
 import pytest
 from clusters import cluster
 
+from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance
-from ganeti.placement.layout import Board, Layout
+from ganeti.placement.layout import Layout
 from ganeti.placement.score import best_possible, counted, metrics, score
 
 RICH = [placement_rules.rich(seed) for seed in range(60)]

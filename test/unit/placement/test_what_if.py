@@ -9,8 +9,10 @@ import pytest
 
 from ganeti import errors
 from ganeti.placement import what_if
+from ganeti.placement.board import Board
 from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
-from ganeti.placement.layout import Board, Layout, Use
+from ganeti.placement.layout import Layout
+from ganeti.placement.use import Use
 
 
 def node(name: str, *used: int, **more: object) -> Node:

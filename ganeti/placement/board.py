@@ -1,0 +1,337 @@
+"""The board: the facts of some nodes and their instances as arrays, which do not change.
+
+Most of what counts is linear: an instance adds one column of ``Board.primary_use`` to its primary
+node and one of ``Board.secondary_use`` to its secondary node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ganeti.base import text
+from ganeti.placement import tags
+from ganeti.placement.facts import Cluster, Group, Instance, Mirror, Node, Policy
+from ganeti.placement.use import (
+    NOWHERE,
+    USES,
+    Bools,
+    Floats,
+    Ints,
+    Use,
+    reserve_of,
+    total,
+    use_of,
+    uses_of,
+)
+
+
+def _inverse(values: Floats) -> Floats:
+    """``1/value``, and 0 where a node has none of it."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """A metric that is the spread over online nodes of ``start + sum of factor * used``."""
+
+    name: str
+    weight: float
+    start: Floats
+    terms: tuple[tuple[Use, Floats], ...]
+
+
+class Board:
+    """Nodes, instances and tags of a cluster or of one group as arrays; never changed."""
+
+    def __init__(self, cluster: Cluster, group: Group | None = None) -> None:
+        """Take the nodes of ``group``, or all, and the instances whose primary node is there."""
+        self.cluster = cluster
+        self.nodes: tuple[Node, ...] = tuple(
+            sorted(
+                (n for n in cluster.nodes if group is None or n.group == group.uuid),
+                key=lambda n: text.natural_key(n.name),
+            )
+        )
+        self.node_index = {node.name: i for i, node in enumerate(self.nodes)}
+        self.instances: tuple[Instance, ...] = tuple(
+            sorted(
+                (i for i in cluster.instances if i.primary in self.node_index),
+                key=lambda i: text.natural_key(i.name),
+            )
+        )
+        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
+        self.groups = {g.uuid: g for g in cluster.groups}
+        uuids = sorted({node.group for node in self.nodes})
+        self.group_of: Ints = np.array([uuids.index(n.group) for n in self.nodes], dtype=np.int64)
+        policies = {
+            uuid: cluster.policy_of(self.groups[uuid]) if uuid in self.groups else cluster.policy
+            for uuid in uuids
+        }
+        self.policies: tuple[Policy, ...] = tuple(policies[n.group] for n in self.nodes)
+        self._set_uses()
+        self._set_places()
+        self._set_capacities()
+        self._set_tags()
+
+    def with_instances(self, more: list[Instance], keep: int | None = None) -> Board:
+        """The same nodes with further instances, whose place does not count yet.
+
+        ``keep``: only so many of the instances stay.
+        """
+        keep = len(self.instances) if keep is None else keep
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("merged_spreads", None)
+        other.instances = self.instances[:keep] + tuple(more)
+        if keep == len(self.instances):
+            other.instance_index = self.instance_index | {
+                item.name: i for i, item in enumerate(more, keep)
+            }
+        else:
+            other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
+        one: dict[int, tuple[list[float], list[float], float]] = {}
+        for item in more:
+            if id(item) not in one:
+                one[id(item)] = (*use_of(item), reserve_of(item))
+
+        def columns(index: int) -> Floats:
+            return np.array([one[id(item)][index] for item in more]).reshape(len(more), USES).T
+
+        other.primary_use = np.hstack([self.primary_use[:, :keep], columns(0)])
+        other.secondary_use = np.hstack([self.secondary_use[:, :keep], columns(1)])
+        other.reserve = np.append(self.reserve[:keep], [one[id(item)][2] for item in more])
+        other.real = np.append(self.real[:keep], [not item.forthcoming for item in more])
+        nowhere = np.full(len(more), NOWHERE, dtype=np.int64)
+        other.first_primary = np.append(self.first_primary[:keep], nowhere)
+        other.first_secondary = np.append(self.first_secondary[:keep], nowhere)
+        other._extend_tags(self, np.arange(keep), more)
+        return other
+
+    def _set_uses(self) -> None:
+        first, second, reserve, real = uses_of(self.instances)
+        self.primary_use: Floats = first
+        self.secondary_use: Floats = second
+        self.reserve: Floats = reserve
+        self.real: Bools = real
+
+    def _set_places(self) -> None:
+        """Where the facts say that the instances are: node indices by instance."""
+        index = self.node_index
+        primary = [index.get(item.primary, NOWHERE) for item in self.instances]
+        secondary = [
+            index.get(item.secondary, NOWHERE)
+            if item.secondary and item.mirror is Mirror.SECONDARY
+            else NOWHERE
+            for item in self.instances
+        ]
+        self.first_primary: Ints = np.array(primary, dtype=np.int64)
+        self.first_secondary: Ints = np.array(secondary, dtype=np.int64)
+
+    def _set_capacities(self) -> None:
+        #: what the instances use at their first places
+        self.first_used = used = total(
+            (self.first_primary, self.first_secondary),
+            (self.primary_use, self.secondary_use),
+            len(self.nodes),
+        )
+        row = self._row
+        # Nothing can run on a node without memory.
+        self.online: Bools = np.array(
+            [not n.offline and n.memory > 0 for n in self.nodes], dtype=bool
+        )
+        self.memory = row("memory")
+        self.disk = row("disk")
+        exclusive: Bools = np.array([n.exclusive_storage for n in self.nodes], dtype=bool)
+        self.exclusive = exclusive
+        cpus, speed, spindles = row("cpus"), row("cpu_speed"), row("spindles")
+        free = row("free_memory")
+        #: memory that nobody accounts for
+        self.missing = self.memory - row("node_memory") - free - used[Use.MEMORY]
+        self.memory_room = self.memory - row("node_memory") - np.maximum(0, self.missing)
+        self.memory_room_all = free + used[Use.MEMORY]
+        self.disk_room = row("free_disk") + used[Use.DISK]
+        self.node_cpus = row("node_cpus")
+        vcpu_ratio = np.array([p.vcpu_ratio for p in self.policies], dtype=float)
+        spindle_ratio = np.array([p.spindle_ratio for p in self.policies], dtype=float)
+        self.cpu_limit = cpus * vcpu_ratio
+        self.own_spindle_room = row("free_spindles") + used[Use.OWN_SPINDLES]
+        self.spindle_limit = np.where(exclusive, spindles, spindles * spindle_ratio)
+        per_memory, per_disk = _inverse(self.memory), _inverse(self.disk)
+        self.per_memory = per_memory
+        per_cpu = _inverse(cpus * speed)
+        per_spindle = _inverse(self.spindle_limit)
+        shared, own = ~exclusive, exclusive
+        disk_start = np.where(
+            exclusive, self.own_spindle_room * _inverse(spindles), self.disk_room * per_disk
+        )
+        on = self.online.astype(float)
+        nothing = np.zeros(len(self.nodes))
+        disk_factor, area_factor = -per_disk * shared, -_inverse(spindles) * own
+
+        def spread(name: str, weight: float, start: Floats, *terms: tuple[Use, Floats]) -> Spread:
+            kept = tuple((use, factor * on) for use, factor in terms if (factor * on).any())
+            return Spread(name, weight, start * on, kept)
+
+        turning = per_spindle * shared
+        one = np.ones(len(self.nodes))
+        self.spreads: tuple[Spread, ...] = (
+            spread("free_mem_cv", 0.5, self.memory_room * per_memory, (Use.MEMORY, -per_memory)),
+            spread(
+                "free_disk_cv",
+                0.5,
+                disk_start,
+                (Use.DISK, disk_factor),
+                (Use.OWN_SPINDLES, area_factor),
+            ),
+            spread("vcpu_ratio_cv", 0.5, self.node_cpus * per_cpu, (Use.CPU, per_cpu)),
+            spread("cpu_load_cv", 1.0, nothing, (Use.LOAD_CPU, one)),
+            spread("mem_load_cv", 1.0, nothing, (Use.LOAD_MEMORY, one)),
+            spread("disk_load_cv", 1.0, nothing, (Use.LOAD_DISK, one)),
+            spread("net_load_cv", 1.0, nothing, (Use.LOAD_NET, one)),
+            spread("spindles_cv", 0.5, nothing, (Use.SPINDLES, turning)),
+            spread(
+                "free_mem_cv_forth",
+                0.5,
+                self.memory_room_all * per_memory,
+                (Use.MEMORY_ALL, -per_memory),
+            ),
+            spread(
+                "free_disk_cv_forth",
+                0.5,
+                disk_start,
+                (Use.DISK_ALL, disk_factor),
+                (Use.OWN_SPINDLES_ALL, area_factor),
+            ),
+            spread("vcpu_ratio_cv_forth", 0.5, self.node_cpus * per_cpu, (Use.CPU_ALL, per_cpu)),
+            spread("spindles_cv_forth", 0.5, nothing, (Use.SPINDLES_ALL, turning)),
+        )
+
+    @cached_property
+    def merged_spreads(self) -> tuple[tuple[float, Floats, tuple[tuple[Use, Floats], ...]], ...]:
+        """Weight, start and terms of the spreads; those always equal are one with both weights."""
+        found: dict[tuple[bytes, ...], tuple[float, Floats, tuple[tuple[Use, Floats], ...]]] = {}
+        for spread in self.spreads:
+            key = [spread.start.tobytes()]
+            terms = []
+            for use, factor in spread.terms:
+                first, second = self.primary_use[use], self.secondary_use[use]
+                if first.any() or second.any():
+                    key += [factor.tobytes(), first.tobytes(), second.tobytes()]
+                    terms.append((use, factor))
+            if terms or spread.start.any():
+                weight = found[tuple(key)][0] if tuple(key) in found else 0.0
+                found[tuple(key)] = (weight + spread.weight, spread.start, tuple(terms))
+        return tuple(found.values())
+
+    def _row(self, name: str) -> Floats:
+        return np.array([getattr(node, name) for node in self.nodes], dtype=float)
+
+    def _set_tags(self) -> None:
+        every = self.cluster.tags
+        kinds = tags.stripped(every, tags.LOCATION)
+        places = [tags.chosen(node.tags, kinds) for node in self.nodes]
+        names = sorted(set().union(*places)) if places else []
+        #: whether a node stands at a location: location x node
+        self.at: Bools = np.array([[n in p for p in places] for n in names], dtype=bool).reshape(
+            len(names), len(self.nodes)
+        )
+        #: how many locations two nodes share
+        self.common: Floats = self.at.T.astype(float) @ self.at.astype(float)
+        rights = tags.migration_rights(every, [n.tags for n in self.nodes])
+        #: whether a guest may migrate from (row) to (column)
+        self.may_migrate: Bools = np.array(
+            [[own <= accepted for _, accepted in rights] for own, _ in rights], dtype=bool
+        ).reshape(len(self.nodes), len(self.nodes))
+        self._set_instance_tags()
+
+    def _set_instance_tags(self) -> None:
+        self.exclusion_tags: tuple[str, ...] = ()
+        #: exclusion tags of an instance, slot by slot: instance x slot, NOWHERE when unused
+        self.apart: Ints = np.full((0, 0), NOWHERE, dtype=np.int64)
+        #: how many wishes a node leaves open: instance x node; None when nobody wishes
+        self.unmet: Floats | None = None
+        self._extend_tags(self, np.arange(0), self.instances)
+
+    def _extend_tags(self, old: Board, rows: Ints, more: Sequence[Instance]) -> None:
+        """Tags of the instances ``rows`` of another board, and of further ones after them."""
+        every = self.cluster.tags
+        kinds = tags.stripped(every, tags.EXCLUSION)
+        wanted = tags.stripped(every, tags.DESIRED_LOCATION)
+        apart = [sorted(tags.chosen(item.tags, kinds)) if item.tags else [] for item in more]
+        new = sorted(set().union(*apart) - set(old.exclusion_tags)) if apart else []
+        self.exclusion_tags = old.exclusion_tags + tuple(new)
+        before = old.apart[rows]
+        slots = max([before.shape[1], *(len(own) for own in apart)])
+        table: Ints = np.full((len(rows) + len(more), slots), NOWHERE, dtype=np.int64)
+        table[: len(rows), : before.shape[1]] = before
+        if any(apart):
+            names = {tag: i for i, tag in enumerate(self.exclusion_tags)}
+            for i, own in enumerate(apart, len(rows)):
+                table[i, : len(own)] = [names[tag] for tag in own]
+        self.apart = table
+        wishes = [tags.chosen(item.tags, wanted) if item.tags else frozenset() for item in more]
+        if old.unmet is None and not any(wishes):
+            self.unmet = None
+            return
+        count = len(self.nodes)
+        known = np.zeros((len(rows), count)) if old.unmet is None else old.unmet[rows]
+        node_tags = [frozenset(node.tags) for node in self.nodes]
+        fresh = np.array([[len(w - own) for own in node_tags] for w in wishes], dtype=float)
+        self.unmet = np.vstack([known, fresh.reshape(len(more), count)])
+
+    def renewed(self, cluster: Cluster) -> Board | None:
+        """The same nodes with newer facts: what did not change is taken over, not computed again.
+
+        None when too much changed: other nodes, groups, policies or tags.
+        """
+        old = self.cluster
+        same = cluster.groups == old.groups and cluster.tags == old.tags
+        same = same and cluster.policy is old.policy and cluster.policies is old.policies
+        nodes = {node.name: node for node in cluster.nodes}
+        if not same or len(nodes) != len(old.nodes):
+            return None
+        mine = tuple(nodes[node.name] for node in self.nodes if node.name in nodes)
+        if [(n.name, n.group, n.tags) for n in mine] != [
+            (n.name, n.group, n.tags) for n in self.nodes
+        ]:
+            return None
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        other.__dict__.pop("merged_spreads", None)
+        other.cluster, other.nodes = cluster, mine
+        if cluster.instances is not old.instances:
+            other._take_instances(self)
+        other._set_capacities()
+        return other
+
+    def _take_instances(self, old: Board) -> None:
+        """The instances of newer facts; those that are the very same keep what is known of them."""
+        here = [item for item in self.cluster.instances if item.primary in self.node_index]
+        where = old.instance_index
+        kept: list[int] = []
+        more: list[Instance] = []
+        for item in here:
+            at = where.get(item.name)
+            if at is not None and old.instances[at] is item:
+                kept.append(at)
+            else:
+                more.append(item)
+        rows = np.array(kept, dtype=np.int64)
+        every = [old.instances[at] for at in kept] + more
+        order = sorted(range(len(every)), key=lambda i: text.natural_key(every[i].name))
+        ranks = np.array(order, dtype=np.int64)
+        self.instances = tuple(every[i] for i in order)
+        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
+        first, second, reserve, real = uses_of(more)
+        self.primary_use = np.hstack([old.primary_use[:, rows], first])[:, ranks]
+        self.secondary_use = np.hstack([old.secondary_use[:, rows], second])[:, ranks]
+        self.reserve = np.append(old.reserve[rows], reserve)[ranks]
+        self.real = np.append(old.real[rows], real)[ranks]
+        self._set_places()
+        self._extend_tags(old, rows, more)
+        self.apart = self.apart[ranks]
+        self.unmet = None if self.unmet is None else self.unmet[ranks]
