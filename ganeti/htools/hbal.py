@@ -9,7 +9,7 @@ from pathlib import Path
 from ganeti.htools import execute, plan, program, sources, tables, text
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import Program, say, warn
-from ganeti.placement import moves
+from ganeti.placement import move_kinds
 from ganeti.placement.balance import Goal, Step, steps
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
@@ -32,10 +32,10 @@ KNOWN = (
 # fmt: on
 
 
-def limits_of(values: Values, cluster: Cluster) -> moves.Limits:
+def limits_of(values: Values, cluster: Cluster) -> move_kinds.Limits:
     """The moves that the command line allows."""
     ratio = values.get("max_cpu")
-    return moves.Limits(
+    return move_kinds.Limits(
         disk_moves="no_disk_moves" not in values,
         instance_moves="no_instance_moves" not in values,
         restricted_migration="restricted_migration" in values,
@@ -170,7 +170,7 @@ def _print_check(layout: Layout, verbosity: int) -> None:
             )
 
 
-def _print_steps(layout: Layout, limits: moves.Limits, goal: Goal) -> list[Step]:
+def _print_steps(layout: Layout, limits: move_kinds.Limits, goal: Goal) -> list[Step]:
     board = layout.board
     names = tables.short_names([item.name for item in board.instances])
     node_names = tables.short_names([node.name for node in board.nodes])

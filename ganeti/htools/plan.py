@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.placement.balance import Step
 from ganeti.placement.facts import RUNNING
-from ganeti.placement.moves import Kind
+from ganeti.placement.move_kinds import Kind
 from ganeti.placement.use import NOWHERE
 
 Json = dict[str, Any]

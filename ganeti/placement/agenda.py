@@ -12,7 +12,7 @@ from ganeti.placement import balance, relocate
 from ganeti.placement.balance import Goal
 from ganeti.placement.facts import Instance
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Kind, Limits
+from ganeti.placement.move_kinds import Kind, Limits
 from ganeti.placement.score import WEIGHTS, best_possible, metrics, score
 
 #: What a smaller value of a metric means, for people; metrics that are alike share a text.

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ganeti.placement import moves
+import numpy as np
+
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Limits, Move
+from ganeti.placement.move_kinds import Kind, Limits, Move, places_after
+from ganeti.placement.moves import Judge
 from ganeti.placement.score import best_possible, score
+from ganeti.placement.use import NOWHERE
+
+#: Scores that close are compared again, computed from scratch.
+CLOSE = 2e-7
+#: How many of them.
+MOST_CLOSE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ def steps(layout: Layout, limits: Limits, goal: Goal) -> Iterator[Step]:
     while goal.max_length < 0 or done < goal.max_length:
         if now <= goal.min_score + best_possible(layout):
             return
-        move = moves.best(layout, limits)
+        move = best(layout, limits)
         if move is None or move.score >= now:
             return
         if now <= goal.min_gain_limit and now - move.score < goal.min_gain:
@@ -50,3 +58,34 @@ def steps(layout: Layout, limits: Limits, goal: Goal) -> Iterator[Step]:
         after = layout.moved(move.instance, move.primary, move.secondary)
         yield Step(move, layout, after, now)
         layout, now, done = after, move.score, done + 1
+
+
+def best(layout: Layout, limits: Limits) -> Move | None:
+    """The allowed move with the best score, with that score; None when there is none.
+
+    Of equal moves, the one of the first instance by name wins.
+    """
+    judge = Judge(layout, limits)
+    found: list[tuple[float, int, int, int, Kind]] = []
+    lowest = np.inf
+    for order, (kind, rows) in enumerate(judge.movable()):
+        scores = judge.scores(kind, rows)
+        if not scores.size:
+            continue
+        lowest = min(lowest, float(scores.min()))
+        if lowest == np.inf:
+            continue
+        for i, j in np.argwhere(scores <= lowest + CLOSE):
+            target = NOWHERE if kind is Kind.FAILOVER else int(judge.targets[j])
+            found.append((float(scores[i, j]), int(rows[i]), target, order, kind))
+    if lowest == np.inf:
+        return None
+    near = sorted(c for c in found if c[0] <= lowest + CLOSE)[:MOST_CLOSE]
+    near.sort(key=lambda c: c[1:4])
+    chosen: Move | None = None
+    for _, instance, target, _, kind in near:
+        primary, secondary = places_after(layout, kind, instance, target)
+        exact = score(layout.moved(instance, primary, secondary))
+        if chosen is None or exact < chosen.score - 1e-12:
+            chosen = Move(instance, kind, target, primary, secondary, exact)
+    return chosen

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ganeti.placement import moves
+from ganeti.placement import move_kinds
 from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Instance
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits
+from ganeti.placement.move_kinds import Kind, Limits
+from ganeti.placement.moves import Judge
 from ganeti.placement.refusal import Change, Hint
 from ganeti.placement.use import NOWHERE, Bools
 
@@ -66,7 +67,7 @@ def _move(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint 
     judge = Judge(layout, Limits())
     for i in _movable(layout):
         for kind, target in _ways(judge, i):
-            primary, secondary = moves.places_after(layout, kind, i, target)
+            primary, secondary = move_kinds.places_after(layout, kind, i, target)
             if _fits(item, layout.moved(i, primary, secondary), within, rules):
                 goal = board.nodes[target if kind is not Kind.FAILOVER else primary].name
                 return Hint(Change.MOVE, board.instances[i].name, goal)

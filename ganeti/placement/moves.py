@@ -7,94 +7,15 @@ target, from what changes on the three nodes that a move touches.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 
 import numpy as np
 
-from ganeti.placement.board import Board
 from ganeti.placement.facts import Mirror
 from ganeti.placement.layout import Layout
+from ganeti.placement.move_kinds import AFTER, Kind, Limits
 from ganeti.placement.score import WEIGHTS, score
 from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
-
-#: Scores that close are compared again, computed from scratch.
-CLOSE = 2e-7
-#: How many of them.
-MOST_CLOSE = 64
-
-
-class Kind(StrEnum):
-    """How an instance moves; ``f`` migrates to the secondary, ``r`` makes another secondary."""
-
-    FAILOVER = "f"
-    REPLACE_SECONDARY = "r:{}"
-    FAILOVER_REPLACE = "f r:{}"
-    REPLACE_FAILOVER = "r:{} f"
-    REPLACE_PRIMARY = "f r:{} f"
-    TO_ANY = "fa:{}"
-
-
-#: Kinds by what they need: without a target, with a target, on shared storage.
-MIRRORED = (
-    Kind.FAILOVER,
-    Kind.REPLACE_SECONDARY,
-    Kind.REPLACE_FAILOVER,
-    Kind.REPLACE_PRIMARY,
-    Kind.FAILOVER_REPLACE,
-)
-
-#: Where primary and secondary are after a move: old primary, old secondary, target or nowhere.
-_AFTER = {
-    Kind.FAILOVER: ("s", "p"),
-    Kind.REPLACE_SECONDARY: ("p", "t"),
-    Kind.FAILOVER_REPLACE: ("s", "t"),
-    Kind.REPLACE_FAILOVER: ("t", "p"),
-    Kind.REPLACE_PRIMARY: ("t", "s"),
-    Kind.TO_ANY: ("t", "-"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What moves are tried.
-
-    ``instances``: only these names; ``frozen``: never these. ``evacuate``: only instances with a
-    node that is offline. ``vcpu_ratio`` replaces that of the policies; ``disk_ratio`` is the share
-    of its disk that a node keeps free.
-    """
-
-    disk_moves: bool = True
-    instance_moves: bool = True
-    restricted_migration: bool = False
-    evacuate: bool = False
-    ignore_soft: bool = False
-    vcpu_ratio: float | None = None
-    disk_ratio: float = 0.0
-    instances: frozenset[str] | None = None
-    frozen: frozenset[str] = frozenset()
-    #: nodes that nothing moves to
-    closed: frozenset[str] = frozenset()
-    #: keep the soft rules for instances on nodes that are offline, too
-    strict: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """One move: indices of the instance and its nodes afterwards, and the score then."""
-
-    instance: int
-    kind: Kind
-    target: int
-    primary: int
-    secondary: int
-    score: float = field(compare=False)
-
-
-def describe(board: Board, move: Move) -> str:
-    """The short form that programs print, for example ``f r:node3``."""
-    name = board.nodes[move.target].name if move.target != NOWHERE else ""
-    return move.kind.value.format(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +133,7 @@ class _Batch:
         self.t: Ints = np.array([[0]]) if none else judge.targets[None, :]
         nowhere: Ints = np.array([[NOWHERE]])
         where = {"p": self.p, "s": self.s, "t": self.t, "-": nowhere}
-        after = _AFTER[kind]
+        after = AFTER[kind]
         self.new_primary, self.new_secondary = where[after[0]], where[after[1]]
         #: an instance has to leave a node that is offline, whatever the soft rules say
         soft = judge.limits.ignore_soft
@@ -291,7 +212,7 @@ class _Batch:
             return {"s": np.maximum(less, peers[s, self.t] + kept)}
         row, column = self.new_secondary, self.new_primary
         more = np.maximum(old[row], peers[row, column] + kept)
-        return {"s": less, _AFTER[self.kind][1]: more}
+        return {"s": less, AFTER[self.kind][1]: more}
 
     def _reserved_part(self) -> Floats:
         """Spread of what is kept, its sum, and the nodes that cannot take over."""
@@ -313,7 +234,7 @@ class _Batch:
         for name, node in touched.items():
             value = reserved.get(name, layout.reserved[node])
             fails = self._left(name, node) < value
-            forced = self.forced if name == _AFTER[self.kind][0] else self.forced_second
+            forced = self.forced if name == AFTER[self.kind][0] else self.forced_second
             newly = fails & ~layout.fails[node] & board.online[node]
             self.breaks = self.breaks | (newly & ~forced)
             one, two = self.gains[name]
@@ -339,7 +260,7 @@ class _Batch:
             weight = WEIGHTS["offline_pri_cnt"] + WEIGHTS["offline_all_cnt"]
             total = total + self.real * (weight * primary + WEIGHTS["offline_all_cnt"] * secondary)
         self.conflict: Bools = np.zeros((1, 1), dtype=bool)
-        moves = _AFTER[self.kind][0] != "p"
+        moves = AFTER[self.kind][0] != "p"
         q = self.new_primary
         if moves and board.apart.shape[1]:
             apart: Floats = np.zeros((1, 1))
@@ -365,7 +286,7 @@ class _Batch:
         if self.kind is not Kind.TO_ANY:
             after = board.common[q, self.new_secondary] * on[q]
             total = total + after - board.common[p, self.s] * on[p]
-        if _AFTER[self.kind][0] != "p":
+        if AFTER[self.kind][0] != "p":
             at = board.at.astype(float).T * on[:, None]
             here = at[self.p[:, 0]]
             for slot in range(board.apart.shape[1]):
@@ -373,11 +294,7 @@ class _Batch:
                 known = (tag != NOWHERE)[:, None]
                 many = (self.layout.apart_at[tag] > 1) & known
                 some = (self.layout.apart_at[tag] > 0) & known
-                if self.kind is Kind.FAILOVER:
-                    there = at[q[:, 0]]
-                    lost = (many * here * (1 - there)).sum(axis=1)[:, None]
-                    won = (some * (1 - here) * there).sum(axis=1)[:, None]
-                elif q.shape[0] == 1:
+                if q.shape[0] == 1:
                     there = at[q[0]]
                     lost = (many * here) @ (1 - there).T
                     won = (some * (1 - here)) @ there.T
@@ -404,12 +321,12 @@ class _Batch:
             allowed = allowed & self._room_for_primary(s, soft)
             allowed = allowed & (soft | self._may_pass(s))
             allowed = allowed & ((board.may_migrate[p, s] & board.may_migrate[s, q]) | self.forced)
-        elif _AFTER[self.kind][0] != "p":
+        elif AFTER[self.kind][0] != "p":
             allowed = allowed & (board.may_migrate[p, q] | self.forced)
         if self.kind is not Kind.FAILOVER and self.kind is not Kind.TO_ANY:
             allowed = allowed & self._room_for_disks(t)
         if self.kind is not Kind.TO_ANY:
-            first, second = _AFTER[self.kind]
+            first, second = AFTER[self.kind]
             if first != "p":
                 allowed = allowed & (soft | self._turns(q, q is t))
             if self.kind is Kind.REPLACE_PRIMARY:
@@ -478,46 +395,3 @@ class _Batch:
         fits = np.where(self.real > 0, real <= limit[node], after < limit[node])
         result: Bools = fits | (board.primary_use[Use.SPINDLES_ALL, self.rows][:, None] == 0)
         return result
-
-
-def best(layout: Layout, limits: Limits) -> Move | None:
-    """The allowed move with the best score, with that score; None when there is none.
-
-    Of equal moves, the one of the first instance by name wins.
-    """
-    judge = Judge(layout, limits)
-    found: list[tuple[float, int, int, int, Kind]] = []
-    lowest = np.inf
-    for order, (kind, rows) in enumerate(judge.movable()):
-        scores = judge.scores(kind, rows)
-        if not scores.size:
-            continue
-        lowest = min(lowest, float(scores.min()))
-        if lowest == np.inf:
-            continue
-        for i, j in np.argwhere(scores <= lowest + CLOSE):
-            target = NOWHERE if kind is Kind.FAILOVER else int(judge.targets[j])
-            found.append((float(scores[i, j]), int(rows[i]), target, order, kind))
-    if lowest == np.inf:
-        return None
-    near = sorted(c for c in found if c[0] <= lowest + CLOSE)[:MOST_CLOSE]
-    near.sort(key=lambda c: c[1:4])
-    chosen: Move | None = None
-    for _, instance, target, _, kind in near:
-        primary, secondary = places_after(layout, kind, instance, target)
-        exact = score(layout.moved(instance, primary, secondary))
-        if chosen is None or exact < chosen.score - 1e-12:
-            chosen = Move(instance, kind, target, primary, secondary, exact)
-    return chosen
-
-
-def places_after(layout: Layout, kind: Kind, instance: int, target: int) -> tuple[int, int]:
-    """Primary and secondary node of an instance after a move."""
-    where = {
-        "p": int(layout.primary[instance]),
-        "s": int(layout.secondary[instance]),
-        "t": target,
-        "-": NOWHERE,
-    }
-    first, second = _AFTER[kind]
-    return where[first], where[second]

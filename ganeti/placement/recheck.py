@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits, places_after
+from ganeti.placement.move_kinds import Kind, Limits, places_after
+from ganeti.placement.moves import Judge
 from ganeti.placement.refusal import missing_at
 from ganeti.placement.use import NOWHERE
 

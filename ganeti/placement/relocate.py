@@ -18,7 +18,8 @@ from ganeti.placement.board import Board
 from ganeti.placement.choose import Chooser, Wish, against_policy
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits, places_after
+from ganeti.placement.move_kinds import Kind, Limits, places_after
+from ganeti.placement.moves import Judge
 from ganeti.placement.refusal import missing_at
 from ganeti.placement.seats import Seats
 from ganeti.placement.use import NOWHERE

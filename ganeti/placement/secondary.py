@@ -9,7 +9,8 @@ import numpy as np
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance, Mirror
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits
+from ganeti.placement.move_kinds import Kind, Limits
+from ganeti.placement.moves import Judge
 
 
 def new_secondary(cluster: Cluster, item: Instance, leaving: frozenset[str]) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from ganeti.placement.balance import Goal, Step, steps
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group, Mirror, Node
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Limits
+from ganeti.placement.move_kinds import Limits
 from ganeti.placement.use import Use
 
 

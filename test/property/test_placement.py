@@ -13,7 +13,8 @@ from ganeti.placement.balance import Goal, Step, steps
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits, places_after
+from ganeti.placement.move_kinds import Kind, Limits, places_after
+from ganeti.placement.moves import Judge
 from ganeti.placement.score import score
 from ganeti.placement.use import Use
 

@@ -15,7 +15,7 @@ from statistics import pstdev
 from ganeti.placement import tags
 from ganeti.placement.facts import LOCAL, TURNING, Cluster, Group, Instance, Load, Mirror, Node
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Kind, Limits
+from ganeti.placement.move_kinds import Kind, Limits
 from ganeti.placement.use import NOWHERE, Use
 
 #: As the balancer of Ganeti weighs them.

@@ -20,7 +20,7 @@ from ganeti.placement.agenda import Agenda, Budget
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Limits
+from ganeti.placement.move_kinds import Limits
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ganeti.placement import agenda, health
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Group
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Limits
+from ganeti.placement.move_kinds import Limits
 
 
 class ClusterCheck(Operation[OpClusterCheck, dict[str, Any]]):

@@ -11,7 +11,7 @@ from ganeti.placement.agenda import Budget
 from ganeti.placement.board import Board
 from ganeti.placement.facts import BUILTIN_POLICY, Cluster, Group, Instance, Node
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Limits
+from ganeti.placement.move_kinds import Limits
 from ganeti.placement.score import score
 
 

@@ -9,10 +9,12 @@ import placement_rules
 import pytest
 from clusters import cluster
 
+from ganeti.placement.balance import best
 from ganeti.placement.board import Board
 from ganeti.placement.facts import Cluster, Instance
 from ganeti.placement.layout import Layout
-from ganeti.placement.moves import Judge, Kind, Limits, Move, best, describe, places_after
+from ganeti.placement.move_kinds import Kind, Limits, Move, describe, places_after
+from ganeti.placement.moves import Judge
 from ganeti.placement.score import score
 from ganeti.placement.use import NOWHERE
 
