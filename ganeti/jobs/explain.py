@@ -29,7 +29,8 @@ from ganeti.base.clock import Clock
 from ganeti.base.units import format_duration
 from ganeti.jobs.job import Book, Job
 from ganeti.jobs.workers import WorkerPool
-from ganeti.locking.manager import LockManager, Obstacle, WaitView
+from ganeti.locking.manager import LockManager
+from ganeti.locking.views import Obstacle, WaitView
 from ganeti.model.names import JobStatus
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import summary

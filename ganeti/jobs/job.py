@@ -19,7 +19,7 @@ from ganeti.jobs.execution import Execution
 from ganeti.jobs.files import JobFiles, Written
 from ganeti.jobs.gate import Dependency, Hold
 from ganeti.jobs.machine import Effect, Machine
-from ganeti.locking.manager import Request
+from ganeti.locking.request import Request
 from ganeti.model import job as job_model
 from ganeti.model.job import JobRecord, Submitter
 from ganeti.model.names import JobStatus

@@ -21,7 +21,8 @@ from ganeti.jobs.gate import Gate, Hold
 from ganeti.jobs.job import Book, Handle, Job
 from ganeti.jobs.machine import Effect
 from ganeti.jobs.workers import WorkerPool
-from ganeti.locking.manager import LockManager, State
+from ganeti.locking.manager import LockManager
+from ganeti.locking.request import State
 from ganeti.model.job import Submitter
 from ganeti.model.names import JOBS_FINALIZED, JobStatus
 from ganeti.opcodes.base import OpCode

@@ -9,114 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
 from itertools import count
 
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.locking.shared_lock import CONFLICTS, Mode, SharedLock
-
-#: Who holds or wants locks: a job id, or the name of a part of the daemon.
-Owner = int | str
-
-#: Stands for every name of a level, also those that appear while it is held or wanted.
-ALL = None
-
-SET_NAME = "[lockset]"
-
-
-class State(Enum):
-    WAITING = "waiting"
-    GRANTED = "granted"
-    FAILED = "failed"
-    CANCELED = "canceled"
-
-
-@dataclass(eq=False)
-class Request:
-    """A request for locks of one level; decided when ``state`` is no longer WAITING."""
-
-    owner: Owner
-    level: int
-    #: names in order, or ALL
-    names: tuple[str, ...] | None
-    shared: bool
-    priority: int
-    seq: int
-    since: float
-    on_done: Callable[[Request], None]
-    #: names that the request adds
-    new: tuple[str, ...] = ()
-    state: State = State.WAITING
-    error: errors.LockError | None = None
-    #: priority with ageing; smaller is more urgent
-    effective: int = 0
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return (self.effective, self.seq)
-
-    @property
-    def mode(self) -> str:
-        return "shared" if self.shared else "exclusive"
-
-
-@dataclass
-class _Level:
-    label: str
-    whole: SharedLock[Request] = field(default_factory=SharedLock)
-    names: dict[str, SharedLock[Request]] = field(default_factory=dict)
-    #: names that a request wants to add but does not hold yet
-    promised: dict[str, Owner] = field(default_factory=dict)
-
-
-@dataclass
-class _Held:
-    """What an owner holds at one level."""
-
-    shared: bool
-    #: names, or ALL
-    names: set[str] | None
-    #: names that exist only as long as their owner, unless it keeps them
-    fresh: set[str] = field(default_factory=set)
-
-
-@dataclass(frozen=True)
-class LockView:
-    """One row of the lock list."""
-
-    name: str
-    mode: str | None
-    owners: tuple[Owner, ...]
-    #: (mode, owner), in the order in which they will be served
-    pending: tuple[tuple[str, Owner], ...]
-
-
-@dataclass(frozen=True)
-class Obstacle:
-    """One lock that a waiting request cannot have yet."""
-
-    #: ``level/name``
-    lock: str
-    #: mode in which it is wanted
-    mode: str
-    #: owners that hold it in a way that excludes the request, and how
-    holders: tuple[tuple[Owner, str], ...]
-    #: owners of earlier requests that exclude it, in their order
-    ahead: tuple[Owner, ...]
-
-
-@dataclass(frozen=True)
-class WaitView:
-    """What one owner waits for."""
-
-    level: str
-    names: tuple[str, ...] | None
-    mode: str
-    #: seconds
-    age: float
-    obstacles: tuple[Obstacle, ...]
+from ganeti.locking import views
+from ganeti.locking.level import Held, Level, removed
+from ganeti.locking.request import Owner, Request, State
+from ganeti.locking.shared_lock import Mode, SharedLock
+from ganeti.locking.views import LockView, WaitView
 
 
 class LockManager:
@@ -124,11 +25,11 @@ class LockManager:
 
     def __init__(self, levels: Iterable[str], clock: Clock = SYSTEM) -> None:
         """``levels`` in the order in which they must be taken."""
-        self._levels = [_Level(label) for label in levels]
+        self._levels = [Level(label) for label in levels]
         self._clock = clock
         self._mutex = threading.Lock()
         self._seq = count()
-        self._held: dict[Owner, dict[int, _Held]] = {}
+        self._held: dict[Owner, dict[int, Held]] = {}
         self._waiting: dict[Owner, Request] = {}
 
     # existence ---------------------------------------------------------------------------
@@ -149,7 +50,7 @@ class LockManager:
         with self._mutex:
             held = self._held.get(owner, {}).get(level)
             known = name in self._levels[level].names
-            if held is None or held.shared or not known or not self._covers(held, name):
+            if held is None or held.shared or not known or not held.covers(name):
                 raise errors.LockError(
                     f"lock {self._levels[level].label}/{name} is not held exclusively"
                     f" by {owner} and cannot be removed"
@@ -226,8 +127,8 @@ class LockManager:
         with self._mutex:
             self._check_order(owner, level)
             lev = self._levels[level]
-            self._check_known(lev, wanted or ())
-            self._check_new(lev, added)
+            lev.check_known(wanted or ())
+            lev.check_new(added)
             request = Request(
                 owner,
                 level,
@@ -241,7 +142,7 @@ class LockManager:
                 effective=priority,
             )
             lev.promised.update(dict.fromkeys(added, owner))
-            self._enqueue(request)
+            lev.enqueue(request)
             if not self._try_grant(request):
                 self._waiting[owner] = request
         return request
@@ -257,21 +158,12 @@ class LockManager:
         with self._mutex:
             self._check_order(owner, level)
             lev = self._levels[level]
-            intent = Mode.INTEND_SHARED if shared else Mode.INTEND_EXCLUSIVE
-            mode = Mode.SHARED if shared else Mode.EXCLUSIVE
-            taken: set[str] = set()
             probe = Request(
                 owner, level, (), shared, 0, next(self._seq), 0.0, lambda _request: None
             )
-            if lev.whole.is_eligible(probe, intent):
-                for name in lev.names if names is None else names:
-                    lock = lev.names.get(name)
-                    if lock is not None and lock.is_eligible(probe, mode):
-                        lock.hold(owner, mode)
-                        taken.add(name)
+            taken = lev.take_free(probe, names)
             if taken:
-                lev.whole.hold(owner, intent)
-                self._held.setdefault(owner, {})[level] = _Held(shared, taken)
+                self._held.setdefault(owner, {})[level] = Held(shared, taken)
         return frozenset(taken)
 
     def cancel(self, request: Request) -> bool:
@@ -348,7 +240,7 @@ class LockManager:
                 )
             lev = self._levels[level]
             changed: list[tuple[SharedLock[Request], Mode]] = []
-            for lock in self._locks(lev, held.names):
+            for lock in lev.locks(held.names):
                 lock.drop(owner)
                 lock.hold(owner, Mode.SHARED)
                 changed.append((lock, Mode.EXCLUSIVE))
@@ -374,7 +266,7 @@ class LockManager:
         """Whether the owner may read (``shared``) or change what the lock protects."""
         with self._mutex:
             found = self._held.get(owner, {}).get(level)
-            return found is not None and (shared or not found.shared) and self._covers(found, name)
+            return found is not None and (shared or not found.shared) and found.covers(name)
 
     def waiting(self, owner: Owner) -> Request | None:
         with self._mutex:
@@ -386,8 +278,8 @@ class LockManager:
             rows: list[LockView] = []
             for lev in self._levels:
                 for name, lock in sorted(lev.names.items()):
-                    rows.append(self._view(f"{lev.label}/{name}", lock))
-                rows.append(self._view(f"{lev.label}/{SET_NAME}", lev.whole))
+                    rows.append(views.view(f"{lev.label}/{name}", lock))
+                rows.append(views.view(f"{lev.label}/{views.SET_NAME}", lev.whole))
             return rows
 
     def explain(self, owner: Owner) -> WaitView | None:
@@ -396,40 +288,7 @@ class LockManager:
             request = self._waiting.get(owner)
             if request is None:
                 return None
-            lev = self._levels[request.level]
-            labels = [SET_NAME, *(request.names or ())]
-            parts = zip(labels, self._parts(request), strict=True)
-            found = [
-                self._obstacle(f"{lev.label}/{name}", lock, request, mode)
-                for name, (lock, mode) in parts
-            ]
-            age = self._clock.monotonic() - request.since
-            obstacles = tuple(item for item in found if item.holders or item.ahead)
-            return WaitView(lev.label, request.names, request.mode, age, obstacles)
-
-    @staticmethod
-    def _obstacle(name: str, lock: SharedLock[Request], request: Request, mode: Mode) -> Obstacle:
-        bad = CONFLICTS[mode]
-        holders = [(owner, held) for owner, held in lock.holders.items() if held in bad]
-        ahead = [
-            waiter.owner
-            for waiter, wanted in lock.waiters()
-            if wanted in bad and waiter is not request and waiter.key < request.key
-        ]
-        words = {Mode.SHARED: "shared", Mode.EXCLUSIVE: "exclusive"}
-        return Obstacle(
-            name,
-            request.mode,
-            tuple((owner, words.get(held, "parts of it")) for owner, held in holders),  # type: ignore[misc]
-            tuple(ahead),
-        )
-
-    @staticmethod
-    def _view(name: str, lock: SharedLock[Request]) -> LockView:
-        strong = (Mode.SHARED, Mode.EXCLUSIVE)
-        owners = [owner for owner, mode in lock.holders.items() if mode in strong]
-        pending = [(w.mode, w.owner) for w, mode in lock.waiters() if mode in strong]
-        return LockView(name, lock.holding_mode(), tuple(owners), tuple(pending))  # type: ignore[arg-type]
+            return views.explain(self._levels[request.level], request, self._clock.monotonic())
 
     # internals; the mutex is held --------------------------------------------------------
 
@@ -444,58 +303,10 @@ class LockManager:
                 f" {self._levels[level].label} any more"
             )
 
-    @staticmethod
-    def _check_known(lev: _Level, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in lev.names:
-                raise _removed(lev.label, name)
-
-    @staticmethod
-    def _check_new(lev: _Level, names: Iterable[str]) -> None:
-        for name in names:
-            promised = lev.promised.get(name)
-            if promised is not None:
-                raise errors.LockError(f"{lev.label} '{name}' is being added by job {promised}")
-            if name in lev.names:
-                holders = [str(owner) for owner in lev.names[name].holders]
-                by = f" (used by job {', '.join(holders)})" if holders else ""
-                raise errors.LockError(f"{lev.label} '{name}' exists already{by}")
-
-    @staticmethod
-    def _covers(held: _Held, name: str) -> bool:
-        return held.names is None or name in held.names
-
-    @staticmethod
-    def _locks(lev: _Level, names: Iterable[str] | None) -> list[SharedLock[Request]]:
-        return [] if names is None else [lev.names[name] for name in names]
-
-    def _parts(self, request: Request) -> list[tuple[SharedLock[Request], Mode]]:
-        """Every lock that a request needs, the set lock first."""
-        lev = self._levels[request.level]
-        strong = Mode.SHARED if request.shared else Mode.EXCLUSIVE
-        if request.names is None:
-            return [(lev.whole, strong)]
-        intent = Mode.INTEND_SHARED if request.shared else Mode.INTEND_EXCLUSIVE
-        return [(lev.whole, intent), *((lev.names[name], strong) for name in request.names)]
-
-    def _enqueue(self, request: Request) -> None:
-        for lock, mode in self._parts(request):
-            lock.wait(request, mode)
-
     def _try_grant(self, request: Request) -> bool:
-        parts = self._parts(request)
-        if not all(lock.is_eligible(request, mode) for lock, mode in parts):
+        held = self._levels[request.level].grant(request)
+        if held is None:
             return False
-        lev = self._levels[request.level]
-        for lock, mode in parts:
-            lock.leave(request, mode)
-            lock.hold(request.owner, mode)
-        names = None if request.names is None else {*request.names, *request.new}
-        held = _Held(request.shared, names, set(request.new))
-        for name in request.new:
-            del lev.promised[name]
-            lev.names[name] = SharedLock()
-            lev.names[name].hold(request.owner, Mode.EXCLUSIVE)
         self._held.setdefault(request.owner, {})[request.level] = held
         request.state = State.GRANTED
         self._waiting.pop(request.owner, None)
@@ -503,13 +314,8 @@ class LockManager:
 
     def _leave(self, request: Request) -> list[tuple[SharedLock[Request], Mode]]:
         """Take a request that will not be granted out of all queues; returns what it waited for."""
-        parts = self._parts(request)
-        for lock, mode in parts:
-            lock.leave(request, mode)
-        for name in request.new:
-            self._levels[request.level].promised.pop(name, None)
         self._waiting.pop(request.owner, None)
-        return parts
+        return self._levels[request.level].leave(request)
 
     def _rekey(self, changes: Iterable[tuple[Request, int]]) -> list[Request]:
         """Move waiting requests in line; returns the granted ones.
@@ -519,7 +325,7 @@ class LockManager:
         moved: list[tuple[SharedLock[Request], Mode]] = []
         requests: list[Request] = []
         for request, effective in changes:
-            parts = self._parts(request)
+            parts = self._levels[request.level].parts(request)
             for lock, mode in parts:
                 lock.leave(request, mode)
             request.effective = effective
@@ -547,7 +353,7 @@ class LockManager:
         return granted
 
     def _release(
-        self, owner: Owner, level: int, held: _Held, names: Iterable[str] | None
+        self, owner: Owner, level: int, held: Held, names: Iterable[str] | None
     ) -> list[Request]:
         lev = self._levels[level]
         decided: list[Request] = []
@@ -578,7 +384,7 @@ class LockManager:
         left: list[tuple[SharedLock[Request], Mode]] = []
         for request in failed:
             request.state = State.FAILED
-            request.error = _removed(lev.label, name)
+            request.error = removed(lev.label, name)
             left += self._leave(request)
         del lev.names[name]
         return [*failed, *self._serve(left)]
@@ -587,8 +393,3 @@ class LockManager:
     def _call_back(decided: Iterable[Request]) -> None:
         for request in decided:
             request.on_done(request)
-
-
-def _removed(what: str, name: str) -> errors.LockError:
-    """The error of who looked up a name before another job removed it."""
-    return errors.LockError(f"{what} {name} was removed meanwhile")

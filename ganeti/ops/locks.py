@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ganeti import errors
-from ganeti.locking.manager import SET_NAME, LockManager
+from ganeti.locking.manager import LockManager
+from ganeti.locking.views import SET_NAME
 from ganeti.model.config import Config
 from ganeti.model.group import NodeGroup
 from ganeti.model.instance import Instance

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ganeti import errors
-from ganeti.locking.manager import LockManager, Request, State
+from ganeti.locking.manager import LockManager
+from ganeti.locking.request import Request, State
 
 LABELS = ("cluster", "instance", "node")
 NAMES = ("BGL", "a", "b", "c", "d")

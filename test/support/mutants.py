@@ -56,6 +56,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/ops/planning/nics.py": ("test/unit/ops/test_op_nic_plans.py",),
     "ganeti/ops/planning/reservation_draft.py": ("test/unit/ops/test_op_reservation_draft.py",),
     "ganeti/ops/planning/migration_verdict.py": ("test/unit/ops/test_op_migration_verdict.py",),
+    "ganeti/locking/level.py": ("test/unit/locking",),
     "ganeti/locking/manager.py": ("test/unit/locking",),
     "ganeti/storage/lvm/report.py": ("test/unit/storage/test_lvm_report.py",),
     "ganeti/config/verify.py": ("test/unit/config/test_config_verify.py",),

@@ -30,7 +30,8 @@ from ganeti.config.changes import Author, Draft
 from ganeti.config.reservations import Reservations
 from ganeti.config.store import Store, write_checkpoint
 from ganeti.jobs.execution import Need
-from ganeti.locking.manager import LockManager, State
+from ganeti.locking.manager import LockManager
+from ganeti.locking.request import State
 from ganeti.model import base
 from ganeti.model.config import Config
 from ganeti.model.instance import Instance

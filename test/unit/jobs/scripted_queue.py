@@ -16,7 +16,8 @@ from ganeti.base.file_journal import FileJournal
 from ganeti.jobs.execution import JobHandle, Need
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
-from ganeti.locking.manager import LockManager, Request
+from ganeti.locking.manager import LockManager
+from ganeti.locking.request import Request
 from ganeti.model.job import JobRecord, Submitter
 from ganeti.model.names import JobStatus
 from ganeti.opcodes.base import OpCode

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from ganeti import errors
-from ganeti.locking.manager import ALL, LockManager, Request, State
+from ganeti.locking.manager import LockManager
+from ganeti.locking.request import ALL, Request, State
 
 CLUSTER, INSTANCE, NODE = range(3)
 
