@@ -17,7 +17,7 @@ from ganeti.base import log as base_log
 from ganeti.base.inotify import ANY_NAME, DirectoryWatcher
 from ganeti.model import ssconf_keys
 from ganeti.net import tcp_daemon
-from ganeti.net.http_server import HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.node.authorise import Authoriser

@@ -20,7 +20,7 @@ from ganeti.base import log as base_log
 from ganeti.luxi.client import master_name
 from ganeti.net import certs, expiry, resolve, tcp_daemon
 from ganeti.net.expiry import Expiry
-from ganeti.net.http_server import App, HttpServer
+from ganeti.net.http_server.server import App, HttpServer
 from ganeti.net.tcp_daemon import Serving
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.rapi import access_log, failures

@@ -31,7 +31,7 @@ from ganeti import errors, paths
 from ganeti.base.log import CONTEXT
 from ganeti.model.node import Node
 from ganeti.net import certs
-from ganeti.net.http_server import HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NodeContext
 from ganeti.node.families import Families

@@ -12,7 +12,7 @@ import pytest
 
 from ganeti.net import certs, pem
 from ganeti.net.http_client import Client
-from ganeti.net.http_server import App, HttpServer
+from ganeti.net.http_server.server import App, HttpServer
 from ganeti.net.tls.contexts import Identity, ReloadableContext
 from ganeti.net.tls.stream import TLSSocket
 

@@ -15,7 +15,7 @@ from ganeti import errors, paths
 from ganeti.base import log as base_log
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError, Response
-from ganeti.net.http_server import HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.tls.contexts import Identity
 from ganeti.net.tls.stream import TLSError, TLSSocket
 

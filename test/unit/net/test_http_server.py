@@ -19,7 +19,7 @@ from ganeti import errors
 from ganeti.base import retry
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError
-from ganeti.net.http_server import HttpServer
+from ganeti.net.http_server.server import HttpServer
 from ganeti.net.peers import peer_certificate_digest
 from ganeti.net.tls.contexts import Identity
 
