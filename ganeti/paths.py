@@ -196,6 +196,11 @@ class Paths:
         return self.socket_dir / "ganeti-master"
 
     @property
+    def metad_socket(self) -> Path:
+        """Where ``ganeti-metad`` is told what it serves to guests."""
+        return self.socket_dir / "ganeti-metad"
+
+    @property
     def instance_status(self) -> Path:
         """A line ``<instance> <status>`` for each instance, as the watcher saw it."""
         return self.run / "instance-status"

@@ -184,8 +184,11 @@ COMMANDS: dict[str, dict[str, str]] = {
         'iallocator': 'commands',
         'allocator': 'commands',
         'locks': 'commands',
+        'metad': 'parts',
         'submit-job': 'commands',
+        'test-jobqueue': 'queue_check',
         'test-osparams': 'commands',
+        'wconfd': 'parts',
     },
     'gnt-rapi': {
         'token add': 'commands',

@@ -77,7 +77,11 @@ STORAGE = Program(
     "Show the providers of external storage.",
     ("commands",),
 )
-DEBUG = Program("gnt-debug", "Test and inspect the cluster manager.", ("commands",))
+DEBUG = Program(
+    "gnt-debug",
+    "Test and inspect the cluster manager.",
+    ("commands", "queue_check", "parts"),
+)
 RAPI = Program("gnt-rapi", "Manage users and tokens of the remote API.", ("commands",))
 
 #: All programs by name.

@@ -20,7 +20,6 @@ CONTRACT = jsonio.loads(FILE.read_text(encoding="utf-8"))
 NOT_BUILT = {
     *(("gnt-backup", name) for name in ("export", "import", "list", "list-fields", "remove")),
     ("gnt-cluster", "upgrade"),
-    *(("gnt-debug", name) for name in ("metad", "test-jobqueue", "wconfd")),
 }
 DOCUMENTED = [(name, command) for name, found in CONTRACT.items() for command in found]
 
