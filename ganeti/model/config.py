@@ -116,9 +116,13 @@ class Config:
     def find_instance(self, name: str) -> Instance | None:
         """As :meth:`instance`, but None when the name means nothing, or several."""
         try:
-            return self.instance(name)
+            return _look_up("instance", name, self.instances, self._instance_names)
         except errors.OpPrereqError:
             return None
+
+    def with_handle(self, handle: str) -> Instance | None:
+        """The instance that has this name or, while it has none, this uuid; no short names."""
+        return self._instance_names.get(handle) or self.instances.get(InstanceUuid(handle))
 
     def group(self, name: str) -> NodeGroup:
         """Node group by name or uuid (no short forms); OpPrereqError if none."""
@@ -348,16 +352,21 @@ class Config:
 def _find(
     what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
 ) -> N:
-    found = by_name.get(name) or by_uuid.get(cast(U, name))
+    found = _look_up(what, name, by_uuid, by_name, short=short)
     if found is not None:
         return found
-    if short and name:
-        found = _by_short_name(what, name, by_name)
-        if found is not None:
-            return found
     raise errors.OpPrereqError(
         f"{what} '{name}' is not known{nearest(name, by_name)}", errors.ErrorCode.NOENT
     )
+
+
+def _look_up(
+    what: str, name: str, by_uuid: Mapping[U, N], by_name: Mapping[str, N], *, short: bool = True
+) -> N | None:
+    found = by_name.get(name) or by_uuid.get(cast(U, name))
+    if found is not None or not short or not name:
+        return found
+    return _by_short_name(what, name, by_name)
 
 
 def _by_short_name(what: str, name: str, by_name: Mapping[str, N]) -> N | None:

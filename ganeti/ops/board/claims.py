@@ -30,8 +30,8 @@ class Claim:
 
 def is_recorded(config: Config, claim: Claim) -> bool:
     """Whether the configuration has the instance on these nodes."""
-    found = config.find_instance(claim.handle)
-    if found is None or found.handle != claim.handle:
+    found = config.with_handle(claim.handle)
+    if found is None:
         return False
     return set(claim.nodes) <= {config.nodes[uuid].name for uuid in config.instance_nodes(found)}
 
