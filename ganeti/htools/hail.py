@@ -210,7 +210,7 @@ def rebuilt(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
     nodes = []
     for node in cluster.nodes:
         i, j = old.node_index[node.name], new.node_index[node.name]
-        more = new.first_used[:, j] - old.first_used[:, i]
+        more = new.first_sums.used[:, j] - old.first_sums.used[:, i]
         nodes.append(
             dataclasses.replace(
                 node,

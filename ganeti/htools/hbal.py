@@ -230,7 +230,7 @@ def with_places(cluster: Cluster, layout: Layout) -> Cluster:
 
 
 def _first_used(layout: Layout, use: int, node: int) -> float:
-    return float(layout.board.first_used[use][node])
+    return float(layout.board.first_sums.used[use][node])
 
 
 def _save(cluster: Cluster, last: Layout, values: Values) -> None:

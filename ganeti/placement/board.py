@@ -1,11 +1,8 @@
-"""The board: the facts of some nodes and their instances as arrays, which do not change.
-
-Most of what counts is linear: an instance adds one column of ``Board.primary_use`` to its primary
-node and one of ``Board.secondary_use`` to its secondary node.
-"""
+"""The board, which does not change: the facts of nodes and their instances as arrays."""
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +12,7 @@ import numpy as np
 from ganeti.base import text
 from ganeti.placement import tags
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror, Node, Policy
-from ganeti.placement.use import (
-    NOWHERE,
-    USES,
-    Bools,
-    Floats,
-    Ints,
-    Use,
-    reserve_of,
-    total,
-    use_of,
-    uses_of,
-)
+from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Sums, Use, Uses
 
 
 def _inverse(values: Floats) -> Floats:
@@ -57,13 +43,7 @@ class Board:
             )
         )
         self.node_index = {node.name: i for i, node in enumerate(self.nodes)}
-        self.instances: tuple[Instance, ...] = tuple(
-            sorted(
-                (i for i in cluster.instances if i.primary in self.node_index),
-                key=lambda i: text.natural_key(i.name),
-            )
-        )
-        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
+        self._set_instances([i for i in cluster.instances if i.primary in self.node_index])
         self.groups = {g.uuid: g for g in cluster.groups}
         uuids = sorted({node.group for node in self.nodes})
         self.group_of: Ints = np.array([uuids.index(n.group) for n in self.nodes], dtype=np.int64)
@@ -72,10 +52,55 @@ class Board:
             for uuid in uuids
         }
         self.policies: tuple[Policy, ...] = tuple(policies[n.group] for n in self.nodes)
-        self._set_uses()
-        self._set_places()
         self._set_capacities()
         self._set_tags()
+
+    def _set_instances(self, items: Sequence[Instance]) -> None:
+        """Take instances, in the order of their names, and where the facts say they are."""
+        named = sorted((text.natural_key(item.name), i) for i, item in enumerate(items))
+        self.instances: tuple[Instance, ...] = tuple(items[i] for _, i in named)
+        self._keys = [key for key, _ in named]
+        #: what each instance uses
+        self.uses = Uses.of(self.instances)
+        #: primary and secondary node of each at first
+        self.first: tuple[Ints, Ints] = self._first_places(self.instances)
+        #: what they used at first
+        self.first_sums = Sums.of(self.uses, *self.first, len(self.nodes))
+
+    @cached_property
+    def _known(self) -> dict[int, Instance]:
+        """All instances of the cluster by their identity."""
+        return {id(item): item for item in self.cluster.instances}
+
+    def _first_places(self, items: Sequence[Instance]) -> tuple[Ints, Ints]:
+        index = self.node_index
+        primary = [index.get(item.primary, NOWHERE) for item in items]
+        secondary = [
+            index.get(item.secondary, NOWHERE)
+            if item.secondary and item.mirror is Mirror.SECONDARY
+            else NOWHERE
+            for item in items
+        ]
+        return np.array(primary, dtype=np.int64), np.array(secondary, dtype=np.int64)
+
+    @cached_property
+    def instance_index(self) -> dict[str, int]:
+        """Index of an instance by its name."""
+        return {item.name: i for i, item in enumerate(self.instances)}
+
+    def _index(self, item: Instance) -> int:
+        """Index of this very object: on its way to a node, an instance is there twice."""
+        at = bisect.bisect_left(self._keys, text.natural_key(item.name))
+        while self.instances[at] is not item:
+            at += 1
+        return at
+
+    def _copy(self) -> Board:
+        other = object.__new__(Board)
+        other.__dict__.update(self.__dict__)
+        for name in ("merged_spreads", "instance_index"):
+            other.__dict__.pop(name, None)
+        return other
 
     def with_instances(self, more: list[Instance], keep: int | None = None) -> Board:
         """The same nodes with further instances, whose place does not count yet.
@@ -83,61 +108,14 @@ class Board:
         ``keep``: only so many of the instances stay.
         """
         keep = len(self.instances) if keep is None else keep
-        other = object.__new__(Board)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("merged_spreads", None)
+        other = self._copy()
         other.instances = self.instances[:keep] + tuple(more)
-        if keep == len(self.instances):
-            other.instance_index = self.instance_index | {
-                item.name: i for i, item in enumerate(more, keep)
-            }
-        else:
-            other.instance_index = {item.name: i for i, item in enumerate(other.instances)}
-        one: dict[int, tuple[list[float], list[float], float]] = {}
-        for item in more:
-            if id(item) not in one:
-                one[id(item)] = (*use_of(item), reserve_of(item))
-
-        def columns(index: int) -> Floats:
-            return np.array([one[id(item)][index] for item in more]).reshape(len(more), USES).T
-
-        other.primary_use = np.hstack([self.primary_use[:, :keep], columns(0)])
-        other.secondary_use = np.hstack([self.secondary_use[:, :keep], columns(1)])
-        other.reserve = np.append(self.reserve[:keep], [one[id(item)][2] for item in more])
-        other.real = np.append(self.real[:keep], [not item.forthcoming for item in more])
-        nowhere = np.full(len(more), NOWHERE, dtype=np.int64)
-        other.first_primary = np.append(self.first_primary[:keep], nowhere)
-        other.first_secondary = np.append(self.first_secondary[:keep], nowhere)
+        other.uses = self.uses.select(slice(keep)).join(Uses.of(more))
         other._extend_tags(self, np.arange(keep), more)
         return other
 
-    def _set_uses(self) -> None:
-        first, second, reserve, real = uses_of(self.instances)
-        self.primary_use: Floats = first
-        self.secondary_use: Floats = second
-        self.reserve: Floats = reserve
-        self.real: Bools = real
-
-    def _set_places(self) -> None:
-        """Where the facts say that the instances are: node indices by instance."""
-        index = self.node_index
-        primary = [index.get(item.primary, NOWHERE) for item in self.instances]
-        secondary = [
-            index.get(item.secondary, NOWHERE)
-            if item.secondary and item.mirror is Mirror.SECONDARY
-            else NOWHERE
-            for item in self.instances
-        ]
-        self.first_primary: Ints = np.array(primary, dtype=np.int64)
-        self.first_secondary: Ints = np.array(secondary, dtype=np.int64)
-
     def _set_capacities(self) -> None:
-        #: what the instances use at their first places
-        self.first_used = used = total(
-            (self.first_primary, self.first_secondary),
-            (self.primary_use, self.secondary_use),
-            len(self.nodes),
-        )
+        used = self.first_sums.used
         row = self._row
         # Nothing can run on a node without memory.
         self.online: Bools = np.array(
@@ -213,18 +191,14 @@ class Board:
     @cached_property
     def merged_spreads(self) -> tuple[tuple[float, Floats, tuple[tuple[Use, Floats], ...]], ...]:
         """Weight, start and terms of the spreads; those always equal are one with both weights."""
-        found: dict[tuple[bytes, ...], tuple[float, Floats, tuple[tuple[Use, Floats], ...]]] = {}
+        found: dict[tuple[object, ...], tuple[float, Floats, tuple[tuple[Use, Floats], ...]]] = {}
+        kinds = self.uses.kinds()
         for spread in self.spreads:
-            key = [spread.start.tobytes()]
-            terms = []
-            for use, factor in spread.terms:
-                first, second = self.primary_use[use], self.secondary_use[use]
-                if first.any() or second.any():
-                    key += [factor.tobytes(), first.tobytes(), second.tobytes()]
-                    terms.append((use, factor))
+            terms = tuple((use, on) for use, on in spread.terms if kinds[use] is not None)
+            key = (spread.start.tobytes(), *((kinds[use], on.tobytes()) for use, on in terms))
             if terms or spread.start.any():
-                weight = found[tuple(key)][0] if tuple(key) in found else 0.0
-                found[tuple(key)] = (weight + spread.weight, spread.start, tuple(terms))
+                weight = found[key][0] if key in found else 0.0
+                found[key] = (weight + spread.weight, spread.start, terms)
         return tuple(found.values())
 
     def _row(self, name: str) -> Floats:
@@ -299,39 +273,49 @@ class Board:
             (n.name, n.group, n.tags) for n in self.nodes
         ]:
             return None
-        other = object.__new__(Board)
-        other.__dict__.update(self.__dict__)
-        other.__dict__.pop("merged_spreads", None)
+        other = self._copy()
         other.cluster, other.nodes = cluster, mine
-        if cluster.instances is not old.instances:
-            other._take_instances(self)
+        if cluster.instances is not old.instances and not other._renew_instances(self):
+            return None
         other._set_capacities()
         return other
 
-    def _take_instances(self, old: Board) -> None:
-        """The instances of newer facts; those that are the very same keep what is known of them."""
-        here = [item for item in self.cluster.instances if item.primary in self.node_index]
-        where = old.instance_index
-        kept: list[int] = []
-        more: list[Instance] = []
-        for item in here:
-            at = where.get(item.name)
-            if at is not None and old.instances[at] is item:
-                kept.append(at)
-            else:
-                more.append(item)
-        rows = np.array(kept, dtype=np.int64)
-        every = [old.instances[at] for at in kept] + more
-        order = sorted(range(len(every)), key=lambda i: text.natural_key(every[i].name))
-        ranks = np.array(order, dtype=np.int64)
-        self.instances = tuple(every[i] for i in order)
-        self.instance_index = {item.name: i for i, item in enumerate(self.instances)}
-        first, second, reserve, real = uses_of(more)
-        self.primary_use = np.hstack([old.primary_use[:, rows], first])[:, ranks]
-        self.secondary_use = np.hstack([old.secondary_use[:, rows], second])[:, ranks]
-        self.reserve = np.append(old.reserve[rows], reserve)[ranks]
-        self.real = np.append(old.real[rows], real)[ranks]
-        self._set_places()
-        self._extend_tags(old, rows, more)
-        self.apart = self.apart[ranks]
-        self.unmet = None if self.unmet is None else self.unmet[ranks]
+    def _renew_instances(self, old: Board) -> bool:
+        """Take the instances of newer facts; false when most of them are others.
+
+        Those that are the very same keep what is known of them.
+        """
+        self._known = now = {id(item): item for item in self.cluster.instances}
+        before = old._known
+        new = [now[one] for one in now.keys() - before.keys()]
+        more = [item for item in new if item.primary in self.node_index]
+        if len(more) > max(8, len(old.instances) // 2):
+            return False
+        others = [before[one] for one in before.keys() - now.keys()]
+        gone = sorted(old._index(item) for item in others if item.primary in self.node_index)
+        items, keys = list(old.instances), list(old._keys)
+        #: of all instances of the old board and the new ones, those that are here
+        source = list(range(len(items)))
+        for i in reversed(gone):
+            del items[i], keys[i], source[i]
+        for i, item in enumerate(more, len(old.instances)):
+            key = text.natural_key(item.name)
+            at = bisect.bisect(keys, key)
+            items.insert(at, item)
+            keys.insert(at, key)
+            source.insert(at, i)
+        self.instances, self._keys = tuple(items), keys
+        here = np.array(source, dtype=np.int64)
+        fresh, places = Uses.of(more), self._first_places(more)
+        self.first_sums = old.first_sums.copy()
+        for i in gone:
+            self.first_sums.add(old.uses, i, int(old.first[0][i]), int(old.first[1][i]), -1)
+        for i in range(len(more)):
+            self.first_sums.add(fresh, i, int(places[0][i]), int(places[1][i]))
+        self.uses = old.uses.join(fresh).select(here)
+        first, second = (np.append(one, new)[here] for one, new in zip(old.first, places))
+        self.first = (first, second)
+        self._extend_tags(old, np.arange(len(old.instances)), more)
+        self.apart = self.apart[here]
+        self.unmet = None if self.unmet is None else self.unmet[here]
+        return True

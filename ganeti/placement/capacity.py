@@ -56,6 +56,8 @@ class Placed:
     item: Instance
     primary: int
     secondary: int
+    #: of the cluster afterwards
+    score: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +153,7 @@ class Filler:
                     continue
                 self.layout = after
                 self._free.pop()
-                done = Placed(item, primary, secondary)
+                done = Placed(item, primary, secondary, float(scores[i, j]))
                 self.placed.append(done)
                 return done, Counter()
         return None, self._lacks(seats, allowed) + self._policy_lacks(item, refused)
@@ -207,15 +209,7 @@ class Filler:
         """How many places lack what; those that only the failure of a node rules out are N1."""
         if not len(seats.nodes):
             return Counter()
-        found = seats.failures()
-        if seats.pairs:
-            apart = (seats.p != seats.s) & (
-                seats.board.group_of[seats.p] == seats.board.group_of[seats.s]
-            )
-            names = found[apart]
-        else:
-            names = found.ravel()
-        total = Counter(str(name) for name in names if name)
+        total = seats.counts()
         if allowed.any():
             total[Failure.N1] += int(allowed.sum())
         return total

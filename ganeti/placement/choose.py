@@ -18,7 +18,6 @@ from ganeti.placement.capacity import Filler, Rules
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
 from ganeti.placement.layout import Layout
 from ganeti.placement.refusal import Change, GroupRefusal, Hint, Refusal
-from ganeti.placement.score import score
 from ganeti.placement.use import Bools
 
 _ORDER = {"preferred": 0, "last_resort": 1}
@@ -97,10 +96,9 @@ class Chooser:
             names = [nodes_[done.primary].name]
             if item.mirror is Mirror.SECONDARY:
                 names.append(nodes_[done.secondary].name)
-            value = score(filler.layout)
-            choice = Choice(tuple(names), group.name, value)
+            choice = Choice(tuple(names), group.name, done.score)
             rank = _ORDER.get(group.alloc_policy, 0)
-            found.append((rank, value, filler, filler.state, choice))
+            found.append((rank, done.score, filler, filler.state, choice))
             filler.state = before
         if found:
             *_, filler, after, choice = min(found, key=lambda entry: entry[:2])

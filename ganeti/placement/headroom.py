@@ -118,8 +118,8 @@ def _of_group(cluster: Cluster, group: Group, wanted: Wanted) -> Headroom:
         "group": group.name,
         "nodes": len(board.nodes),
         "online": online,
-        "instances": int(board.real.sum()),
-        "reservations": int((~board.real).sum()),
+        "instances": int(board.uses.real.sum()),
+        "reservations": int((~board.uses.real).sum()),
     }
     why = _closed(group, wanted, policy.templates, online)
     if why:

@@ -49,8 +49,8 @@ def examine(layout: Layout, *, stuck: bool = True) -> Health:
     return Health(
         nodes_failing=int((layout.fails & online).sum()),
         nodes_conflicting=int(shares[:, online].any(axis=0).sum()),
-        primaries_offline=int((~online[layout.primary] & board.real).sum()),
-        secondaries_offline=int((known & ~online[layout.secondary] & board.real).sum()),
+        primaries_offline=int((~online[layout.primary] & board.uses.real).sum()),
+        secondaries_offline=int((known & ~online[layout.secondary] & board.uses.real).sum()),
         nodes_stuck=len(survival.failing(layout)) if stuck else None,
         score=score(layout),
     )
@@ -62,10 +62,10 @@ def findings(layout: Layout) -> list[str]:
     found: list[str] = []
     for i, node in enumerate(board.nodes):
         if not board.online[i]:
-            here = _names(layout, (layout.primary == i) & board.real)
+            here = _names(layout, (layout.primary == i) & board.uses.real)
             if here:
                 found.append(f"{node.name} is offline, drained or does not answer, and has {here}")
-            mirrors = _names(layout, (layout.secondary == i) & board.real)
+            mirrors = _names(layout, (layout.secondary == i) & board.uses.real)
             if mirrors:
                 found.append(f"{node.name} cannot take over {mirrors}")
         elif layout.fails[i]:

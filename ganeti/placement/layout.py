@@ -1,62 +1,61 @@
-"""Layouts: who is where on a board, and what follows from it.
+"""Layouts: who is where on a board.
 
-A :class:`Layout` is one assignment of the instances of a :class:`Board` to its nodes. ``moved``
-returns another layout; nothing is ever changed in place. ``Layout.used`` is the sum of what the
-instances use.
+A :class:`Board` holds the facts of some nodes and their instances as arrays. A :class:`Layout` is
+one assignment of the instances to the nodes and what follows from it; ``moved`` returns another
+layout, nothing is ever changed in place.
+
+Most of what counts is linear: an instance adds what it uses to its primary and to its secondary
+node. ``Layout.used`` is the sum (see :class:`Sums`).
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ganeti.placement.board import Board
-from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use, total
+from ganeti.placement.facts import Cluster
+from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Sums, Use
 
 
 class Layout:
     """Who is where: node indices of primary and secondary by instance, and what follows."""
 
-    def __init__(self, board: Board, primary: Ints, secondary: Ints) -> None:
+    def __init__(
+        self, board: Board, primary: Ints, secondary: Ints, sums: Sums | None = None
+    ) -> None:
+        """``sums``: what the instances use together there, when it is known already."""
         self.board = board
         self.primary = primary
         self.secondary = secondary
+        if sums is None:
+            sums = Sums.of(board.uses, primary, secondary, len(board.nodes))
+        self._sums = sums
+        self.used, self.peers, self.seats = sums.used, sums.peers, sums.seats
         #: nodes whose instances have nowhere to go when it fails, once somebody has asked
         self.stuck: tuple[int, ...] | None = None
 
     @classmethod
     def first(cls, board: Board) -> Layout:
         """The layout that the facts describe."""
-        first = cls(board, board.first_primary, board.first_secondary)
-        first.__dict__["used"] = board.first_used
-        return first
+        return cls(board, *board.first, board.first_sums)
+
+    def renewed(self, cluster: Cluster) -> Layout | None:
+        """The first layout of newer facts of the same nodes; see :meth:`Board.renewed`."""
+        if cluster is self.board.cluster:
+            return self
+        board = self.board.renewed(cluster)
+        return None if board is None else Layout.first(board)
 
     def moved(self, instance: int, primary: int, secondary: int) -> Layout:
         """The layout after one instance has moved."""
         first, second = self.primary.copy(), self.secondary.copy()
         first[instance], second[instance] = primary, secondary
-        other = Layout(self.board, first, second)
-        board = self.board
-        mine = board.primary_use[:, instance], board.secondary_use[:, instance]
-        kept, real = board.reserve[instance], int(board.real[instance])
-        used, peers, seats = self.used.copy(), self.peers.copy(), self.seats.copy()
-        for p, s, sign in (
-            (self.primary[instance], self.secondary[instance], -1),
-            (primary, secondary, 1),
-        ):
-            if p != NOWHERE:
-                used[:, p] += sign * mine[0]
-                seats[0, p] += sign * real
-            if s != NOWHERE:
-                used[:, s] += sign * mine[1]
-                seats[1, s] += sign * real
-                if p != NOWHERE:
-                    peers[s, p] += sign * kept
-        known: dict[str, Any] = other.__dict__
-        known.update(used=used, peers=peers, seats=seats)
-        return other
+        sums, uses = self._sums.copy(), self.board.uses
+        sums.add(uses, instance, int(self.primary[instance]), int(self.secondary[instance]), -1)
+        sums.add(uses, instance, primary, secondary)
+        return Layout(self.board, first, second, sums)
 
     def on_board(self, board: Board, keep: int | None = None) -> Layout:
         """The same places on a board that has further instances, which have no place.
@@ -65,14 +64,12 @@ class Layout:
         """
         keep = len(self.primary) if keep is None else keep
         fill = np.full(len(board.instances) - keep, NOWHERE, dtype=np.int64)
-        other = Layout(
+        return Layout(
             board,
             np.concatenate([self.primary[:keep], fill]),
             np.concatenate([self.secondary[:keep], fill]),
+            self._sums,
         )
-        known: dict[str, Any] = other.__dict__
-        known.update(used=self.used, peers=self.peers, seats=self.seats)
-        return other
 
     def place(self, instance: int) -> tuple[str, str]:
         """Names of the primary and the secondary node of an instance; "" for none."""
@@ -81,34 +78,6 @@ class Layout:
         return (
             nodes[first].name if first != NOWHERE else "",
             nodes[second].name if second != NOWHERE else "",
-        )
-
-    @cached_property
-    def used(self) -> Floats:
-        """What is used: :class:`Use` x node."""
-        board = self.board
-        uses = board.primary_use, board.secondary_use
-        return total((self.primary, self.secondary), uses, len(board.nodes))
-
-    @cached_property
-    def peers(self) -> Floats:
-        """Memory that (row) keeps for the failure of (column)."""
-        count = len(self.board.nodes)
-        both = (self.primary != NOWHERE) & (self.secondary != NOWHERE)
-        cell = self.secondary[both] * count + self.primary[both]
-        kept = np.bincount(cell, weights=self.board.reserve[both], minlength=count * count)
-        both_ways: Floats = kept.reshape(count, count).astype(float)
-        return both_ways
-
-    @cached_property
-    def seats(self) -> Ints:
-        """How many real instances have a node as primary (row 0) and as secondary (row 1)."""
-        count, real = len(self.board.nodes), self.board.real
-        return np.array(
-            [
-                np.bincount(where[real & (where != NOWHERE)], minlength=count)
-                for where in (self.primary, self.secondary)
-            ]
         )
 
     @cached_property
@@ -153,7 +122,7 @@ class Layout:
         count = np.zeros((len(board.exclusion_tags), len(board.nodes)))
         for slot in range(board.apart.shape[1]):
             tag = board.apart[:, slot]
-            known = (tag != NOWHERE) & (self.primary != NOWHERE) & board.real
+            known = (tag != NOWHERE) & (self.primary != NOWHERE) & board.uses.real
             np.add.at(count, (tag[known], self.primary[known]), 1)
         total: Floats = (count * board.online) @ board.at.T.astype(float)
         return total

@@ -38,7 +38,7 @@ def _merged(layout: Layout) -> list[_Spread]:
         for use, factor in terms:
             value = value + factor * layout.used[use]
         off = np.where(board.online, value - value[board.online].mean(), 0.0)
-        parts = tuple((f, board.primary_use[u], board.secondary_use[u]) for u, f in terms)
+        parts = tuple((f, board.uses.primary[u], board.uses.secondary[u]) for u, f in terms)
         result.append(_Spread(weight, off, float(off @ off), parts))
     return result
 
@@ -140,7 +140,7 @@ class _Batch:
         lost = ~board.online & (not judge.limits.strict)
         self.forced = lost[self.p] | soft
         self.forced_second = (self.s != NOWHERE) & lost[self.s] | soft
-        self.real = _column(board.real[rows])
+        self.real = _column(board.uses.real[rows])
         #: share of primary and secondary use that a node gets: old primary, old secondary, target
         self.gains = {
             "p": (float(after[0] == "p") - 1.0, float(after[1] == "p")),
@@ -195,14 +195,14 @@ class _Batch:
         """Memory left on a touched node after the move."""
         use = Use.MEMORY
         board = self.board
-        change = self._change(name, board.primary_use[use], board.secondary_use[use])
+        change = self._change(name, board.uses.primary[use], board.uses.secondary[use])
         left: Floats = self.layout.memory_left[node] - change
         return left
 
     def _reserved(self) -> dict[str, Floats]:
         """Memory that touched nodes keep after the move, by role."""
         judge, peers, old = self.judge, self.layout.peers, self.layout.reserved
-        kept = self.board.reserve[self.rows][:, None]
+        kept = self.board.uses.reserve[self.rows][:, None]
         if self.kind is Kind.TO_ANY:
             return {}
         p, s = self.p, self.s
@@ -340,14 +340,14 @@ class _Batch:
     def _room_for_primary(self, node: Ints, soft: Bools) -> Bools:
         """Whether the node can run the instance: memory and processors."""
         board, layout = self.board, self.layout
-        every = board.primary_use[Use.MEMORY_ALL, self.rows][:, None]
-        now = board.primary_use[Use.MEMORY, self.rows][:, None]
+        every = board.uses.primary[Use.MEMORY_ALL, self.rows][:, None]
+        now = board.uses.primary[Use.MEMORY, self.rows][:, None]
         here = node == self.p
         real = self.real > 0
         left = layout.memory_left[node] + here * now - every
         left_all = layout.memory_left_all[node] + here * every - every
         fits = ((left > 0) | ~real) & (left_all > 0)
-        cpus = board.primary_use[Use.CPU_ALL, self.rows][:, None]
+        cpus = board.uses.primary[Use.CPU_ALL, self.rows][:, None]
         used = layout.used[Use.CPU_ALL] + board.node_cpus
         result: Bools = fits & (soft | here | (used[node] + cpus <= self.judge.cpu_limit[node]))
         return result
@@ -358,11 +358,11 @@ class _Batch:
         A reservation runs nowhere in between.
         """
         judge, board, layout = self.judge, self.board, self.layout
-        kept = board.reserve[self.rows][:, None]
+        kept = board.uses.reserve[self.rows][:, None]
         every = layout.reserved[node]
         others = np.where(judge.highest[node] == self.p, judge.second_highest[node], every)
         less = np.maximum(others, layout.peers[node, self.p] - kept)
-        memory = board.primary_use[Use.MEMORY, self.rows][:, None]
+        memory = board.uses.primary[Use.MEMORY, self.rows][:, None]
         fine = layout.fails[node] | (layout.memory_left[node] - memory >= less)
         for slot in range(board.apart.shape[1]):
             tag = board.apart[self.rows, slot][:, None]
@@ -373,13 +373,13 @@ class _Batch:
     def _room_for_disks(self, node: Ints) -> Bools:
         """Whether a node that has no copy yet can hold one."""
         board, layout, limits = self.board, self.layout, self.judge.limits
-        size = board.primary_use[Use.DISK_ALL, self.rows][:, None]
+        size = board.uses.primary[Use.DISK_ALL, self.rows][:, None]
         left = board.disk_room - layout.used[Use.DISK_ALL]
         after = left[node] - size
         keep = limits.disk_ratio * board.disk
         fits = (after > 0) & (after >= keep[node])
         if board.exclusive.any():
-            own = board.primary_use[Use.OWN_SPINDLES_ALL, self.rows][:, None]
+            own = board.uses.primary[Use.OWN_SPINDLES_ALL, self.rows][:, None]
             room = board.own_spindle_room - layout.used[Use.OWN_SPINDLES_ALL]
             fits = fits & (~board.exclusive[node] | (room[node] - own >= 0))
         result: Bools = fits | (size == 0)
@@ -388,10 +388,10 @@ class _Batch:
     def _turns(self, node: Ints, comes: bool) -> Bools:
         """Whether a node has the spindles for its part of the instance."""
         board, used = self.board, self.layout.used
-        mine = board.primary_use[Use.SPINDLES_ALL, self.rows][:, None] * comes
+        mine = board.uses.primary[Use.SPINDLES_ALL, self.rows][:, None] * comes
         limit = np.where(board.exclusive, np.inf, board.spindle_limit)
         after = used[Use.SPINDLES_ALL][node] + mine
         real = used[Use.SPINDLES][node] + mine
         fits = np.where(self.real > 0, real <= limit[node], after < limit[node])
-        result: Bools = fits | (board.primary_use[Use.SPINDLES_ALL, self.rows][:, None] == 0)
+        result: Bools = fits | (board.uses.primary[Use.SPINDLES_ALL, self.rows][:, None] == 0)
         return result

@@ -14,7 +14,7 @@ import numpy as np
 from ganeti.placement import survival
 from ganeti.placement.facts import TURNING, Instance, Mirror
 from ganeti.placement.layout import Layout
-from ganeti.placement.seats import Failure, Seats
+from ganeti.placement.seats import FAILURES, Failure, Seats
 from ganeti.placement.use import NOWHERE, Bools, Use
 
 #: Most nodes that a text names; the data has all of them.
@@ -193,7 +193,7 @@ def of_nodes(
 
 
 def _reason(seats: Seats, node: int, able: Bools | None, weak: frozenset[int]) -> str:
-    why = seats.primary_failures[node]
+    why = FAILURES[seats.primary_failures[node]]
     if why == Failure.TAGS:
         return "runs an instance with the same exclusion tag"
     if why:

@@ -29,7 +29,7 @@ def fixed(layout: Layout) -> Bools:
     board = layout.board
     stays = np.array([item.mirror is Mirror.NONE for item in board.instances], dtype=bool)
     found = np.zeros(len(board.nodes), dtype=bool)
-    found[layout.primary[stays & board.real]] = True
+    found[layout.primary[stays & board.uses.real]] = True
     return found
 
 
@@ -38,7 +38,7 @@ def in_the_way(layout: Layout, rolling: Rolling) -> Bools:
     board = layout.board
     count = len(board.nodes)
     result = np.zeros((count, count), dtype=bool)
-    mirrored = (layout.secondary != NOWHERE) & board.real
+    mirrored = (layout.secondary != NOWHERE) & board.uses.real
     first, second = layout.primary[mirrored], layout.secondary[mirrored]
     result[first, second] = result[second, first] = True
     if not rolling.secondaries:
@@ -105,14 +105,14 @@ def fits_elsewhere(layout: Layout, down: list[int], rolling: Rolling) -> bool:
     gone[down] = True
     kinds = [Mirror.EVERY_NODE] if rolling.ignore_fixed else [Mirror.EVERY_NODE, Mirror.NONE]
     moves = np.array([item.mirror in kinds for item in board.instances], dtype=bool)
-    mine = np.flatnonzero(moves & gone[layout.primary] & board.real)
+    mine = np.flatnonzero(moves & gone[layout.primary] & board.uses.real)
     if not len(mine):
         return True
     left = np.where(board.online & ~gone, layout.memory_left, -np.inf)
     room = np.where(gone, 0.0, board.disk_room - layout.used[Use.DISK_ALL])
-    sizes = board.primary_use[Use.MEMORY, mine]
+    sizes = board.uses.primary[Use.MEMORY, mine]
     for i in mine[np.argsort(-sizes, kind="stable")].tolist():
-        size, disk = board.primary_use[Use.MEMORY, i], board.primary_use[Use.DISK_ALL, i]
+        size, disk = board.uses.primary[Use.MEMORY, i], board.uses.primary[Use.DISK_ALL, i]
         able = (left - size > 0) & ((disk == 0) | (room - disk > 0))
         if not able.any():
             return False

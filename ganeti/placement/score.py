@@ -74,7 +74,7 @@ def counted(layout: Layout) -> float:
 
 def _location(layout: Layout) -> float:
     board = layout.board
-    known = (layout.primary != NOWHERE) & board.real
+    known = (layout.primary != NOWHERE) & board.uses.real
     known &= board.online[layout.primary]
     total = 0.0
     both = known & (layout.secondary != NOWHERE)

@@ -6,10 +6,13 @@ has one column.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ganeti.placement.facts import Instance, Mirror
 from ganeti.placement.layout import Layout
@@ -29,6 +32,12 @@ class Failure(StrEnum):
     DISK_COUNT = "FailDiskCount"
     SPINDLES = "FailSpindles"
     INTERNAL = "FailInternal"
+
+
+#: Failures by their number in arrays; 0 is none.
+FAILURES: tuple[Failure | None, ...] = (None, *Failure)
+_NUMBER = {failure: number for number, failure in enumerate(FAILURES)}
+Numbers = NDArray[np.int8]
 
 
 class Seats:
@@ -65,28 +74,26 @@ class Seats:
         self.rows: Ints = self.nodes if primary is None else np.array([primary], dtype=np.int64)
         self.p = self.rows[:, None]
         self.s = self.nodes[None, :] if self.pairs else np.array([[NOWHERE]])
-        self.one = board.primary_use[:, index]
-        self.two = board.secondary_use[:, index]
+        self.one = board.uses.primary[:, index]
+        self.two = board.uses.secondary[:, index]
         self.cpu_limit = board.cpu_limit
         if vcpu_ratio is not None:
             self.cpu_limit = np.array([n.cpus for n in board.nodes], dtype=float) * vcpu_ratio
         self.disk_ratio = disk_ratio
-        self.kept = float(board.reserve[index])
-        #: per node, why it cannot be primary or secondary ("" when it can)
+        self.kept = float(board.uses.reserve[index])
+        #: per node, why it cannot be primary or secondary, as a number of :data:`FAILURES`
         self.primary_failures = self._part_failures(primary=True)
-        self.secondary_failures = self._part_failures(primary=False)
+        self.secondary_failures = self._part_failures(primary=False) if self.pairs else None
 
     # what is missing at a place
 
-    def _part_failures(self, *, primary: bool) -> list[str]:
+    def _part_failures(self, *, primary: bool) -> Numbers:
         """For each node of the board what is missing there for one part of the instance."""
         board, layout = self.board, self.layout
-        count = len(board.nodes)
-        found: list[str] = [""] * count
+        found: Numbers = np.zeros(len(board.nodes), dtype=np.int8)
 
         def mark(which: Bools, failure: Failure) -> None:
-            for node in np.flatnonzero(which).tolist():
-                found[node] = found[node] or failure
+            found[which & (found == 0)] = _NUMBER[failure]
 
         disk = self.one[Use.DISK_ALL]
         if primary:
@@ -108,30 +115,37 @@ class Seats:
             mark((after < layout.reserved) & ~layout.fails, Failure.MEMORY)
             cpus = layout.used[Use.CPU_ALL] + board.node_cpus + self.one[Use.CPU_ALL]
             mark(cpus > self.cpu_limit, Failure.CPU)
-            conflict = np.zeros(count, dtype=bool)
             for tag in board.apart[self.index].tolist():
                 if tag != NOWHERE:
-                    conflict |= layout.apart_count[tag] > 0
-            mark(conflict, Failure.TAGS)
+                    mark(layout.apart_count[tag] > 0, Failure.TAGS)
         return found
 
-    def failures(self) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
-        """What is missing at each place, or "": primary x secondary."""
-        first = np.array(self.primary_failures, dtype=object)[self.p]
-        if not self.pairs:
+    @cached_property
+    def failures(self) -> Numbers:
+        """What is missing at each place, as a number of :data:`FAILURES`: primary x secondary."""
+        first: Numbers = self.primary_failures[self.p]
+        if self.secondary_failures is None:
             return first
-        second = np.array(self.secondary_failures, dtype=object)[self.s]
-        found = np.where(first != "", first, second)
+        found: Numbers = np.where(first != 0, first, self.secondary_failures[self.s])
         if self.soft:
             peers, layout = self.layout.peers, self.layout
             kept = np.maximum(layout.reserved[self.s], peers[self.s, self.p] + self.kept)
             breaks = (layout.memory_left[self.s] < kept) & ~layout.fails[self.s]
-            found = np.where((found == "") & breaks, Failure.MEMORY, found)
+            found[(found == 0) & breaks] = _NUMBER[Failure.MEMORY]
         return found
+
+    def counts(self) -> Counter[str]:
+        """How many places lack what."""
+        found = self.failures
+        if self.pairs:
+            group = self.board.group_of
+            found = found[(self.p != self.s) & (group[self.p] == group[self.s])]
+        numbers = np.bincount(found.ravel(), minlength=len(FAILURES)).tolist()
+        return Counter({str(f): n for f, n in zip(FAILURES, numbers) if f is not None and n})
 
     def allowed(self) -> Bools:
         """The places that lack nothing."""
-        fits: Bools = self.failures() == ""
+        fits: Bools = self.failures == 0
         if self.pairs:
             fits = fits & (self.p != self.s)
             fits = fits & (self.board.group_of[self.p] == self.board.group_of[self.s])
@@ -144,22 +158,31 @@ class Seats:
         layout, board = self.layout, self.board
         on = board.online
         count = max(1, int(on.sum()))
-        total: Floats = np.zeros((1, 1))
+        weights, rows = [], []
         for weight, start, terms in board.merged_spreads:
-            value = start
+            weights.append(weight)
+            value, first, second = start, np.zeros(len(start)), np.zeros(len(start))
             for use, factor in terms:
                 value = value + factor * layout.used[use]
-            mean = value[on].mean()
-            off = np.where(on, value - mean, 0.0)
-            first = sum((f * self.one[u] for u, f in terms), start=np.zeros(len(start)))
-            squares = float(off @ off) + (first * (2 * off + first))[self.p]
-            moved: Floats = first[self.p]
-            if self.pairs:
-                second = sum((f * self.two[u] for u, f in terms), start=np.zeros(len(start)))
-                squares = squares + (second * (2 * off + second))[self.s]
-                moved = moved + second[self.s]
-            squares = squares - moved * moved / count
-            total = total + weight * np.sqrt(np.maximum(squares, 0.0) / count)
+                first = first + factor * self.one[use]
+                second = second + factor * self.two[use]
+            rows.append((value, first, second))
+        if not rows:
+            return self._reserved_part(count) + self._count_part()
+        #: metric x (now, change of the primary, change of the secondary) x node
+        table = np.array(rows)
+        off = table[:, 0] - table[:, 0, on].mean(axis=1, keepdims=True)
+        off[:, ~on] = 0.0
+        change = table[:, 1:]
+        more = change * (2 * off[:, None] + change)
+        squares = (off * off).sum(axis=1)[:, None, None] + more[:, 0][:, self.p]
+        moved = change[:, 0][:, self.p]
+        if self.pairs:
+            squares = squares + more[:, 1][:, self.s]
+            moved = moved + change[:, 1][:, self.s]
+        squares = squares - moved * moved / count
+        spreads = np.sqrt(np.maximum(squares, 0.0) / count)
+        total: Floats = np.tensordot(weights, spreads, axes=1)
         return total + self._reserved_part(count) + self._count_part()
 
     def _reserved_part(self, count: int) -> Floats:

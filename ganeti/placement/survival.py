@@ -26,9 +26,9 @@ def failing(layout: Layout, among: Bools | None = None) -> list[int]:
 def mirrored_load(layout: Layout) -> Floats:
     """Memory that (row) has to take over when (column) fails."""
     board, count = layout.board, len(layout.board.nodes)
-    both = (layout.primary != NOWHERE) & (layout.secondary != NOWHERE) & board.real
+    both = (layout.primary != NOWHERE) & (layout.secondary != NOWHERE) & board.uses.real
     cell = layout.secondary[both] * count + layout.primary[both]
-    memory = board.primary_use[Use.MEMORY_ALL][both]
+    memory = board.uses.primary[Use.MEMORY_ALL][both]
     total: Floats = np.bincount(cell, weights=memory, minlength=count * count).astype(float)
     return total.reshape(count, count)
 
@@ -42,7 +42,7 @@ def survives(layout: Layout, node: int) -> bool:
 
 def _failing(layout: Layout, among: Bools) -> list[int]:
     board = layout.board
-    here = board.real & (layout.primary != NOWHERE)
+    here = board.uses.real & (layout.primary != NOWHERE)
     busy = np.zeros(len(board.nodes), dtype=bool)
     busy[layout.primary[here]] = True
     asked = np.flatnonzero(busy & among)
@@ -57,7 +57,7 @@ def _failing(layout: Layout, among: Bools) -> list[int]:
     unsure = ~lost & ~_surely(layout, alone, asked, load)
     for position in np.flatnonzero(unsure).tolist():
         node = int(asked[position])
-        mine = np.flatnonzero((layout.primary == node) & board.real)
+        mine = np.flatnonzero((layout.primary == node) & board.uses.real)
         single = layout.secondary[mine] == NOWHERE
         lost[position] = not _one_by_one(layout, node, mine[~single], mine[single])
     return [int(node) for node in asked[lost]]
@@ -80,7 +80,7 @@ def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
         (layout.memory_left[:, None] - load, Use.MEMORY_ALL),
         (room, Use.DISK_ALL),
     ):
-        sizes, where = board.primary_use[use][alone], layout.primary[alone]
+        sizes, where = board.uses.primary[use][alone], layout.primary[alone]
         total = np.bincount(where, weights=sizes, minlength=count)[asked]
         largest = np.zeros(count)
         np.maximum.at(largest, where, sizes)

@@ -1,8 +1,9 @@
-"""What instances use of nodes, as numbers and arrays."""
+"""What instances use of nodes, and the sums of it by node."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -86,21 +87,106 @@ def reserve_of(item: Instance) -> float:
     return float(item.memory) if kept else 0.0
 
 
-def uses_of(items: Sequence[Instance]) -> tuple[Floats, Floats, Floats, Bools]:
-    """What instances use as primary and as secondary, what is kept for them, and who is real."""
-    both = [use_of(item) for item in items]
-    first: Floats = np.array([p for p, _ in both], dtype=float).reshape(len(items), USES).T.copy()
-    second: Floats = np.array([s for _, s in both], dtype=float).reshape(len(items), USES).T.copy()
-    reserve: Floats = np.array([reserve_of(item) for item in items], dtype=float)
-    real: Bools = np.array([not item.forthcoming for item in items], dtype=bool)
-    return first, second, reserve, real
+@dataclass(frozen=True, slots=True, eq=False)
+class Uses:
+    """What each of some instances uses."""
+
+    #: on its primary and on its secondary node: :class:`Use` x instance
+    primary: Floats
+    secondary: Floats
+    #: memory that is kept for it
+    reserve: Floats
+    #: false for a reservation
+    real: Bools
+
+    @classmethod
+    def of(cls, items: Sequence[Instance]) -> Uses:
+        known = {id(item): use_of(item) for item in items}
+        both = np.array([known[id(item)] for item in items]).reshape(len(items), 2, USES)
+        return cls(
+            both[:, 0].T.copy(),
+            both[:, 1].T.copy(),
+            np.array([reserve_of(item) for item in items], dtype=float),
+            np.array([not item.forthcoming for item in items], dtype=bool),
+        )
+
+    def select(self, columns: Ints | slice) -> Uses:
+        """Those of some of the instances."""
+        return Uses(
+            self.primary[:, columns],
+            self.secondary[:, columns],
+            self.reserve[columns],
+            self.real[columns],
+        )
+
+    def join(self, others: Uses) -> Uses:
+        return Uses(
+            np.hstack([self.primary, others.primary]),
+            np.hstack([self.secondary, others.secondary]),
+            np.append(self.reserve, others.reserve),
+            np.append(self.real, others.real),
+        )
+
+    def kinds(self) -> list[Use | None]:
+        """For each :class:`Use` the first one that is the same for all instances; None: all 0."""
+        found: list[Use | None] = []
+        first, second = self.primary.sum(axis=1).tolist(), self.secondary.sum(axis=1).tolist()
+        for use in Use:
+            same = (
+                other
+                for other in Use
+                if other < use
+                and (first[other], second[other]) == (first[use], second[use])
+                and np.array_equal(self.primary[other], self.primary[use])
+                and np.array_equal(self.secondary[other], self.secondary[use])
+            )
+            found.append(next(same, use) if first[use] or second[use] else None)
+        return found
 
 
-def total(places: tuple[Ints, Ints], uses: tuple[Floats, Floats], count: int) -> Floats:
-    """What instances at these places use of ``count`` nodes: :class:`Use` x node."""
-    found = np.zeros((USES, count))
-    for where, use in zip(places, uses):
-        known = where != NOWHERE
-        for k in range(USES):
-            found[k] += np.bincount(where[known], weights=use[k][known], minlength=count)
-    return found
+class Sums:
+    """What instances that have a place use together.
+
+    Amounts of the cluster are whole numbers, so sums that were changed step by step are exact.
+    """
+
+    __slots__ = ("peers", "seats", "used")
+
+    def __init__(self, used: Floats, peers: Floats, seats: Ints) -> None:
+        #: what is used: :class:`Use` x node
+        self.used = used
+        #: memory that (row) keeps for the failure of (column)
+        self.peers = peers
+        #: how many real instances have a node as primary (row 0) and as secondary (row 1)
+        self.seats = seats
+
+    @classmethod
+    def of(cls, uses: Uses, primary: Ints, secondary: Ints, count: int) -> Sums:
+        """The sums over all instances on ``count`` nodes."""
+        used = np.zeros((USES, count))
+        seats = np.zeros((2, count), dtype=np.int64)
+        for part, (where, use) in enumerate(((primary, uses.primary), (secondary, uses.secondary))):
+            known = where != NOWHERE
+            at = where[known]
+            for k in range(USES):
+                used[k] += np.bincount(at, weights=use[k][known], minlength=count)
+            seats[part] = np.bincount(at[uses.real[known]], minlength=count)
+        both = (primary != NOWHERE) & (secondary != NOWHERE)
+        cell = secondary[both] * count + primary[both]
+        kept = np.bincount(cell, weights=uses.reserve[both], minlength=count * count)
+        return cls(used, kept.reshape(count, count).astype(float), seats)
+
+    def copy(self) -> Sums:
+        return Sums(self.used.copy(), self.peers.copy(), self.seats.copy())
+
+    def add(self, uses: Uses, index: int, primary: int, secondary: int, sign: int = 1) -> None:
+        """Count the instance ``index``, or with ``sign`` -1 count it no more."""
+        real = sign * int(uses.real[index])
+        if primary != NOWHERE:
+            self.used[:, primary] += sign * uses.primary[:, index]
+            self.seats[0, primary] += real
+        if secondary != NOWHERE:
+            self.used[:, secondary] += sign * uses.secondary[:, index]
+            self.seats[1, secondary] += real
+            if primary != NOWHERE:
+                self.peers[secondary, primary] += sign * uses.reserve[index]

@@ -56,9 +56,7 @@ class View:
 
         What the configuration got since the nodes were asked is taken off what they said.
         """
-        config = ctx.config
-        made = ctx.boards.cluster(config, self.answers, ctx.job.job_id)
-        return View(config, made, self.answers, ctx.boards)
+        return see(ctx, self.answers)
 
 
 def look(ctx: Context, template: str = "", config: Config | None = None) -> View:
@@ -71,6 +69,10 @@ def look(ctx: Context, template: str = "", config: Config | None = None) -> View
     space is that of one storage unit: of ``template``, else of the first template that is enabled.
     ``config`` stands for the newest configuration. Raises nothing for a node.
     """
-    answers = gather.ask_nodes(ctx, template, config)
+    return see(ctx, gather.ask_nodes(ctx, template, config), config)
+
+
+def see(ctx: Context, answers: Answers, config: Config | None = None) -> View:
+    """The cluster with the newest configuration and claims, from what nodes said before."""
     now = config or ctx.config
     return View(now, ctx.boards.cluster(now, answers, ctx.job.job_id), answers, ctx.boards)

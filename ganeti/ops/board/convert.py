@@ -8,30 +8,70 @@ holds for disks that were made after the node was asked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from itertools import compress
+from operator import is_not
+from typing import Any, TypeVar
 
 from ganeti.model.config import Config
 from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
-from ganeti.model.names import MIXED_TEMPLATE, AdminState
+from ganeti.model.names import MIXED_TEMPLATE, AdminState, DiskUuid, InstanceUuid
 from ganeti.model.node import Node
 from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
 from ganeti.placement import facts
 from ganeti.storage import room
 from ganeti.storage.registry import TEMPLATES
 
+K = TypeVar("K")
+
 #: Storage types whose units are directories of instances in one file system.
 _DIRECTORIES = ("file", "sharedfile")
 
 
-@dataclass(frozen=True)
-class _Known:
-    """An instance that was converted, and from what."""
+class _Told:
+    """What the model was told of the instances the last time, with regard to one storage unit."""
 
-    instance: Instance
-    disks: tuple[Disk, ...]
-    fact: facts.Instance
+    def __init__(self) -> None:
+        self._instances: Mapping[InstanceUuid, Instance] = {}
+        self._disks: Mapping[DiskUuid, Disk] = {}
+        self._facts: dict[InstanceUuid, facts.Instance] = {}
+        self.every: tuple[facts.Instance, ...] = ()
+        #: memory of what runs by its name, for each node (by name)
+        self.running: dict[str, dict[str, int]] = {}
+
+    def renew(self, config: Config, unit: tuple[str, str]) -> None:
+        """Convert what has changed; :attr:`every` is the same object when nothing has."""
+        stale = set(differences(self._instances, config.instances))
+        changed = [config.instances[key] for key in stale if key in config.instances]
+        theirs = {disk for item in changed for disk in item.disks}
+        for uuid in differences(self._disks, config.disks):
+            owner = None if uuid in theirs else config.owner(uuid)
+            if owner is not None:
+                stale.add(owner.uuid)
+        for key in stale:
+            before = self._facts.pop(key, None)
+            if before is not None:
+                self.running.get(before.primary, {}).pop(before.name, None)
+        for key in stale:
+            item = config.instances.get(key)
+            if item is None:
+                continue
+            fact = self._facts[key] = instance(config, item, unit)
+            if fact.runs:
+                self.running.setdefault(fact.primary, {})[fact.name] = fact.memory
+        if stale:
+            self.every = tuple(self._facts.values())
+        self._instances, self._disks = config.instances, config.disks
+
+
+def differences(old: Mapping[K, object], new: Mapping[K, object]) -> list[K]:
+    """Keys whose objects, which never change themselves, are new, others or gone."""
+    if old is new:
+        return []
+    found = list(compress(new, map(is_not, map(old.get, new), new.values())))
+    added = sum(key not in old for key in found)
+    gone = [key for key in old if key not in new] if len(old) + added > len(new) else []
+    return found + gone
 
 
 class Converter:
@@ -42,15 +82,18 @@ class Converter:
 
     def __init__(self) -> None:
         self._base: tuple[Any, ...] = ()
-        self._known: dict[tuple[str, tuple[str, str]], _Known] = {}
-        self._all: dict[tuple[str, str], tuple[Any, Any, tuple[facts.Instance, ...]]] = {}
-        self._running: tuple[Any, dict[str, list[tuple[str, int]]]] | None = None
+        self._told: dict[tuple[str, str], _Told] = {}
         self._policies: tuple[Any, Any, facts.Policy, dict[str, facts.Policy]] | None = None
 
     def cluster(self, config: Config, answers: Answers) -> facts.Cluster:
         """The facts; nodes that did not answer, and drained ones, are unknown and not empty."""
-        every = self.instances(config, answers.unit)
-        made = facts.Cluster(
+        base = (config.nodes, config.cluster.beparams)
+        if not _same(base, self._base):
+            self._base, self._told = base, {}
+        told = self._told.setdefault(answers.unit, _Told())
+        told.renew(config, answers.unit)
+        policy, policies = self._policy(config)
+        return facts.Cluster(
             groups=tuple(
                 facts.Group(
                     group.name,
@@ -61,46 +104,12 @@ class Converter:
                 )
                 for group in config.groups.values()
             ),
-            nodes=nodes(config, answers, self._may_take(every)),
-            instances=every,
+            nodes=nodes(config, answers, told.running),
+            instances=told.every,
             tags=tuple(config.cluster.tags),
+            policy=policy,
+            policies=policies,
         )
-        policy, policies = self._policy(config)
-        return replace(made, policy=policy, policies=policies)
-
-    def instances(self, config: Config, unit: tuple[str, str]) -> tuple[facts.Instance, ...]:
-        """All instances; the same tuple as before when nothing changed."""
-        base = (config.nodes, config.cluster.beparams)
-        if not _same(base, self._base):
-            self._base, self._known, self._all = base, {}, {}
-        before = self._all.get(unit)
-        if before is not None and _same(before[:2], (config.instances, config.disks)):
-            return before[2]
-        found: list[facts.Instance] = []
-        for uuid, item in config.instances.items():
-            known = self._known.get((uuid, unit))
-            disks = tuple(config.disks[one] for one in item.disks if one in config.disks)
-            if known is None or known.instance is not item or not _same(known.disks, disks):
-                known = _Known(item, disks, instance(config, item, unit))
-                self._known[uuid, unit] = known
-            found.append(known.fact)
-        if len(self._known) > 2 * len(config.instances) * (len(self._all) + 1):
-            self._known = {
-                key: one for key, one in self._known.items() if key[0] in config.instances
-            }
-        result = tuple(found)
-        self._all[unit] = (config.instances, config.disks, result)
-        return result
-
-    def _may_take(self, every: tuple[facts.Instance, ...]) -> dict[str, list[tuple[str, int]]]:
-        """Name and memory of what runs on each node (by name)."""
-        if self._running is None or self._running[0] is not every:
-            found: dict[str, list[tuple[str, int]]] = {}
-            for item in every:
-                if item.runs:
-                    found.setdefault(item.primary, []).append((item.name, item.memory))
-            self._running = (every, found)
-        return self._running[1]
 
     def _policy(self, config: Config) -> tuple[facts.Policy, dict[str, facts.Policy]]:
         base = (config.cluster.ipolicy, config.groups)
@@ -114,22 +123,21 @@ class Converter:
         return known[2], known[3]
 
 
-def _same(first: Iterable[Any], second: Iterable[Any]) -> bool:
+def _same(first: tuple[object, ...], second: tuple[object, ...]) -> bool:
     """Whether both hold the very same objects, which never change."""
-    one, two = tuple(first), tuple(second)
-    return len(one) == len(two) and all(a is b for a, b in zip(one, two))
+    return len(first) == len(second) and all(a is b for a, b in zip(first, second))
 
 
 # nodes -------------------------------------------------------------------------------------------
 
 
 def nodes(
-    config: Config, answers: Answers, running: Mapping[str, list[tuple[str, int]]]
+    config: Config, answers: Answers, running: Mapping[str, Mapping[str, int]]
 ) -> tuple[facts.Node, ...]:
-    """The nodes as the model sees them now; ``running`` is name and memory of guests by node."""
+    """The nodes as the model sees them now; ``running`` is the memory of guests by their names."""
     since = _made_since(config, answers)
     return tuple(
-        _node(config, node, answers, since.get(node.uuid, (0, 0)), running.get(node.name, ()))
+        _node(config, node, answers, since.get(node.uuid, (0, 0)), running.get(node.name, {}))
         for node in config.nodes.values()
     )
 
@@ -139,7 +147,7 @@ def _node(
     node: Node,
     answers: Answers,
     taken: tuple[int, int],
-    running: Iterable[tuple[str, int]],
+    running: Mapping[str, int],
 ) -> facts.Node:
     told = answers.nodes.get(node.uuid)
     tags = tuple(node.tags)
@@ -177,12 +185,14 @@ def _node(
     )
 
 
-def free_memory(told: NodeFacts, running: Iterable[tuple[str, int]]) -> int:
+def free_memory(told: NodeFacts, running: Mapping[str, int]) -> int:
     """What the hypervisor has free, without what its running instances may still take."""
     free = told.number("memory_free")
-    for name, memory in running:
-        info = told.running.get(name)
-        free -= max(0, memory - (info.memory if info else 0))
+    now = told.running
+    for name, memory in running.items():
+        used = now[name].memory if name in now else 0
+        if memory > used:
+            free -= memory - used
     return max(0, free)
 
 
@@ -198,14 +208,16 @@ def _made_since(config: Config, answers: Answers) -> dict[str, tuple[int, int]]:
     then = answers.config
     if config.disks is then.disks and not config.forthcoming:
         return {}
-    making = {uuid for item in config.forthcoming if item.interrupted for uuid in item.disks}
+    reserved = {u for item in config.forthcoming if not item.interrupted for u in item.disks}
+    changed = differences(then.disks, config.disks)
     found: dict[str, tuple[int, int]] = {}
-    for uuid, disk in config.disks.items():
-        if disk.forthcoming and uuid not in making and config.owner(uuid) is not None:
-            continue  # a reservation, which the model counts itself
-        before = then.disks.get(uuid)
-        if before is disk and not disk.forthcoming:
+    for uuid in {*changed, *(disk.uuid for disk in config.forthcoming_disks)}:
+        disk = config.disks.get(uuid)
+        if disk is None:
             continue
+        if disk.forthcoming and uuid in reserved:
+            continue  # the model counts it itself
+        before = then.disks.get(uuid)
         for node in disk.nodes:
             space, turning = _share(disk, answers.unit)
             if before is not None and not before.forthcoming and node in before.nodes:

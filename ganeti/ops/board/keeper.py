@@ -16,7 +16,6 @@ from ganeti.placement import facts
 from ganeti.placement.facts import LOCAL
 
 if TYPE_CHECKING:  # it loads numpy, which the daemon does at first use
-    from ganeti.placement.board import Board
     from ganeti.placement.layout import Layout
 
 
@@ -37,8 +36,8 @@ class Boards:
         self._mutex = threading.RLock()
         self._claims = Claims(ended)
         self._converter = Converter()
-        #: the last board of a group, by its uuid and the storage unit that matters
-        self._boards: dict[tuple[str, tuple[str, str]], Board] = {}
+        #: the last layout of a group, by its uuid and the storage unit that matters
+        self._layouts: dict[tuple[str, tuple[str, str]], Layout] = {}
 
     @contextmanager
     def decision(self) -> Iterator[None]:
@@ -64,13 +63,13 @@ class Boards:
         from ganeti.placement.layout import Layout
 
         with self._mutex:
-            last = self._boards.get((group, unit))
-            board = None if last is None else last.renewed(cluster)
-            if board is None:
+            last = self._layouts.get((group, unit))
+            layout = None if last is None else last.renewed(cluster)
+            if layout is None:
                 [own] = [item for item in cluster.groups if item.uuid == group]
-                board = Board(cluster, own)
-            self._boards[group, unit] = board
-            return Layout.first(board)
+                layout = Layout.first(Board(cluster, own))
+            self._layouts[group, unit] = layout
+            return layout
 
     def claim(self, job_id: int, claims: Iterable[Claim]) -> None:
         """What a job was given counts for others from now on."""

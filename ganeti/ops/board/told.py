@@ -31,8 +31,7 @@ class NodeFacts:
     def number(self, name: str) -> int:
         """A resource by its name on the wire; 0 when the node does not say."""
         value = self.resources.get(name, 0)
-        known = isinstance(value, int | float) and not isinstance(value, bool)
-        return int(value) if known else 0
+        return int(value) if type(value) in (int, float) else 0
 
 
 @dataclass(frozen=True)

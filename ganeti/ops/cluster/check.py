@@ -52,7 +52,7 @@ def _examine(cluster: Cluster, group: Group) -> dict[str, Any]:
     return {
         "group": group.name,
         "nodes": len(layout.board.nodes),
-        "instances": int(layout.board.real.sum()),
+        "instances": int(layout.board.uses.real.sum()),
         "ok": not ill,
         **dataclasses.asdict(found),
         "findings": health.findings(layout),
