@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import bench_jobs
+import bench_placement
 import bench_query
 import bench_rapi
 from measure import Cluster, Figures, create, delay, say, spread, timed
@@ -233,6 +234,7 @@ def large_cluster(directory: Path, nodes: int) -> Figures:
             "node_calls": node_calls(cluster),
             "no_op_jobs_ten_candidates": jobs_per_second(cluster),
             "no_op_jobs_one_candidate": jobs_with_one_candidate(cluster),
+            "placement": bench_placement.figures(cluster, 1000),
             "queries": bench_query.figures(cluster),
         }
 
