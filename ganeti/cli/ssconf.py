@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ganeti import paths
-from ganeti.luxi import client
+from ganeti.luxi import absence
 
 
 def lines(key: str) -> list[str]:
@@ -36,9 +36,9 @@ def master() -> str:
         NotClusterError: this machine belongs to no cluster.
     """
     where = paths.current()
-    name = client.master_name(where)
+    name = absence.master_name(where)
     if name is None:
-        raise client.explain_absence(where.luxi_socket, where)
+        raise absence.explain_absence(where.luxi_socket, where)
     return name
 
 

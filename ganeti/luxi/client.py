@@ -1,60 +1,16 @@
-"""The typed LUXI client: one method for each method of the protocol.
-
-A client connects with its first request and is for one thread. When the connection is lost, a
-request that only reads is asked again on a new connection; a request that changes something is
-not, because nobody knows whether it was carried out.
-"""
+"""The typed LUXI client: one method for each method of the protocol."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ganeti import constants, errors, paths
-from ganeti.base import patience
 from ganeti.base.record import Record
-from ganeti.luxi import calls
-from ganeti.net import unix_socket
+from ganeti.luxi.connection import Connection
 
 Row = list[Any]
 #: ``[serial, [seconds, microseconds], type, message]``
 LogEntry = list[Any]
-
-#: Seconds the socket may be missing right after its daemon ended (it is being restarted).
-RESTART_GRACE = 2.0
-#: Seconds a daemon that holds its pid file may take until it listens.
-STARTING_LIMIT = 30.0
-#: Seconds to look for a new master daemon when a connection was lost while reading.
-RECONNECT_LIMIT = 60.0
-
-
-class _Unreachable(errors.NoMasterError):
-    """Nobody serves LUXI here; goes over wires as its parent."""
-
-    @property
-    def wire_name(self) -> str:
-        return errors.NoMasterError.__name__
-
-
-class NotClusterError(_Unreachable):
-    """This machine belongs to no cluster."""
-
-    exit_code: ClassVar[int] = constants.EXIT_NOTCLUSTER
-
-
-class NotMasterError(_Unreachable):
-    """Another node is the master."""
-
-    exit_code: ClassVar[int] = constants.EXIT_NOTMASTER
-
-
-class MasterDownError(_Unreachable):
-    """This node is the master, but its daemon does not run."""
-
-    exit_code: ClassVar[int] = constants.EXIT_FAILURE
 
 
 class FieldDef(Record):
@@ -91,133 +47,8 @@ class Submission(Record):
     error: str = ""
 
 
-class Client:
-    """A connection to the master daemon.
-
-    Every method may raise, besides the errors that the master sends as their own classes:
-
-    NoMasterError: nobody listens; the text tells what to do (see :func:`explain_absence`).
-    TimeoutError: no answer within twice ``io_timeout`` seconds.
-    ConnectionClosedError: the daemon ended before it answered.
-    RequestError: the daemon did not understand the request.
-    """
-
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        connect_timeout: float = 30.0,
-        io_timeout: float = float(constants.LUXI_READ_TIMEOUT),
-        reconnect_limit: float = RECONNECT_LIMIT,
-        on_lost: Callable[[str], None] | None = None,
-    ) -> None:
-        """``path`` is the socket (default: that of this node); times are seconds, to be scaled.
-
-        ``on_lost`` is told once whenever the connection was lost and is looked for again.
-        """
-        self._paths = paths.current()
-        self._path = path or self._paths.luxi_socket
-        self._connect_timeout = patience.scaled(connect_timeout)
-        self._io_timeout = patience.scaled(io_timeout)
-        self._reconnect_limit = patience.scaled(reconnect_limit)
-        self._on_lost = on_lost
-        self._link: unix_socket.FramedClient | None = None
-
-    def close(self) -> None:
-        """Close the connection; the next request opens a new one. Idempotent."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _value: BaseException | None,
-        _where: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def call(self, name: str, *args: object) -> Any:
-        """Send any request and return its result."""
-        return self._read(calls.decode_response, name, args)
-
-    def fetch(self, name: str, *args: object) -> bytes:
-        """Send any request and return the JSON text of its result, without reading it."""
-        data: bytes = self._read(calls.result_bytes, name, args)
-        return data
-
-    def _read(self, decode: Callable[[bytes], Any], name: str, args: Sequence[object]) -> Any:
-        method = calls.find(name)
-        calls.bind(method, args)
-        message = calls.encode_request(name, args)
-        try:
-            answer = self._exchange(message)
-        except errors.ConnectionClosedError as err:
-            self.close()
-            # With a key the same job is not made twice.
-            if not (method.repeatable or (name == "SubmitJob" and args[1:2] not in ((), (None,)))):
-                raise errors.ConnectionClosedError(
-                    f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
-                    " check 'gnt-job list' before trying again"
-                ) from err
-            answer = self._again(message, errors.text(err))
-        try:
-            return decode(answer)
-        except errors.RequestError:
-            # The server hangs up after what it could not understand.
-            self.close()
-            raise
-
-    def _exchange(self, message: bytes) -> bytes:
-        if self._link is not None and not self._link.is_idle():
-            # Nothing was sent yet, so that this is safe for changes too.
-            self.close()
-            return self._again(message, "The master daemon closed the connection")
-        if self._link is None:
-            self._link = self._connect()
-        return self._link.call(message)
-
-    def _again(self, message: bytes, cause: str) -> bytes:
-        if self._on_lost is not None:
-            self._on_lost(cause)
-        self._link = self._open(self._reconnect_limit)
-        return self._link.call(message)
-
-    def _connect(self) -> unix_socket.FramedClient:
-        try:
-            return self._open(0.0)
-        except errors.NoMasterError:
-            grace = self._grace()
-            if not grace:
-                raise explain_absence(self._path, self._paths) from None
-        return self._open(grace)
-
-    def _open(self, grace: float) -> unix_socket.FramedClient:
-        """Connect; a missing listener is waited for up to ``grace`` seconds."""
-        try:
-            return unix_socket.FramedClient(
-                self._path,
-                connect_timeout=grace or self._connect_timeout,
-                io_timeout=self._io_timeout,
-                retry_connect=bool(grace),
-            )
-        except errors.NoMasterError:
-            if not grace:
-                raise
-            raise explain_absence(self._path, self._paths) from None
-
-    def _grace(self) -> float:
-        """Seconds worth waiting for a listener that is not there now."""
-        if not _is_master_here(self._paths):
-            return 0.0
-        from ganeti.base import daemon
-
-        starting = daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None
-        grace = patience.scaled(STARTING_LIMIT if starting else RESTART_GRACE)
-        return min(self._connect_timeout, grace)
+class Client(Connection):
+    """A connection to the master daemon with its methods; see :class:`Connection` for errors."""
 
     # queries
 
@@ -429,36 +260,3 @@ class Client:
     def delete_filter(self, uuid: str, *, user: str | None = None) -> None:
         """Delete a filter rule; fails when there is none. ``user`` as in :meth:`submit_job`."""
         self.call("DeleteFilter", uuid, *([] if user is None else [user]))
-
-
-def master_name(where: paths.Paths) -> str | None:
-    """Name of the master as this node knows it; None when it is in no cluster."""
-    with contextlib.suppress(OSError):
-        return where.ssconf("master_node").read_text(encoding="utf-8").strip() or None
-    return None
-
-
-def _is_master_here(where: paths.Paths) -> bool:
-    return master_name(where) == paths.hostname()
-
-
-def explain_absence(socket_path: Path, where: paths.Paths) -> errors.NoMasterError:
-    """Why nobody listens on the socket, and what to do, as an error with its exit code.
-
-    Reads what this node has on disk about its cluster; asks nobody.
-    """
-    master = master_name(where)
-    if master is None:
-        return NotClusterError(
-            "This machine belongs to no cluster: run 'gnt-cluster init' to make one here,"
-            " or 'gnt-node add' on the master node of an existing one"
-        )
-    if master != paths.hostname():
-        return NotMasterError(
-            f"This node is not the master: log in to '{master}' and run the command there"
-        )
-    return MasterDownError(
-        f"The master daemon is not running on this node (nothing listens on {socket_path}):"
-        f" start it with 'daemon-util start-master', and look into"
-        f" {where.log / 'master-daemon.log'} if it does not stay up"
-    )

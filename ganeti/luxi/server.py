@@ -11,7 +11,6 @@ request (``printf ... | socat - UNIX-CONNECT:...``) and still gets all answers.
 from __future__ import annotations
 
 import contextlib
-import heapq
 import logging
 import os
 import select
@@ -21,17 +20,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from itertools import count
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
 
 from ganeti import constants, errors
-from ganeti.base import files
 from ganeti.base.clock import SYSTEM
 from ganeti.luxi import calls
+from ganeti.luxi.reply import Handler, Quick, QuickAnswers, Reply
 from ganeti.net import unix_socket
-from ganeti.net.unix_socket import TERMINATOR, Credentials, FrameReader
+from ganeti.net.unix_socket import Credentials, FrameReader
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,88 +40,8 @@ REQUEST_TIMEOUT = constants.LUXI_READ_TIMEOUT - 10
 WRITE_TIMEOUT = 120.0
 #: Seconds between two looks for clients that do not read.
 _LOOK = 30.0
-#: Bytes of a request that the I/O thread may answer itself.
-_SMALL = 2048
-#: Small messages whose meaning is kept: programs that poll send the same ones again and again.
-_KEPT = 256
 #: Messages of one client that may wait while one is being worked on.
 _MAX_QUEUED = 16
-
-
-class Reply:
-    """The answer to one request; :meth:`ok` or :meth:`fail` once, from any thread.
-
-    What comes after the request timed out or its client left is dropped.
-    """
-
-    def __init__(self, server: LuxiServer, connection: _Connection) -> None:
-        self._server = server
-        self._connection = connection
-        self._open = True
-        self._lock = threading.Lock()
-        #: called once when nobody waits for the answer any more
-        self.on_abandoned: Callable[[], None] | None = None
-
-    def _take(self) -> bool:
-        with self._lock:
-            taken, self._open = self._open, False
-        return taken
-
-    def ok(self, value: object) -> None:
-        if not self._take():
-            return
-        self.on_abandoned = None  # what it names may name this answer
-        try:
-            data = calls.encode_result(value)
-        except (TypeError, ValueError) as err:
-            _LOG.exception("answer cannot be written as JSON")
-            data = calls.encode_error(errors.ProgrammerError(f"answer is not JSON: {err}"))
-        self._server.send(self._connection, self, data, close=False)
-
-    def fail(self, err: BaseException) -> None:
-        if not self._take():
-            return
-        self.on_abandoned = None
-        close = isinstance(err, errors.RequestError)
-        self._server.send(self._connection, self, calls.encode_error(err), close=close)
-
-    def run(self, work: Callable[[], None]) -> None:
-        """Do something that answers; what it raises is the answer. Not if nobody waits any more."""
-        if not self._open:
-            return
-        try:
-            work()
-        except errors.GanetiError as err:
-            self.fail(err)
-        except OSError as err:
-            _LOG.error("request failed: %s", files.failure(err))
-            self.fail(files.failure(err))
-        except Exception as err:  # noqa: BLE001 - reported to the client and to the log
-            _LOG.exception("request failed with a bug")
-            self.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
-
-    def abandon(self) -> None:
-        """The client is gone; tell whoever works for it."""
-        if self._take() and self.on_abandoned is not None:
-            self.on_abandoned()
-
-
-class Handler(Protocol):
-    """What the server calls in a pool thread for each request."""
-
-    def __call__(
-        self, method: str, args: dict[str, Any], peer: Credentials, reply: Reply
-    ) -> None: ...
-
-
-class Quick(Protocol):
-    """Finds what answers a request, if that takes so little that the I/O thread may do it.
-
-    It depends on the arguments alone, as the function that it returns is used for all requests with
-    the same bytes, and does not raise. What the function raises, the handler is asked for again.
-    """
-
-    def __call__(self, method: str, args: dict[str, Any]) -> Callable[[], Any] | None: ...
 
 
 class _Connection:
@@ -169,8 +86,7 @@ class LuxiServer:
     ) -> None:
         self._path = path
         self._handler = handler
-        self._quick = quick
-        self._quick_answer = lru_cache(_KEPT)(self._find_quick_answer)
+        self._quick = QuickAnswers(quick)
         self._mode = mode
         self._gid = gid
         self._timeout = timeout
@@ -181,8 +97,8 @@ class LuxiServer:
         self._leaving = select.epoll()
         self._actions: deque[Callable[[], None]] = deque()
         self._connections: set[_Connection] = set()
-        self._deadlines: list[tuple[float, int, Reply]] = []
-        self._seq = count()
+        #: in the order of their ends, as all requests have the same time
+        self._deadlines: deque[tuple[float, Reply]] = deque()
         self._stopping = False
         self._next_look = 0.0
         self._thread = threading.Thread(target=self._loop, name="luxi-io", daemon=True)
@@ -256,11 +172,7 @@ class LuxiServer:
     def _expire(self) -> None:
         now = SYSTEM.monotonic()
         while self._deadlines and self._deadlines[0][0] <= now:
-            _deadline, _seq, reply = heapq.heappop(self._deadlines)
-            abandoned = reply.on_abandoned
-            reply.fail(errors.TimeoutError(f"no answer within {self._timeout:.0f} seconds"))
-            if abandoned is not None:
-                abandoned()
+            self._deadlines.popleft()[1].time_out(self._timeout)
         if now < self._next_look:
             return
         self._next_look = now + _LOOK
@@ -362,14 +274,14 @@ class LuxiServer:
     def _refuse(self, connection: _Connection, err: errors.RequestError) -> None:
         """Answer that the input makes no sense, then hang up."""
         connection.queue.clear()
-        self.send(connection, None, calls.encode_error(err), close=True)
+        self._send(connection, None, calls.encode_error(err), True)
 
     def _next(self, connection: _Connection) -> None:
         """Start work on the next message if none is in work."""
         if connection.busy is not None or connection.closing or not connection.queue:
             return
         message = connection.queue.popleft()
-        reply = connection.busy = Reply(self, connection)
+        reply = connection.busy = Reply(partial(self._send, connection))
         self._note_deadline(reply)
         self._pool.submit(self._work, connection, message, reply)
 
@@ -378,11 +290,8 @@ class LuxiServer:
 
         Then nobody else sends on this connection, so no lock is needed.
         """
-        if len(data) > _SMALL or connection.busy is not None or connection.out:
-            return False
-        if connection.closing or connection.reader.partial:
-            return False
-        answer = self._quick_answer(data)
+        waits = connection.busy is not None or connection.out or connection.reader.partial
+        answer = None if waits or connection.closing else self._quick.find(data)
         if answer is None:
             return False
         try:
@@ -402,22 +311,10 @@ class LuxiServer:
             self._watch(connection, write=True)
         return True
 
-    def _find_quick_answer(self, data: bytes) -> Callable[[], Any] | None:
-        """What answers these bytes, if they are one request that need not go to the pool."""
-        if data.find(TERMINATOR) != len(data) - 1:
-            return None
-        try:
-            name, args = calls.decode_request(data[:-1])
-            return self._quick(name, calls.bind(calls.find(name), args))
-        except errors.GanetiError:
-            return None
-
     def _note_deadline(self, reply: Reply) -> None:
-        deadline = SYSTEM.monotonic() + self._timeout
-        heapq.heappush(self._deadlines, (deadline, next(self._seq), reply))
+        self._deadlines.append((SYSTEM.monotonic() + self._timeout, reply))
         if len(self._deadlines) > 64 and len(self._deadlines) > 4 * len(self._connections):
-            self._deadlines = [item for item in self._deadlines if item[2]._open]
-            heapq.heapify(self._deadlines)
+            self._deadlines = deque(item for item in self._deadlines if item[1].is_open)
 
     def _flush(self, connection: _Connection) -> None:
         with connection.lock:
@@ -456,17 +353,13 @@ class LuxiServer:
     # pool threads ------------------------------------------------------------------------
 
     def _work(self, connection: _Connection, message: bytes, reply: Reply) -> None:
-        try:
+        def answer() -> None:
             name, args = calls.decode_request(message)
-            bound = calls.bind(calls.find(name), args)
-        except errors.GanetiError as err:
-            reply.fail(err)
-            return
-        reply.run(lambda: self._handler(name, bound, connection.peer, reply))
+            self._handler(name, calls.bind(calls.find(name), args), connection.peer, reply)
 
-    def send(
-        self, connection: _Connection, reply: Reply | None, data: bytes, *, close: bool
-    ) -> None:
+        reply.run(answer)
+
+    def _send(self, connection: _Connection, reply: Reply | None, data: bytes, close: bool) -> None:
         """Send an answer at once as far as possible; the I/O thread does the rest."""
         try:
             message = memoryview(unix_socket.frame(data))

@@ -19,7 +19,7 @@ from ganeti import constants, errors
 from ganeti.base import files, typed
 from ganeti.config import limits
 from ganeti.luxi.calls import METHODS
-from ganeti.luxi.server import Reply
+from ganeti.luxi.reply import Reply
 from ganeti.master import events, facts, history, job_filters
 from ganeti.master.core import Core
 from ganeti.master.events import Events, Filter

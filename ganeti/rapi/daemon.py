@@ -17,7 +17,7 @@ from typing import Any, Final
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, files, inotify
 from ganeti.base import log as base_log
-from ganeti.luxi.client import master_name
+from ganeti.luxi.absence import master_name
 from ganeti.net import certs, expiry, resolve, tcp_daemon
 from ganeti.net.expiry import Expiry
 from ganeti.net.http_server.server import App, HttpServer

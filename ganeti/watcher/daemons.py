@@ -9,7 +9,8 @@ import ssl
 
 from ganeti import constants, errors, paths
 from ganeti.base import services
-from ganeti.luxi.client import Client, master_name
+from ganeti.luxi.absence import master_name
+from ganeti.luxi.client import Client
 from ganeti.net import tcp_daemon
 from ganeti.watcher.round import Here
 

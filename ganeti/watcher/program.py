@@ -15,7 +15,8 @@ from typing import TypeVar
 from ganeti import constants, errors, paths
 from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.luxi.client import Client, master_name
+from ganeti.luxi.absence import master_name
+from ganeti.luxi.client import Client
 from ganeti.watcher import instances
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS

@@ -127,7 +127,7 @@ def token_list(call: Call) -> None:
 
 
 def _check_master() -> None:
-    from ganeti.luxi.client import explain_absence, master_name
+    from ganeti.luxi.absence import explain_absence, master_name
 
     where = paths.current()
     if master_name(where) != paths.hostname():

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ganeti import errors, paths
-from ganeti.luxi.server import LuxiServer, Reply
+from ganeti.luxi.reply import Reply
+from ganeti.luxi.server import LuxiServer
 from ganeti.net.unix_socket import Credentials
 
 Fields = dict[str, Any]

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from ganeti.luxi.server import Reply
+from ganeti.luxi.reply import Reply
 
 
 class Raw:

@@ -261,7 +261,7 @@ def test_a_node_that_is_not_the_master(root, path):
 
 
 def test_a_master_whose_daemon_is_down(root, path, monkeypatch):
-    monkeypatch.setattr("ganeti.luxi.client.RESTART_GRACE", 0.05)
+    monkeypatch.setattr("ganeti.luxi.connection.RESTART_GRACE", 0.05)
     error = absent(path)
     assert error.exit_code == constants.EXIT_FAILURE
     assert str(path) in errors.text(error)
@@ -269,7 +269,7 @@ def test_a_master_whose_daemon_is_down(root, path, monkeypatch):
 
 
 def test_a_left_over_socket_counts_as_absent(root, path, monkeypatch):
-    monkeypatch.setattr("ganeti.luxi.client.RESTART_GRACE", 0.05)
+    monkeypatch.setattr("ganeti.luxi.connection.RESTART_GRACE", 0.05)
     unix_socket.listen(path, 0o600).close()
     assert path.exists()
     assert "is not running" in errors.text(absent(path))

@@ -13,7 +13,8 @@ import pytest
 from ganeti import constants, errors, paths
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
-from ganeti.luxi.client import MasterDownError, NotMasterError, QueryResult, Submission
+from ganeti.luxi.absence import MasterDownError, NotMasterError
+from ganeti.luxi.client import QueryResult, Submission
 from ganeti.watcher import program, reservations
 from ganeti.watcher.round import Options, Round
 from ganeti.watcher.tasks import TASKS

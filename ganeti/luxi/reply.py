@@ -1,0 +1,130 @@
+"""What works on a request: the handler, what answers at once, and the reply that they give."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Protocol
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.luxi import calls
+from ganeti.net.unix_socket import TERMINATOR, Credentials
+
+_LOG = logging.getLogger(__name__)
+
+#: Bytes of a request that the I/O thread may answer itself.
+_SMALL = 2048
+#: Small messages whose meaning is kept: programs that poll send the same ones again and again.
+_KEPT = 256
+
+
+class Reply:
+    """The answer to one request; :meth:`ok` or :meth:`fail` once, from any thread.
+
+    What comes after the request timed out or its client left is dropped.
+    """
+
+    def __init__(self, send: Callable[[Reply, bytes, bool], None]) -> None:
+        """``send`` is given the encoded answer, and whether the connection ends with it."""
+        self._send = send
+        self._open = True
+        self._lock = threading.Lock()
+        #: called once when nobody waits for the answer any more
+        self.on_abandoned: Callable[[], None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody waits for the answer."""
+        return self._open
+
+    def _take(self) -> bool:
+        with self._lock:
+            taken, self._open = self._open, False
+        return taken
+
+    def ok(self, value: object) -> None:
+        if not self._take():
+            return
+        self.on_abandoned = None  # what it names may name this answer
+        try:
+            data = calls.encode_result(value)
+        except (TypeError, ValueError) as err:
+            _LOG.exception("answer cannot be written as JSON")
+            data = calls.encode_error(errors.ProgrammerError(f"answer is not JSON: {err}"))
+        self._send(self, data, False)
+
+    def fail(self, err: BaseException) -> None:
+        if not self._take():
+            return
+        self.on_abandoned = None
+        close = isinstance(err, errors.RequestError)
+        self._send(self, calls.encode_error(err), close)
+
+    def time_out(self, seconds: float) -> None:
+        """Answer that it took too long; tell whoever works for it."""
+        abandoned = self.on_abandoned
+        self.fail(errors.TimeoutError(f"no answer within {seconds:.0f} seconds"))
+        if abandoned is not None:
+            abandoned()
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do something that answers; what it raises is the answer. Not if nobody waits any more."""
+        if not self._open:
+            return
+        try:
+            work()
+        except errors.GanetiError as err:
+            self.fail(err)
+        except OSError as err:
+            _LOG.error("request failed: %s", files.failure(err))
+            self.fail(files.failure(err))
+        except Exception as err:  # noqa: BLE001 - reported to the client and to the log
+            _LOG.exception("request failed with a bug")
+            self.fail(errors.ProgrammerError(f"internal error: {type(err).__name__}: {err}"))
+
+    def abandon(self) -> None:
+        """The client is gone; tell whoever works for it."""
+        if self._take() and self.on_abandoned is not None:
+            self.on_abandoned()
+
+
+class Handler(Protocol):
+    """What the server calls in a pool thread for each request."""
+
+    def __call__(
+        self, method: str, args: dict[str, Any], peer: Credentials, reply: Reply
+    ) -> None: ...
+
+
+class Quick(Protocol):
+    """Finds what answers a request, if that takes so little that the I/O thread may do it.
+
+    It depends on the arguments alone, as the function that it returns is used for all requests with
+    the same bytes, and does not raise. What the function raises, the handler is asked for again.
+    """
+
+    def __call__(self, method: str, args: dict[str, Any]) -> Callable[[], Any] | None: ...
+
+
+class QuickAnswers:
+    """Answers small requests in the I/O thread, without the handler."""
+
+    def __init__(self, quick: Quick) -> None:
+        self._quick = quick
+        self._kept = lru_cache(_KEPT)(self._find)
+
+    def find(self, data: bytes) -> Callable[[], Any] | None:
+        """What answers these bytes, if they are one small request that need not go to the pool."""
+        return None if len(data) > _SMALL else self._kept(data)
+
+    def _find(self, data: bytes) -> Callable[[], Any] | None:
+        if data.find(TERMINATOR) != len(data) - 1:
+            return None
+        try:
+            name, args = calls.decode_request(data[:-1])
+            return self._quick(name, calls.bind(calls.find(name), args))
+        except errors.GanetiError:
+            return None
