@@ -23,13 +23,14 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.base import files, process, typed
 from ganeti.base.clock import Deadline
-from ganeti.hypervisor import host, mounts, occupants, root_fs, typed_params
+from ganeti.hypervisor import host, mounts, occupants, root_fs, scope, typed_params
 from ganeti.hypervisor.interface import AttachedDisk, HvParams, Hypervisor, NodeInfo, Traits
 from ganeti.model.names import RunState
 from ganeti.rpc.objects import Console, InstanceInfo, NodeInstance
 
 log = logging.getLogger(__name__)
 
+_BEGIN = "start"
 #: Seconds for the script to start everything.
 _START = 300.0
 #: Seconds that the script and the processes get to end before a reboot.
@@ -97,7 +98,7 @@ class ChrootHypervisor(Hypervisor):
     def _begin(self, name: str, started: _Started) -> None:
         """Run the script in the mounted file system; unmounts that when it fails."""
         try:
-            result = self._script(name, started.init_script, "start", _START)
+            result = self._script(name, started.init_script, _BEGIN, _START)
             if not result.ok:
                 raise errors.HypervisorError(
                     f"instance {name} did not start: {self._explain(name, result)}"
@@ -153,7 +154,8 @@ class ChrootHypervisor(Hypervisor):
         path = self._log_file(name)
         try:
             files.ensure_dir(path.parent, 0o750)
-            argv = ["chroot", str(self._point(name)), script, verb]
+            before = scope.enter(self.paths, name) if verb == _BEGIN else []
+            argv = [*before, "chroot", str(self._point(name)), script, verb]
             return process.run(argv, timeout=timeout, cwd=Path("/"), log=path)
         except (OSError, errors.CommandError) as err:
             raise errors.HypervisorError(f"instance {name}: {errors.text(err)}") from err

@@ -11,7 +11,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.base import files
 from ganeti.base.clock import SYSTEM
-from ganeti.hypervisor import host
+from ganeti.hypervisor import host, scope
 from ganeti.hypervisor.interface import AttachedDisk
 from ganeti.hypervisor.kvm import (
     accel,
@@ -186,7 +186,7 @@ class Starter:
         log_file = qemu_log(self._paths, name)
         files.remove(log_file)
         warnings = launch.launch(
-            command,
+            [*scope.enter(self._paths, name), *command],
             directory=self._store.ctrl,
             log=log_file,
             pid_file=self._store.pid_file(name),

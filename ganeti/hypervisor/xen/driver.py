@@ -20,7 +20,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import files, retry
-from ganeti.hypervisor import host, typed_params
+from ganeti.hypervisor import host, scope, typed_params
 from ganeti.hypervisor.interface import (
     AttachedDisk,
     HvParams,
@@ -86,7 +86,8 @@ class XenHypervisor(Hypervisor):
         files.ensure_dir(path.parent, 0o755)
         files.write_atomic(path, text, mode=0o600)
         try:
-            xl.run(["create", *(["-p"] if paused else []), str(path)], timeout=xl.SLOW)
+            words = ["create", *(["-p"] if paused else []), str(path)]
+            xl.run(words, timeout=xl.SLOW, before=scope.enter(self.paths, instance.name))
         except errors.HypervisorError:
             # xl may have built a part of it, and hangs sometimes.
             self._destroy(instance.name)

@@ -56,27 +56,29 @@ class Domain:
         return "p" in self.state
 
 
-def attempt(words: Sequence[str], *, timeout: float) -> process.Result:
+def attempt(words: Sequence[str], *, timeout: float, before: Sequence[str] = ()) -> process.Result:
     """Run ``xl WORDS``, which may fail; blocks up to ``timeout`` seconds.
+
+    ``before`` is a program with its options that runs xl.
 
     Raises:
         HypervisorError: it cannot be started.
     """
     try:
-        return process.run([PROGRAM, *words], timeout=timeout)
+        return process.run([*before, PROGRAM, *words], timeout=timeout)
     except errors.CommandError as err:
         raise errors.HypervisorError(
             f"{errors.text(err)}; is this node booted into Xen, with xen-utils installed?"
         ) from err
 
 
-def run(words: Sequence[str], *, timeout: float = QUICK) -> str:
+def run(words: Sequence[str], *, timeout: float = QUICK, before: Sequence[str] = ()) -> str:
     """Output of ``xl WORDS``; blocks up to ``timeout`` seconds.
 
     Raises:
         HypervisorError: it failed, in its own words, or hangs.
     """
-    result = attempt(words, timeout=timeout)
+    result = attempt(words, timeout=timeout, before=before)
     if not result.ok:
         raise errors.HypervisorError(result.explain())
     return result.stdout
