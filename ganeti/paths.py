@@ -162,6 +162,11 @@ class Paths:
         """A line ``<instance> <status>`` for each instance of a node group."""
         return self.data / f"watcher.{group}.instance-status"
 
+    @property
+    def watcher_certificates(self) -> Path:
+        """When the watcher last had the ends of certificates looked at (Unix time)."""
+        return self.data / "watcher.certificates"
+
     def onetime_conf(self, daemon: str) -> Path:
         """Options for one start of a daemon by systemd."""
         return self.data / f"{daemon}.onetime.conf"

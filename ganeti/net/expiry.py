@@ -8,6 +8,8 @@ from enum import StrEnum
 from ganeti.base.clock import SYSTEM
 from ganeti.net.certs import CertInfo
 
+#: So long before its end a certificate is replaced by itself; well before anybody is warned.
+RENEW_DAYS = 90
 WARN_DAYS = 30
 ERROR_DAYS = 7
 _DAY = 86400
@@ -41,6 +43,11 @@ def judge(
     if left < warn_days * _DAY:
         return Expiry.WARNING, text
     return Expiry.OK, text
+
+
+def is_due(not_after: float, now: float) -> bool:
+    """Whether a certificate that ends then (Unix time) is to be replaced now."""
+    return not_after - now < RENEW_DAYS * _DAY
 
 
 def _date(stamp: float) -> str:

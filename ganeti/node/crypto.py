@@ -69,6 +69,11 @@ class Crypto(CryptoCalls):
         log.info("%s and %s replaced", paths.server_cert, paths.client_cert)
         return pem.digest(wanted[paths.client_cert])
 
+    def crypto_ends(self) -> dict[str, float]:
+        """When the node's own certificates end; X509CertError when one cannot be read."""
+        files_ = (self._paths.server_cert, self._paths.client_cert)
+        return {path.name: certs.inspect(path).not_after for path in files_}
+
     def crypto_forget(self) -> None:
         """Remove ``previous-crypto``; GenericError when that fails."""
         try:

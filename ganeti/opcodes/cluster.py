@@ -85,6 +85,9 @@ class OpClusterRenewCrypto(OpCode, tag="OP_CLUSTER_RENEW_CRYPTO", kw_only=True):
     new_cluster_certificate: Annotated[
         bool, doc("Make a new authority, and with it new certificates for all nodes")
     ] = False
+    expiring: Annotated[
+        bool, doc("Make new ones where a certificate of a node or the authority ends in 90 days")
+    ] = False
     new_rapi_certificate: Annotated[bool, doc("Make a new certificate for the remote API")] = False
     rapi_certificate: Annotated[
         Secret | None, doc("Certificate of the remote API and its key, PEM")

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ganeti.watcher import archive, daemons, disks, hooks, instances, reservations, status
+from ganeti.watcher import (
+    archive,
+    certificates,
+    daemons,
+    disks,
+    hooks,
+    instances,
+    reservations,
+    status,
+)
 from ganeti.watcher.round import Here, Round
 
 Task = Callable[[Round], None]
@@ -27,4 +36,5 @@ TASKS: Mapping[str, Task] = {
     "status": status.run,
     "instances": instances.run,
     "disks": disks.run,
+    "certificates": certificates.run,
 }

@@ -151,3 +151,20 @@ def test_a_certificate_without_its_key_changes_nothing(cluster: Cluster, tmp_pat
     assert ran.code == 1
     assert "private key" in ran.err
     assert cluster.paths().rapi_cert.read_bytes() == before
+
+
+def test_what_ends_soon_is_renewed(cluster: Cluster) -> None:
+    where = cluster.paths()
+    before = digests(cluster)
+    assert "Renewing" not in cluster.ok("cluster renew-crypto --expiring").out
+    assert digests(cluster) == before
+    authority = certs.read_authority(where.ca_key, where.ca_cert)
+    short = certs.issue_client(authority, "node2.example.com", [], days=80)
+    certs.write(cluster.paths("node2").client_cert, short)
+    ran = cluster.ok("cluster renew-crypto --expiring")
+    assert "Certificates end soon on node2.example.com" in ran.out
+    after = digests(cluster)
+    assert not set(after.values()) & set(before.values())
+    cluster.ok("cluster renew-crypto --expiring")
+    assert digests(cluster) == after
+    cluster.ok("cluster verify")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import files
+from ganeti.base.text import join_names
 from ganeti.jobs.execution import Need
 from ganeti.model.names import LockLevel
 from ganeti.net import certs
@@ -107,6 +108,12 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
 
     def run(self) -> None:
         ctx, op = self.ctx, self.op
+        due = crypto.due(ctx) if op.expiring else crypto.Due(False, ())
+        authority = op.new_cluster_certificate or due.authority
+        if due.authority:
+            ctx.log("The certificate of the authority ends soon")
+        elif due.nodes:
+            ctx.log(f"Certificates end soon on {join_names(due.nodes)}")
         try:
             for path, content in self.plan.content.items():
                 mode = 0o444 if path == ctx.paths.spice_ca_cert else certs.GROUP_MODE
@@ -114,11 +121,12 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
             again = crypto.interrupted(ctx)
             if again:
                 ctx.log("A renewal was interrupted; it goes on now")
-            elif op.new_cluster_certificate:
+            elif authority:
                 crypto.create_authority(ctx)
         except OSError as err:
             raise errors.OpExecError(f"{err.filename} cannot be written: {err.strerror}") from err
-        crypto.renew(ctx, everywhere=again or op.new_cluster_certificate or op.node_certificates)
+        everywhere = again or authority or op.node_certificates or bool(due.nodes)
+        crypto.renew(ctx, everywhere=everywhere)
         self._distribute()
 
     def _distribute(self) -> None:

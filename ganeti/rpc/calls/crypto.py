@@ -25,5 +25,10 @@ class CryptoCalls(ABC):
 
     @abstractmethod
     @call(timeout=FAST)
+    def crypto_ends(self) -> dict[str, float]:
+        """When ``server.pem`` and ``client.pem`` of this node end (Unix time), by file name."""
+
+    @abstractmethod
+    @call(timeout=FAST)
     def crypto_forget(self) -> None:
         """Remove the earlier certificates that this node kept."""

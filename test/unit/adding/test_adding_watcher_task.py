@@ -20,6 +20,7 @@ def run(now: Round) -> None:
 #: The program with its real command line, log and lock; only the master is a stand-in.
 PROGRAM = """
 from ganeti import constants, paths
+from ganeti.base.clock import SYSTEM
 from ganeti.luxi.client import Submission
 from ganeti.watcher import program
 
@@ -49,6 +50,7 @@ for directory in (where.data, where.log, where.locks, where.watcher_lock.parent)
     directory.mkdir(parents=True, exist_ok=True)
 where.run.mkdir(parents=True)
 where.ssconf("master_node").write_text("another.example.com")
+where.watcher_certificates.write_text(str(SYSTEM.now()))
 program.Client = Master
 print("code:", program.main([]))
 print("log:", (where.log / "watcher.log").read_text())

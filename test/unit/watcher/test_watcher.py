@@ -15,7 +15,7 @@ from ganeti.base import files
 from ganeti.base.clock import SYSTEM
 from ganeti.luxi.absence import MasterDownError, NotMasterError
 from ganeti.luxi.client import QueryResult, Submission
-from ganeti.watcher import program, reservations
+from ganeti.watcher import certificates, program, reservations
 from ganeti.watcher.round import Options, Round
 from ganeti.watcher.tasks import TASKS
 
@@ -85,6 +85,26 @@ def test_jobs_are_archived_by_the_age_that_the_command_line_says() -> None:
     master = Master()
     assert program.run(begin(master), {"archive": TASKS["archive"]}) == constants.EXIT_SUCCESS
     assert master.archived == [3600]
+
+
+def test_certificates_are_looked_at_once_a_day(tmp_path: Path) -> None:
+    def at(moment: float, refused: str = "") -> list[dict[str, Any]]:
+        master: Any = Master(refused=refused)
+        clock: Any = SimpleNamespace(now=lambda: moment)
+        where = paths.Paths(tmp_path)
+        where.data.mkdir(parents=True, exist_ok=True)
+        certificates.run(Round(master, clock, where, Options(job_age=3600)))
+        submitted: list[dict[str, Any]] = master.submitted
+        return submitted
+
+    day = 24 * 3600.0
+    with pytest.raises(errors.GenericError, match="the queue is drained"):
+        at(day, "the queue is drained")
+    [op] = at(day)
+    assert (op["OP_ID"], op["expiring"]) == ("OP_CLUSTER_RENEW_CRYPTO", True)
+    assert at(2 * day - 1) == []
+    assert len(at(2 * day)) == 1
+    assert len(at(day / 2)) == 1  # the clock was set back
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ganeti.config.candidates import OLD_CERTIFICATE, without_old_certificates
 from ganeti.config.changes import Draft
 from ganeti.model.names import NodeUuid
 from ganeti.model.node import Node
-from ganeti.net import certs, pem
+from ganeti.net import certs, expiry, pem
 from ganeti.ops.operation import Context
 from ganeti.ops.steps.nodes import candidates, shared_files
 from ganeti.paths import Paths
@@ -56,6 +56,35 @@ def _authorities(paths: Paths) -> list[bytes]:
         return pem.split(paths.ca_cert.read_bytes())
     except OSError as err:
         raise errors.X509CertError(str(paths.ca_cert), f"cannot be read: {err.strerror}") from err
+
+
+@dataclass(frozen=True)
+class Due:
+    """What ends so soon that it is replaced."""
+
+    authority: bool
+    #: names of nodes
+    nodes: tuple[str, ...]
+
+
+def due(ctx: Context) -> Due:
+    """Look at the authority on this node, and at the certificates of all nodes that answer.
+
+    Raises:
+        X509CertError: ``ca.pem`` of this node cannot be read.
+    """
+    now = ctx.clock.now()
+    nodes = [candidates.online(node) for node in ctx.config.nodes.values()]
+    answers = ctx.rpc.many(nodes, NodeCalls.crypto_ends).values()
+    return Due(
+        expiry.is_due(certs.inspect(ctx.paths.ca_cert).not_after, now),
+        tuple(
+            answer.node.name
+            for answer in answers
+            if answer.error is None
+            and any(expiry.is_due(end, now) for end in answer.get().values())
+        ),
+    )
 
 
 def create_authority(ctx: Context) -> None:

@@ -1,0 +1,1 @@
+"""Small programs for the upkeep of a cluster, by hand, by cron and by scripts."""
