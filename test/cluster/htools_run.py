@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import command_server
 from local_cluster import Cluster, Ran
 
 #: Debian's program, which is one for all names; the newest when there are several.
@@ -22,19 +23,21 @@ def argv(program: str, *words: str) -> list[str]:
 
 def run(cluster: Cluster, program: str, *words: str, timeout: float = 120) -> Ran:
     """Run one of our programs on the master."""
-    return _ran(argv(program, *words), cluster.env(), timeout)
+    command = [f"ganeti.htools.{program}", *words]
+    return _ran(command_server.shared().run(command, cluster.env(), timeout))
 
 
 def compiled(program: str, *words: str, timeout: float = 120) -> Ran:
     """Run one of Debian's programs."""
+    command = [str(COMPILED[-1]), *words]
     env = {**os.environ, "HTOOLS": program}
-    return _ran([str(COMPILED[-1]), *words], env, timeout)
-
-
-def _ran(command: list[str], env: dict[str, str], timeout: float) -> Ran:
     done = subprocess.run(
         command, capture_output=True, text=True, env=env, timeout=timeout, check=False
     )
+    return _ran(done)
+
+
+def _ran(done: subprocess.CompletedProcess[str]) -> Ran:
     assert "Traceback" not in done.stderr + done.stdout, done.stderr
     return Ran(done.returncode, done.stdout, done.stderr)
 

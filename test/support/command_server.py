@@ -1,12 +1,13 @@
 """Runs programs for tests quickly: each in a process of its own, forked from one that has their
 modules loaded already.
 
-These are the commands (``gnt-*``), the daemons (by the names of their modules) and
-``tools/local-cluster``. Each behaves as one that was started as usual: its arguments, environment,
-output, exit code and death are its own, and daemons go to the background. Only the loading of
-modules, which takes most of the processor time, is done once. What differs is what ``/proc`` says:
-``cmdline`` and ``environ`` are those of the server. Tests of start-up, of terminals and of signals
-start programs as usual.
+These are the commands (``gnt-*``), the daemons and htools (by the names of their modules),
+``ganeti-node-setup`` and ``tools/local-cluster``. Each behaves as one that was started as usual:
+its arguments, environment, output, exit code and death are its own, and daemons go to the
+background. Only the loading of modules, which takes most of the processor time, is done once. What
+differs is what ``/proc`` says: ``cmdline`` and ``environ`` are those of the server. What such a
+program starts with ``sys.executable`` comes from here, too (:data:`_SHIM`). Tests of start-up, of
+terminals and of signals start programs as usual.
 """
 
 from __future__ import annotations
@@ -28,14 +29,61 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 #: What ``argv[0]`` says to run ``tools/local-cluster``.
 LOCAL_CLUSTER = "local-cluster"
+NODE_SETUP = "ganeti-node-setup"
+#: Modules that are programs; numpy, which only htools need, is too large to be in every fork.
 _DAEMONS = ("ganeti.node.daemon", "ganeti.master.daemon", "ganeti.rapi.daemon")
+_HTOOLS = "ganeti.htools."
+#: Stands in for the interpreter, and for ``ganeti-node-setup`` on the nodes: it lets the server run
+#: what the server can run, and waits for its end. In other namespaces and for other users it does
+#: what it stands in for.
+_SHIM = """\
+#!{python} -IS
+import os, socket, sys
+def place():
+    names = [os.readlink("/proc/self/ns/" + name) for name in ("mnt", "net", "pid")]
+    return [*names, os.getuid(), os.readlink("/proc/self/root")]
+def program(words):
+    if os.path.basename(words[0]) == {setup!r}:
+        return [{setup!r}, *words[1:]]
+    if words[1:3] == ["-m", "ganeti.cli"]:
+        return words[3:]
+    if words[1:2] == ["-m"] and words[2].startswith({modules!r}):
+        return words[2:]
+    if words[1:2] == [{tool!r}]:
+        return [{name!r}, *words[2:]]
+    return None
+wanted = program(sys.argv)
+with socket.socket(socket.AF_UNIX) as connection:
+    try:
+        if wanted is None or place() != {place!r}:
+            raise OSError
+        connection.connect({path!r})
+    except OSError:
+        if os.path.basename(sys.argv[0]) == {setup!r}:
+            os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+        os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+    import array, json
+    request = json.dumps([wanted, dict(os.environ), os.getcwd()]).encode() + b"\\n"
+    fds = array.array("i", [0, 1, 2])
+    connection.sendmsg([request[:1]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+    connection.sendall(request[1:])
+    for fd in (0, 1, 2):
+        os.close(fd)
+    answer = b""
+    while part := connection.recv(100):
+        answer += part
+code = int(answer.split()[1])
+if code < 0:
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
 #: Longest request: arguments and environment as JSON.
 _REQUEST = 1 << 20
 
@@ -52,7 +100,7 @@ class CommandServer:
             listener.listen(64)
             # The server sees on its standard input that we have gone.
             self._child = subprocess.Popen(
-                [sys.executable, __file__, str(listener.fileno())],
+                [sys.executable, __file__, str(listener.fileno()), self._directory.name],
                 env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.PIPE,
@@ -67,6 +115,7 @@ class CommandServer:
             subprocess.TimeoutExpired: it was killed after ``timeout`` seconds.
         """
         with (
+            open(os.devnull, "rb") as nothing,
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
             socket.socket(socket.AF_UNIX) as connection,
@@ -74,15 +123,14 @@ class CommandServer:
             connection.connect(self._path)
             connection.settimeout(timeout)
             request = json.dumps([list(argv), dict(env), os.getcwd()]).encode() + b"\n"
-            socket.send_fds(connection, [request[:1]], [out.fileno(), err.fileno()])
+            fds = [stream.fileno() for stream in (nothing, out, err)]
+            socket.send_fds(connection, [request[:1]], fds)
             connection.sendall(request[1:])
             with connection.makefile() as answers:
-                pid = int(answers.readline())
+                answers.readline()  # its process id
                 try:
                     code = int(answers.readline())
-                except TimeoutError:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+                except TimeoutError:  # it ends with the connection
                     raise subprocess.TimeoutExpired(list(argv), timeout) from None
             texts = []
             for stream in (out, err):
@@ -105,14 +153,15 @@ def shared() -> CommandServer:
     return made
 
 
-def serve(listener: socket.socket) -> None:
-    """Answer requests until standard input ends."""
+def serve(listener: socket.socket, directory: Path) -> None:
+    """Answer requests until standard input ends; ``directory`` is for the shim."""
     package = importlib.import_module("ganeti.cli")
     for module in pkgutil.walk_packages(package.__path__, "ganeti.cli."):
         importlib.import_module(module.name)
-    for name in _DAEMONS:
+    for name in (*_DAEMONS, "ganeti.bootstrap.node_setup"):
         importlib.import_module(name)
     tool = _load_tool()
+    _write_shim(directory, tool)
     gc.freeze()
     ended, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake)
@@ -125,9 +174,16 @@ def serve(listener: socket.socket) -> None:
         ready = [fd for fd, _event in poll.poll()]
         if 0 in ready:
             return
+        for pid, connection in waiting.items():
+            if connection.fileno() in ready:  # who waited has gone
+                poll.unregister(connection)
+                os.kill(pid, signal.SIGKILL)
         if ended in ready:
             os.read(ended, 4096)
-            _tell_the_ended(waiting)
+            for connection in _tell_the_ended(waiting):
+                with contextlib.suppress(KeyError):
+                    poll.unregister(connection)
+                connection.close()
         if listener.fileno() in ready:
             connection, _address = listener.accept()
             pid = _start(connection, tool)
@@ -135,11 +191,12 @@ def serve(listener: socket.socket) -> None:
                 connection.close()
             else:
                 waiting[pid] = connection
+                poll.register(connection, select.POLLIN)
 
 
 def _start(connection: socket.socket, tool: ModuleType) -> int | None:
     """Fork the process of one request and tell its id; None: who asked has gone."""
-    request, fds, _flags, _address = socket.recv_fds(connection, _REQUEST, 2)
+    request, fds, _flags, _address = socket.recv_fds(connection, _REQUEST, 3)
     try:
         while not request.endswith(b"\n"):
             more = connection.recv(_REQUEST)
@@ -151,7 +208,7 @@ def _start(connection: socket.socket, tool: ModuleType) -> int | None:
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for target, fd in enumerate([os.open(os.devnull, os.O_RDONLY), *fds]):
+            for target, fd in enumerate(fds):
                 os.dup2(fd, target)
             os.closerange(3, max(_open_files()) + 1)
             os.chdir(directory)
@@ -170,15 +227,43 @@ def _open_files() -> list[int]:
     return [int(name) for name in os.listdir("/proc/self/fd")]
 
 
-def _tell_the_ended(waiting: dict[int, socket.socket]) -> None:
-    """Tell the exit codes of all processes that have ended."""
+def _tell_the_ended(waiting: dict[int, socket.socket]) -> Iterator[socket.socket]:
+    """Tell the exit codes of all processes that have ended; gives the connections."""
     with contextlib.suppress(ChildProcessError):  # none is left
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
-            with waiting.pop(pid) as connection, contextlib.suppress(OSError):
+            connection = waiting.pop(pid)
+            with contextlib.suppress(OSError):
                 connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+            yield connection
+
+
+def _write_shim(directory: Path, tool: ModuleType) -> None:
+    """Make programs of this process use the shim as their interpreter."""
+    programs = directory / "bin"
+    programs.mkdir()
+    for path in Path(sys.executable).parent.iterdir():
+        (programs / path.name).symlink_to(path)
+    names = [os.readlink(f"/proc/self/ns/{name}") for name in ("mnt", "net", "pid")]
+    text = _SHIM.format(
+        python=sys.executable,
+        setup=NODE_SETUP,
+        real=str(Path(sys.executable).parent / NODE_SETUP),
+        modules=(*_DAEMONS, _HTOOLS),
+        tool=str(REPOSITORY / "tools" / LOCAL_CLUSTER),
+        name=LOCAL_CLUSTER,
+        place=[*names, os.getuid(), os.readlink("/proc/self/root")],
+        path=str(directory / "socket"),
+    )
+    for name in ("python", NODE_SETUP):
+        shim = programs / name
+        shim.unlink(missing_ok=True)
+        shim.write_text(text)
+        shim.chmod(0o755)
+    sys.executable = str(programs / "python")
+    tool.VENV = programs  # type: ignore[attr-defined]
 
 
 def _load_tool() -> ModuleType:
@@ -196,11 +281,15 @@ def _run(argv: list[str], tool: ModuleType) -> int:
     from ganeti.cli import __main__ as entry
 
     try:
+        sys.argv = argv
         if argv[0] == LOCAL_CLUSTER:
-            sys.argv = argv
             code: object = tool.main()
         elif argv[0] in _DAEMONS:
             code = importlib.import_module(argv[0]).main(argv[1:])
+        elif argv[0] == NODE_SETUP:
+            code = importlib.import_module("ganeti.bootstrap.node_setup").main()
+        elif argv[0].startswith(_HTOOLS):
+            code = importlib.import_module(argv[0]).main()
         else:
             sys.argv = [entry.__file__, *argv]
             code = entry.main()
@@ -219,4 +308,4 @@ def _run(argv: list[str], tool: ModuleType) -> int:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2]))
