@@ -128,10 +128,16 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     below it, else those of the machine. A missing directory is not a problem: it is made on use.
     """
     text = os.fspath(directory)
+    # No link can be followed from a text that is no path.
+    real = text if _text_problem(text) else os.path.realpath(text)
+    return _real_problem(text, real, paths)
+
+
+def _real_problem(text: str, real: str, paths: Paths) -> str | None:
+    """What :func:`root_problem` finds for a directory whose real position is known."""
     problem = _text_problem(text)
     if problem:
         return f"{text!r} {problem}"
-    real = os.path.realpath(text)
     base = os.path.realpath(paths.root)
     if base == "/" or not _is_below(real, base, or_equal=True):
         base = ""
@@ -280,9 +286,10 @@ def _split(path: str, env: Environment) -> tuple[str, str]:
     real = os.path.join(os.path.realpath(parent), name)
     for base, given in _real_roots(env).items():
         if name and _is_below(real, base):
-            problem = root_problem(given, env.paths) or root_problem(
-                os.path.dirname(real), env.paths
-            )
+            inside = os.path.dirname(real)
+            problem = _real_problem(os.fspath(given), base, env.paths)
+            if problem is None and inside != base:
+                problem = _real_problem(inside, inside, env.paths)
             if problem:
                 raise errors.FileStoragePathError(
                     f"{problem}; the disk path '{path}' cannot be used"
