@@ -17,6 +17,7 @@ import pytest
 from one_process import OneProcess
 
 from ganeti import errors
+from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.devices import DiskChange, DiskParams, DiskRecreation
@@ -173,14 +174,21 @@ def test_a_node_daemon_dies_at_every_call(
     monkeypatch.setattr(settlement, "PATIENCE", 0.0)
     monkeypatch.setattr(copy_progress, "RETRY", 0.0)
     calls = 0
-    for call, cluster, failed in OneProcess.daemon_deaths(
-        begun, tmp_path, OPERATIONS[name], done=done
-    ):
+    meant: set[str] = set()
+    before: dict[str, Instance] = {}
+
+    def make(cluster: OneProcess) -> OpCode:
+        op = OPERATIONS[name](cluster)
+        before.update(cluster.config.instances)
+        meant.add(str(getattr(op, "instance_name", "")))
+        return op
+
+    for call, cluster, failed in OneProcess.daemon_deaths(begun, tmp_path, make, done=done):
         when = f"{name}: dead {'after' if done else 'before'} {call}"
         if failed is not None:
             assert "node" in errors.text(failed), (when, failed)
         _look(cluster, when, keeps_data=name not in ENDS_DATA)
-        _go_on(cluster, when)
+        _go_on(cluster, when, untouched=[v for v in before.values() if v.name not in meant])
         outcomes[name, failed is not None] += 1
         calls += 1
     assert calls > 0
@@ -207,10 +215,12 @@ def _look(cluster: OneProcess, when: str, *, keeps_data: bool) -> None:
         assert len([mark for mark in first if mark.strip(b"\0")]) >= 5, when
 
 
-def _go_on(cluster: OneProcess, when: str) -> None:
+def _go_on(cluster: OneProcess, when: str, untouched: list[Instance]) -> None:
     """What a user does next: settle a move, end what runs, start it, and remove it."""
     for instance in list(cluster.config.instances.values()):
         name = instance.name
+        if instance in untouched:
+            continue
         if name == FAR:
             cluster.run(OpInstanceMigrate(instance_name=name, cleanup=True))
         cluster.run(OpInstanceShutdown(instance_name=name))
