@@ -20,7 +20,7 @@ BALANCE = "cluster balance"
 @pytest.fixture(scope="module")
 def five(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     found = Cluster(tmp_path_factory.mktemp("balance"), 5)
-    memory = {"memory_total": 8192, "memory_dom0": 512, "memory_free": 8192, "cpu_total": 16}
+    memory = {"memory_total": 4096, "memory_dom0": 512, "memory_free": 4096, "cpu_total": 16}
     for number in range(1, 6):
         rules = {"node_info": {"*": {"lie": memory}}}
         path = found.paths(f"node{number}").conf / "fake-hypervisor.json"
@@ -122,7 +122,7 @@ def test_what_would_be_is_told_and_nothing_changes(uneven: Cluster) -> None:
     fewer = data(uneven, "cluster capacity", "--what-if", "remove node3")
     assert fewer["groups"][0]["normal"]["count"] < now
     assert uneven.ok("cluster check").lines[0].startswith("Group default: ok")
-    changes = [*(f"fail node{n}" for n in range(3, 6)), "memory node1 -5G"]
+    changes = [*(f"fail node{n}" for n in range(3, 6)), "memory node1 -1G"]
     shrunk = uneven.gnt("cluster check", *(f"--what-if={change}" for change in changes))
     assert shrunk.code == 1
     assert "when node2.example.com fails, not all of it can start elsewhere" in shrunk.out
