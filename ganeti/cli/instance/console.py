@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ganeti import errors
+from ganeti import errors, paths
 from ganeti.cli import options as o
 from ganeti.cli import selection, ssconf
 from ganeti.cli.command import Call, one
@@ -75,17 +75,18 @@ def _console(call: Call, name: str) -> dict[str, Any]:
 
 
 def _terminal(call: Call, found: dict[str, Any]) -> None:
-    """Become the program that shows the console, so nothing of ours stays while it is open."""
+    """Become the program that shows the console, so nothing of ours stays while it is open.
+
+    On the node of the instance itself that needs no remote shell.
+    """
     from ganeti.base import remote_shell
 
-    node = str(found["host"])
-    words = remote_shell.argv(
-        node,
-        [str(word) for word in found["command"]],
-        user=found.get("user") or "root",
-        port=found.get("port") or ssconf.ssh_ports().get(node, 22),
-        tty=True,
-    )
+    node, words = str(found["host"]), [str(word) for word in found["command"]]
+    user = found.get("user") or "root"
+    is_here = node == paths.hostname() and user == "root" and os.geteuid() == 0
+    if not is_here:
+        port = found.get("port") or ssconf.ssh_ports().get(node, 22)
+        words = remote_shell.argv(node, words, user=user, port=port, tty=True)
     if call.opts.show_command:
         print(shlex.join(words))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -48,6 +49,16 @@ def test_the_command_is_shown_quoted_for_a_shell(
     assert words[-3:-1] == ["root@node2.example.com", "--"]
     assert shlex.split(words[-1]) == COMMAND
     assert master.jobs == []
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has the console without a remote shell")
+def test_on_the_node_itself_no_remote_shell_is_needed(
+    master: RecordingMaster, gnt_instance: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GANETI_HOSTNAME", "node2.example.com")
+    running(master, serial())
+    assert shlex.split(gnt_instance("console --show-cmd web1").out) == COMMAND
 
 
 def test_the_ssh_port_of_the_node_is_used(master: RecordingMaster, gnt_instance: Run) -> None:
