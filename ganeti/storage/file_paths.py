@@ -128,7 +128,7 @@ def root_problem(directory: str | Path, paths: Paths) -> str | None:
     below it, else those of the machine. A missing directory is not a problem: it is made on use.
     """
     text = os.fspath(directory)
-    # No link can be followed from a text that is no path.
+    # No link can be followed from a text that is not a path.
     real = text if _text_problem(text) else os.path.realpath(text)
     return _real_problem(text, real, paths)
 
