@@ -316,19 +316,19 @@ def _next_size(
     filler: Filler, size: Instance, failures: Counter[str], smallest: Spec
 ) -> Instance | None:
     """The largest smaller size that something else than before ends, found by halving."""
-    for name, _ in failures.most_common():
+    for name, places in failures.most_common():
         field, amount, count = _ladder(size, Failure(name), smallest)
 
         def rung(number: int, field: str = field, amount: int = amount) -> Instance:
             change: dict[str, Any] = {field: getattr(size, field) - (number + 1) * amount}
             return dataclasses.replace(size, **change)
 
-        if not count or not _helps(filler, rung(count - 1), name):
+        if not count or not _helps(filler, rung(count - 1), name, places):
             continue
         low, high = 0, count - 1
         while low < high:
             middle = (low + high) // 2
-            if _helps(filler, rung(middle), name):
+            if _helps(filler, rung(middle), name, places):
                 high = middle
             else:
                 low = middle + 1
@@ -336,10 +336,13 @@ def _next_size(
     return None
 
 
-def _helps(filler: Filler, size: Instance, name: str) -> bool:
-    """Whether an instance of a size fits, or most places refuse it for other reasons."""
+def _helps(filler: Filler, size: Instance, name: str, places: int) -> bool:
+    """Whether an instance of a size fits, or a reason refuses it less often than another one does.
+
+    And less often than at ``places`` places, where it refused the larger size.
+    """
     failures = filler.failures_of(size)
-    return failures[name] < max(failures.values(), default=1)
+    return failures[name] < min(places, max(failures.values(), default=1))
 
 
 def _ladder(item: Instance, failure: Failure, smallest: Spec) -> tuple[str, int, int]:
