@@ -7,32 +7,29 @@ holds no thread.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ganeti import constants, errors
 from ganeti.base import clock as clock_module
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.jobs import explain
+from ganeti.jobs import explain, new_job
 from ganeti.jobs import files as job_files
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Executor
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.gate import Gate, dependencies_of
 from ganeti.jobs.job import Book, Job
+from ganeti.jobs.keys import Keys, check_key
 from ganeti.jobs.machine import Effect, Machine
 from ganeti.jobs.steps import Steps
 from ganeti.locking.manager import LockManager
 from ganeti.model.filter_rule import FilterRule
-from ganeti.model.job import JobRecord, OpRecord, Submitter
+from ganeti.model.job import JobRecord, Submitter
 from ganeti.model.names import JOBS_FINALIZED, JobStatus
-from ganeti.opcodes import base as opcodes
 from ganeti.opcodes import wire
 from ganeti.opcodes.base import OpCode
 
-#: Longest key a client may choose.
-MAX_KEY = 256
 #: Jobs that share the flushes of their move to the archive.
 ARCHIVED_AT_ONCE = 100
 #: Most opcodes of one job.
@@ -59,7 +56,7 @@ class JobQueue:
         self._mutex = self.book.mutex
         self._jobs = self.book.jobs
         self._last_id = 0
-        self._keys: dict[str, int] = {}
+        self._keys = Keys(files)
         self._gate = Gate(self._ended_as)
         self._steps = Steps(self.book, self._gate, locks, executor, workers)
         self._steps.submit = lambda jobs, who: self.submit(jobs, who, ignore_drain=True)
@@ -82,8 +79,7 @@ class JobQueue:
             for record in records:
                 job = Job(record, Machine(record), [])
                 self._jobs[record.id] = job
-                if record.key is not None:
-                    self._keys[record.key] = job.id
+                self._keys.note(record)
                 if record.finalized:
                     continue
                 effect = self._restore(job)
@@ -196,11 +192,8 @@ class JobQueue:
             FileError, QuorumError: the jobs cannot be written, or not copied to enough master
                 candidates; none was submitted.
         """
-        if key is not None and not 0 < len(key) <= MAX_KEY:
-            raise errors.OpPrereqError(
-                f"the key of a job must have 1 to {MAX_KEY} characters", errors.ErrorCode.INVAL
-            )
-        if self.drained and not ignore_drain and self._known_key(key) is None:
+        check_key(key)
+        if self.drained and not ignore_drain and self._keys.find(key) is None:
             raise errors.JobQueueDrainError(
                 "the job queue is drained and takes no jobs; see gnt-cluster queue undrain"
             )
@@ -214,14 +207,12 @@ class JobQueue:
             for op in ops:
                 self._executor.check_submission(op)
         with self._mutex:
-            known = self._known_key(key)
+            known = self._keys.find(key)
             if known is None:
-                made = self._make(jobs, submitter)
-                for job, texts in zip(made, notes):
-                    self._note(job.record, texts)
+                made = self._make(jobs, submitter, notes)
                 if key is not None:
-                    self._keys[key] = made[0].id
                     made[0].record.key = key
+                    self._keys.note(made[0].record)
                 names = {job_files.name_of(j.id): job_files.encode(j.record) for j in made}
                 written = self._files.add({**names, job_files.SERIAL: b"%d\n" % self._last_id})
                 for job in made:
@@ -242,10 +233,6 @@ class JobQueue:
                 self._steps.after(job, Effect.FINALIZED)
         return [job.id for job in made]
 
-    def _known_key(self, key: str | None) -> int | None:
-        """Id of the job that was submitted with a key."""
-        return None if key is None else self._keys.get(key) or self._files.key(_key_file(key))
-
     def _taken_before(self, job_id: int) -> list[int]:
         """The answer to a known key, once the first job with it is on enough master candidates."""
         job = self._jobs.get(job_id)
@@ -263,46 +250,28 @@ class JobQueue:
 
     def _drop(self, job: Job) -> None:
         del self._jobs[job.id]
-        if job.record.key is not None:
-            self._keys.pop(job.record.key, None)
+        self._keys.forget(job.record)
 
-    def _make(self, jobs: Sequence[Sequence[OpCode]], submitter: Submitter | None) -> list[Job]:
+    def _make(
+        self,
+        jobs: Sequence[Sequence[OpCode]],
+        submitter: Submitter | None,
+        notes: Sequence[Sequence[str]],
+    ) -> list[Job]:
         first = self._last_id + 1
-        made: list[Job] = []
-        for offset, ops in enumerate(jobs):
-            job_id = first + offset
-            depends = [dependencies_of(op, job_id, first) for op in ops]
-            records = [self._op_record(op, job_id, index) for index, op in enumerate(ops)]
-            for op_record, deps in zip(records, depends):
-                if deps:
-                    op_record.input["depends"] = [[d.job_id, sorted(d.statuses)] for d in deps]
-            record = JobRecord(id=job_id, ops=records, submitter=submitter)
-            job = Job(record, Machine(record), list(ops), depends=depends)
-            job.machine.feed(m.Submitted(self.book.stamp()))
-            made.append(job)
+        stamp, now = self.book.stamp(), self._clock.now()
+        made = [
+            new_job.make(ops, first + offset, first, submitter, stamp, now)
+            for offset, ops in enumerate(jobs)
+        ]
+        for job, texts in zip(made, notes):
+            new_job.begin_log(job.record, texts, stamp)
         self._last_id = first + len(jobs) - 1
         self._jobs.update((job.id, job) for job in made)
         return made
 
-    def _op_record(self, op: OpCode, job_id: int, index: int) -> OpRecord:
-        stored = wire.to_stored(op)
-        now = int(self._clock.now() * 1_000_000_000)
-        entry = [opcodes.reason_source(op), f"job={job_id};index={index}", now]
-        stored["reason"] = [*stored.get("reason", []), entry]
-        return OpRecord(input=stored, priority=op.priority)
-
-    def _note(self, record: JobRecord, texts: Sequence[str]) -> None:
-        stamp = self.book.stamp()
-        log = [[serial, stamp, "message", text] for serial, text in enumerate(texts, 1)]
-        if log:
-            record.change(0, log=log)
-
     def explain(self, job_id: int) -> dict[str, Any]:
-        """Why a job does not go on; see ``jobs/explain.py``.
-
-        Raises:
-            JobLost: there is no such live job.
-        """
+        """Why a job does not go on, see ``jobs/explain.py``; JobLost for one that is not live."""
         return explain.explain(self.book, self._locks, self._steps.pool, self._clock, job_id)
 
     # what clients do with jobs -----------------------------------------------------------
@@ -391,8 +360,7 @@ class JobQueue:
                 if not job.settled
             }
             for job in ended:
-                if job.record.key is not None:
-                    late[_key_file(job.record.key)] = b"%d\n" % job.id
+                late |= self._keys.archived(job.record)
         if late:
             self._files.wait(self._files.add(late))
         self._files.settle()  # not with the mutex: there may be much to write
@@ -429,8 +397,3 @@ class JobQueue:
             return False
         ended = clock_module.merge(job.record.end_timestamp)
         return age < 0 or (ended is not None and now - ended >= age)
-
-
-def _key_file(key: str) -> str:
-    """Name of the file that remembers the key of an archived job."""
-    return f"{job_files.KEYS}/{hashlib.sha256(key.encode('utf-8')).hexdigest()}"

@@ -8,7 +8,6 @@ called before.
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -17,22 +16,19 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.model.names import LocalDisk
 from ganeti.model.params import Params
 from ganeti.rpc.objects import BlockDevStatus, NodeDisk
-from ganeti.storage import measure, registry
-from ganeti.storage.drbd import params, tool
+from ganeti.storage import registry
+from ganeti.storage.drbd import metadata, params, plans, tool
 from ganeti.storage.drbd.kernel_log import KernelLog
 from ganeti.storage.drbd.machine import OURS, SPLIT_BRAIN, Disk, Link, Step, trouble
 from ganeti.storage.drbd.side import Side
-from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Live, Role, Wish
+from ganeti.storage.drbd.states import Connection, DiskState, Endpoint, Role, Wish, local_status
 from ganeti.storage.interface import ChildPlan, Device, Environment, PlanRequest, Traits
 
 log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
-#: MiB of the metadata volume: what DRBD 8.4 needs for one device at a fixed place.
-META_SIZE = 128
 #: Major number of DRBD devices in the kernel.
 _MAJOR = 147
 #: Seconds for a peer that refused us at first: it has been told to connect as well.
@@ -59,7 +55,7 @@ class DrbdDevice(Device):
         holds_old_data=True,
         id_parts=("node", "node", "port", "minor", "minor", "secret"),
         built_on="plain",
-        overhead=META_SIZE,
+        overhead=plans.META_SIZE,
     )
     params: ClassVar[type[msgspec.Struct]] = params.DrbdParams
 
@@ -130,17 +126,7 @@ class DrbdDevice(Device):
         state, setup, live = side.observe()
         if state.disk is Disk.FOREIGN:
             raise side.taken_error(setup, live)
-        self._create_metadata(side)
-
-    @staticmethod
-    def _create_metadata(side: Side) -> None:
-        meta = side.wish.meta
-        if measure.device_size(meta) < META_SIZE * MIB:
-            raise errors.BlockDeviceError(
-                f"{meta} is too small for the metadata of DRBD: it needs {META_SIZE} MiB"
-            )
-        _clear(meta)
-        side.run(side.dialect.create_metadata(side.wish))
+        metadata.create(side)
 
     def begin(self, *, on_primary: bool) -> None:
         """First use of a new disk: activate it, and on the primary start the first resync.
@@ -166,7 +152,7 @@ class DrbdDevice(Device):
         self.shutdown()
         side = self._side()
         if side.dialect.has_metadata(side.wish.meta):
-            _clear(side.wish.meta)
+            metadata.clear(side.wish.meta)
 
     def attach(self) -> bool:
         """Whether the disk was made on this node, active or not.
@@ -347,7 +333,7 @@ class DrbdDevice(Device):
                 raise errors.BlockDeviceError(
                     f"disk {self.disk.uuid} gets no new volumes: minor {self.minor} is {state.disk}"
                 )
-            self._create_metadata(side)
+            metadata.create(side)
             side.run(side.dialect.commands(Step.ATTACH, side.wish, setup))
 
     # looking
@@ -371,7 +357,7 @@ class DrbdDevice(Device):
             sync_percent=(live.percent or 0.0) if syncing else None,
             estimated_time=live.seconds_left if syncing else None,
             is_degraded=not live.is_mirrored,
-            ldisk_status=_local_status(live),
+            ldisk_status=local_status(live),
         )
 
     def pause_resync(self, pause: bool) -> None:
@@ -384,40 +370,11 @@ class DrbdDevice(Device):
 
     @classmethod
     def plan(cls, request: PlanRequest) -> tuple[str | int, ...]:
-        """``(node A, node B, port, minor A, minor B, secret)``; the first node is the primary.
-
-        Raises:
-            ParameterError: not two different nodes, or no place was reserved.
-        """
-        if len(request.nodes) != 2 or request.nodes[0] == request.nodes[1]:
-            raise errors.ParameterError(
-                f"disks of {request.instance_name} are mirrored: two different nodes are needed"
-            )
-        if request.mirror is None:
-            raise errors.ParameterError(
-                f"no minors are reserved for the disks of {request.instance_name}"
-            )
-        return (
-            request.nodes[0],
-            request.nodes[1],
-            request.mirror.port,
-            *request.mirror.minors,
-            request.mirror.secret,
-        )
+        return plans.logical_id(request)
 
     @classmethod
     def plan_children(cls, request: PlanRequest) -> tuple[ChildPlan, ...]:
-        """Data volume and metadata volume; ParameterError without volume group."""
-        if not request.vg:
-            raise errors.ParameterError(
-                f"no volume group for the disks of {request.instance_name}: set the cluster's"
-                " with gnt-cluster modify --vg-name, or name one for the disk with vg="
-            )
-        name = f"{request.disk_uuid}.disk{request.index}"
-        return (
-            ChildPlan("plain", (request.vg, f"{name}_data"), request.size),
-            ChildPlan("plain", (request.metavg or request.vg, f"{name}_meta"), META_SIZE),
-        )
+        return plans.children(request)
 
     @classmethod
     def node_params(cls, values: Params) -> tuple[Params, tuple[Params, ...]]:
@@ -432,29 +389,3 @@ class _Ends(msgspec.Struct, rename="kebab"):
     port: int
     local_minor: int
     remote_minor: int
-
-
-def _local_status(live: Live) -> LocalDisk:
-    """How good the data of this side is. Pure."""
-    if live.disk is DiskState.UP_TO_DATE:
-        return LocalDisk.OKAY
-    if live.connection.is_resync and live.disk is DiskState.INCONSISTENT:
-        return LocalDisk.SYNCHRONISING
-    if live.disk in (DiskState.UNKNOWN, DiskState.ATTACHING, DiskState.NEGOTIATING):
-        return LocalDisk.UNKNOWN
-    return LocalDisk.FAULTY
-
-
-def _clear(device: str) -> None:
-    """Overwrite where metadata may be: the first and the last MiB of its volume."""
-    try:
-        fd = os.open(device, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            end = os.lseek(fd, 0, os.SEEK_END)
-            for place in {0, max(0, end - MIB)}:
-                os.pwrite(fd, b"\0" * min(MIB, end), place)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-    except OSError as err:
-        raise errors.BlockDeviceError(f"cannot write to {device}: {err.strerror}") from err

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from ganeti.model.names import LocalDisk
+
 
 class Connection(StrEnum):
     """Connection states in the kernel's order; those from Connected on have a peer."""
@@ -155,3 +157,14 @@ class Wish:
     protocol: str = "C"
     disk_options: tuple[str, ...] = ()
     net_options: tuple[str, ...] = ()
+
+
+def local_status(live: Live) -> LocalDisk:
+    """How good the data of this side is."""
+    if live.disk is DiskState.UP_TO_DATE:
+        return LocalDisk.OKAY
+    if live.connection.is_resync and live.disk is DiskState.INCONSISTENT:
+        return LocalDisk.SYNCHRONISING
+    if live.disk in (DiskState.UNKNOWN, DiskState.ATTACHING, DiskState.NEGOTIATING):
+        return LocalDisk.UNKNOWN
+    return LocalDisk.FAULTY
