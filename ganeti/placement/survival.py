@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ganeti.placement.facts import Mirror
+from ganeti.placement.facts import Instance, Mirror
 from ganeti.placement.layout import Layout
 from ganeti.placement.seats import Seats
 from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
@@ -94,6 +94,15 @@ def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
     return sure
 
 
+def _rank(item: Instance) -> tuple[bool, int, int, int, int, tuple[str, ...], str]:
+    """The order in which instances find new nodes: the largest first.
+
+    Names come last, so that one more instance fits or not whatever it is called.
+    """
+    size = (-item.memory, -item.disk, -item.vcpus, -item.spindle_use)
+    return (item.mirror is not Mirror.EVERY_NODE, *size, item.tags, item.name)
+
+
 def _one_by_one(
     layout: Layout,
     node: int,
@@ -105,11 +114,7 @@ def _one_by_one(
     trial = layout
     for i in mirrored.tolist():
         trial = trial.moved(i, int(trial.secondary[i]), node)
-    order = sorted(
-        others.tolist(),
-        key=lambda i: (board.instances[i].mirror is not Mirror.EVERY_NODE, -i),
-    )
-    for i in order:
+    for i in sorted(others.tolist(), key=lambda i: _rank(board.instances[i])):
         away = trial.moved(i, NOWHERE, NOWHERE)
         seats = Seats(away, board.instances[i], i, soft=False, avoid=node, within=group)
         choice = seats.best_single()
