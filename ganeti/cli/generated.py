@@ -58,6 +58,15 @@ OPCODES: dict[str, Any] = {
     )),
     'OP_CLUSTER_DEACTIVATE_MASTER_IP': ('Deactivate the address of the cluster on the master node.', (
     )),
+    'OP_CLUSTER_PLACE': ('Return where a new instance would go, and why it would not go to other nodes.', (
+        ('group_name', 'string', None, (), 'Name of the node group; unset for all'),
+        ('disk_template', 'choice', None, ('blockdev', 'diskless', 'drbd', 'ext', 'file', 'gluster', 'plain', 'rbd', 'sharedfile'), 'How the disks are stored'),
+        ('memory', 'unit', None, (), "Memory of an instance; unset for the policy's"),
+        ('disk', 'unit', None, (), "Disk of an instance; unset for the policy's"),
+        ('vcpus', 'int', None, (), "Virtual processors of an instance; unset for the policy's"),
+        ('tags', 'list', None, (), 'Tags of the instance'),
+        ('what_if', 'list', None, (), "Plan as if this were changed: 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
+    )),
     'OP_CLUSTER_REDIST_CONF': ('Send configuration and shared files to all nodes again.', (
     )),
     'OP_CLUSTER_RENAME': ('Rename the cluster, and with it change the master address.', (

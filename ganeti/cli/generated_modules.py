@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'masterfailover': 'setup',
         'master-ping': 'show',
         'modify': 'change',
+        'place': 'placement',
         'queue': 'show',
         'recover-quorum': 'setup',
         'redist-conf': 'change',

@@ -154,8 +154,8 @@ def _secondary(
     if item is None:
         return Answer(False, f"there is no instance '{name}'", [])
     node, why = new_secondary(cluster, item, frozenset(leaving or ()))
-    if not node:
-        return Answer(False, why, [])
+    if why is not None:
+        return Answer(False, why.text, [])
     return Answer(True, f"{name} gets {node}", node if leaving is None else [node])
 
 

@@ -198,8 +198,8 @@ def _opcodes(state: State, item: Instance, kind: Type) -> tuple[list[Json], str]
         return [{"OP_ID": "OP_INSTANCE_FAILOVER", **name}], f"starts on {item.secondary}"
     if kind is Type.FIX_STORAGE:
         node, why = new_secondary(state.cluster, item, frozenset({item.secondary}))
-        if not node:
-            raise RepairError(why)
+        if why is not None:
+            raise RepairError(why.text)
         _take_place(state, item, (item.primary, node))
         change = {"mode": "replace_new_secondary", "disks": [], "remote_node": node}
         return [{"OP_ID": "OP_INSTANCE_REPLACE_DISKS", **name, **change}], f"mirrors to {node}"

@@ -14,6 +14,9 @@ WhatIf = Annotated[
     list[NonEmpty],
     doc("Plan as if this were changed: 'remove node3', 'add 2 like node1', 'memory node4 +64G'"),
 ]
+Memory = Annotated[Mebibytes | None, doc("Memory of an instance; unset for the policy's")]
+Disk = Annotated[Mebibytes | None, doc("Disk of an instance; unset for the policy's")]
+Vcpus = Annotated[Positive | None, doc("Virtual processors of an instance; unset for the policy's")]
 MaxParallel = Annotated[Positive, doc("Maximum number of moves that run at the same time")]
 AllowFailover = Annotated[bool, doc("Stop and start guests that cannot be migrated live")]
 
@@ -26,11 +29,24 @@ class OpClusterCapacity(OpCode, tag="OP_CLUSTER_CAPACITY", kw_only=True):
 
     group_name: p.OptionalGroupName = None
     disk_template: p.OptionalDiskTemplate = None
-    memory: Annotated[Mebibytes | None, doc("Memory of an instance; unset for the policy's")] = None
-    disk: Annotated[Mebibytes | None, doc("Disk of an instance; unset for the policy's")] = None
-    vcpus: Annotated[
-        Positive | None, doc("Virtual processors of an instance; unset for the policy's")
-    ] = None
+    memory: Memory = None
+    disk: Disk = None
+    vcpus: Vcpus = None
+    what_if: WhatIf = []
+
+
+class OpClusterPlace(OpCode, tag="OP_CLUSTER_PLACE", kw_only=True):
+    """Return where a new instance would go, and why it would not go to other nodes."""
+
+    rest: ClassVar[tuple[str, ...]] = ("PUT /2/placement/place",)
+    result_type: ClassVar[str] = "{any:any}"
+
+    group_name: p.OptionalGroupName = None
+    disk_template: p.OptionalDiskTemplate = None
+    memory: Memory = None
+    disk: Disk = None
+    vcpus: Vcpus = None
+    tags: Annotated[list[NonEmpty], doc("Tags of the instance")] = []
     what_if: WhatIf = []
 
 

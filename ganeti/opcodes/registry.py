@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "OP_CLUSTER_BALANCE": "placement",
     "OP_CLUSTER_CAPACITY": "placement",
     "OP_CLUSTER_CHECK": "placement",
+    "OP_CLUSTER_PLACE": "placement",
     "OP_EXT_STORAGE_DIAGNOSE": "os",
     "OP_INSTANCE_ACTIVATE_DISKS": "instance_disks",
     "OP_INSTANCE_CHANGE_GROUP": "instance_move",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,8 +134,27 @@ class Filler:
 
     def try_one(self, item: Instance) -> tuple[Placed | None, Counter[str]]:
         """Put one instance, or say what the places lack."""
-        index = self._next_index(item)
         refused = self._refused(item)
+        seats, allowed = self._seats(item, refused)
+        for done, after in self._survivors(seats, allowed):
+            self.layout = after
+            self._free.pop()
+            self.placed.append(done)
+            return done, Counter()
+        return None, self._lacks(seats, allowed) + self._policy_lacks(item, refused)
+
+    def find_places(self, item: Instance) -> list[Placed]:
+        """The best place of each primary node that has one, the best of all first; puts nothing."""
+        before = self.state
+        found: dict[int, Placed] = {}
+        for done, _after in self._survivors(*self._seats(item, self._refused(item))):
+            found.setdefault(done.primary, done)
+        self.state = before
+        return list(found.values())
+
+    def _seats(self, item: Instance, refused: dict[int, Failure]) -> tuple[Seats, Bools]:
+        """All places of an instance, and which of them lack nothing."""
+        index = self._next_index(item)
         seats = Seats(
             self.layout,
             item,
@@ -143,20 +163,18 @@ class Filler:
             vcpu_ratio=self.rules.vcpu_ratio,
             disk_ratio=self.rules.disk_ratio,
         )
-        allowed = seats.allowed() if len(seats.nodes) else np.zeros((0, 0), dtype=bool)
-        if allowed.any():
-            scores = np.where(allowed, seats.scores(), np.inf)
-            for i, j in ranking(scores):
-                primary, secondary = int(seats.rows[i]), int(seats.s[0, j])
-                after = self.layout.moved(index, primary, secondary)
-                if self._survive and not self._survives(after, primary):
-                    continue
-                self.layout = after
-                self._free.pop()
-                done = Placed(item, primary, secondary, float(scores[i, j]))
-                self.placed.append(done)
-                return done, Counter()
-        return None, self._lacks(seats, allowed) + self._policy_lacks(item, refused)
+        return seats, seats.allowed() if len(seats.nodes) else np.zeros((0, 0), dtype=bool)
+
+    def _survivors(self, seats: Seats, allowed: Bools) -> Iterator[tuple[Placed, Layout]]:
+        """Places after which the loss of any node is survived, best first, and the layouts then."""
+        if not allowed.any():
+            return
+        scores = np.where(allowed, seats.scores(), np.inf)
+        for i, j in ranking(scores):
+            primary, secondary = int(seats.rows[i]), int(seats.s[0, j])
+            after = seats.layout.moved(seats.index, primary, secondary)
+            if not self._survive or self._survives(after, primary):
+                yield Placed(seats.item, primary, secondary, float(scores[i, j])), after
 
     def _refused(self, item: Instance) -> dict[int, Failure]:
         """Groups whose policy does not allow an instance, by their number on the board."""

@@ -7,14 +7,15 @@ one that leaves the fewest without a place.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ganeti.placement import hints, refusal
 from ganeti.placement.board import Board
-from ganeti.placement.capacity import Filler, Rules
+from ganeti.placement.capacity import Filler, Placed, Rules
 from ganeti.placement.facts import Cluster, Group, Instance, Mirror
 from ganeti.placement.layout import Layout
 from ganeti.placement.refusal import Change, GroupRefusal, Hint, Refusal
@@ -51,6 +52,20 @@ class Choice:
         return "" if self.refusal is None else self.refusal.text
 
 
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Where an instance could go in a group: for each primary node its best place, best first."""
+
+    places: tuple[Choice, ...]
+    #: why the group takes nothing, or the other nodes of it
+    others: GroupRefusal
+
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        places = [{"nodes": list(one.nodes), "score": one.score} for one in self.places]
+        return {**self.others.data(), "places": places}
+
+
 class Chooser:
     """Chooses one place after the other in a cluster; each counts for the next."""
 
@@ -75,16 +90,11 @@ class Chooser:
         item = wish.item
         refused: list[GroupRefusal] = []
         found: list[tuple[int, float, Filler, Filler.State, Choice]] = []
-        for group in self._cluster.groups:
-            if wish.group not in (None, group.name, group.uuid):
+        for group, filler in self._candidates(wish):
+            if isinstance(filler, str):
+                refused.append(GroupRefusal(group.name, filler))
                 continue
-            why = self._closed(group, wish)
-            if why:
-                refused.append(GroupRefusal(group.name, why))
-                continue
-            filler = self._filler(group)
             before = filler.state
-            filler.within = within(filler.layout, wish.only)
             done, failures = filler.try_one(item)
             if done is None:
                 filler.state = before
@@ -92,11 +102,7 @@ class Chooser:
                 nodes = refusal.of_nodes(filler.layout, item, filler.within, filler.weak)
                 refused.append(GroupRefusal(group.name, "", counts, nodes))
                 continue
-            nodes_ = filler.layout.board.nodes
-            names = [nodes_[done.primary].name]
-            if item.mirror is Mirror.SECONDARY:
-                names.append(nodes_[done.secondary].name)
-            choice = Choice(tuple(names), group.name, done.score)
+            choice = _choice(filler, done, group)
             rank = _ORDER.get(group.alloc_policy, 0)
             found.append((rank, done.score, filler, filler.state, choice))
             filler.state = before
@@ -107,6 +113,34 @@ class Chooser:
         if not refused and wish.group:
             refused = [GroupRefusal(wish.group, "there is no such group")]
         return Choice((), "", 0.0, Refusal(item.name, tuple(refused)))
+
+    def survey(self, wish: Wish) -> list[Survey]:
+        """All primary nodes that could be chosen, and why the others cannot; chooses nothing."""
+        found = []
+        for group, filler in self._candidates(wish):
+            if isinstance(filler, str):
+                found.append(Survey((), GroupRefusal(group.name, filler)))
+                continue
+            places = filler.find_places(wish.item)
+            able = {filler.layout.board.nodes[one.primary].name for one in places}
+            nodes = refusal.of_nodes(filler.layout, wish.item, filler.within, filler.weak)
+            others = tuple(one for one in nodes if one.node not in able)
+            choices = tuple(_choice(filler, one, group) for one in places)
+            found.append(Survey(choices, GroupRefusal(group.name, nodes=others)))
+        return found
+
+    def _candidates(self, wish: Wish) -> Iterator[tuple[Group, Filler | str]]:
+        """The groups that a wish is about, each with what fills it or why it is closed."""
+        for group in self._cluster.groups:
+            if wish.group not in (None, group.name, group.uuid):
+                continue
+            why = self._closed(group, wish)
+            if why:
+                yield group, why
+                continue
+            filler = self._filler(group)
+            filler.within = within(filler.layout, wish.only)
+            yield group, filler
 
     def explain(self, wish: Wish, choice: Choice) -> Choice:
         """A refusal with the changes that would make the instance fit; looks for them now."""
@@ -135,11 +169,8 @@ class Chooser:
         return [Hint(Change.OTHER_GROUP, free.group)]
 
     def _open_layouts(self, wish: Wish) -> list[Layout]:
-        return [
-            self._filler(group).layout
-            for group in self._cluster.groups
-            if wish.group in (None, group.name, group.uuid) and not self._closed(group, wish)
-        ]
+        every = (filler for _group, filler in self._candidates(wish))
+        return [filler.layout for filler in every if isinstance(filler, Filler)]
 
     @property
     def _rules(self) -> Rules:
@@ -163,6 +194,14 @@ class Chooser:
             survive = self._survive and int(layout.board.online.sum()) > 1
             self._fillers[group.uuid] = Filler(layout, Rules(survive=survive))
         return self._fillers[group.uuid]
+
+
+def _choice(filler: Filler, done: Placed, group: Group) -> Choice:
+    nodes = filler.layout.board.nodes
+    names = [nodes[done.primary].name]
+    if done.item.mirror is Mirror.SECONDARY:
+        names.append(nodes[done.secondary].name)
+    return Choice(tuple(names), group.name, done.score)
 
 
 def within(layout: Layout, only: frozenset[str] | None) -> Bools | None:

@@ -21,6 +21,8 @@ from ganeti.placement.refusal import Change, Hint
 from ganeti.placement.use import NOWHERE, Bools
 
 Within = Callable[[Layout], Bools | None]
+#: Whether an instance has a place in a layout.
+Fits = Callable[[Layout], bool]
 
 #: Most reservations, and most instances to move, that are tried.
 _TRIES = 60
@@ -30,14 +32,23 @@ _STEPS = {"memory": 64, "disk": 256, "vcpus": 1}
 
 def find(item: Instance, layouts: Sequence[Layout], within: Within, rules: Rules) -> list[Hint]:
     """Hints for ``item``, at most one of each kind; ``layouts`` are the groups it may go to."""
-    found: list[Hint] = []
-    for search in (_reservation, _move, _smaller):
-        for layout in layouts:
-            hint = search(item, layout, within, rules)
-            if hint is not None:
-                found.append(hint)
-                break
-    return found
+
+    def fits(layout: Layout) -> bool:
+        return _fits(item, layout, within, rules)
+
+    searches: tuple[Callable[[Layout], Hint | None], ...] = (
+        lambda layout: _reservation(layout, fits),
+        lambda layout: _move(layout, fits),
+        lambda layout: _smaller(item, layout, within, rules),
+    )
+    found = (next(filter(None, map(search, layouts)), None) for search in searches)
+    return [hint for hint in found if hint is not None]
+
+
+def find_around(layout: Layout, index: int, fits: Fits) -> list[Hint]:
+    """Hints for an instance of the layout that is to get another node, and stays as it is."""
+    found = (_reservation(layout, fits, index), _move(layout, fits, index))
+    return [hint for hint in found if hint is not None]
 
 
 def _fits(item: Instance, layout: Layout, within: Within, rules: Rules) -> bool:
@@ -50,25 +61,27 @@ def _size(item: Instance) -> tuple[int, int, int, str]:
     return item.memory, item.disk, item.vcpus, item.name
 
 
-def _reservation(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+def _reservation(layout: Layout, fits: Fits, but: int = NOWHERE) -> Hint | None:
     """The smallest reservation whose release makes the instance fit."""
     board = layout.board
     kept = [i for i, one in enumerate(board.instances) if one.forthcoming]
-    kept = [i for i in kept if layout.primary[i] != NOWHERE]
+    kept = [i for i in kept if layout.primary[i] != NOWHERE and i != but]
     for i in sorted(kept, key=lambda i: _size(board.instances[i]))[:_TRIES]:
-        if _fits(item, layout.moved(i, NOWHERE, NOWHERE), within, rules):
+        if fits(layout.moved(i, NOWHERE, NOWHERE)):
             return Hint(Change.REMOVE_RESERVATION, board.instances[i].name)
     return None
 
 
-def _move(item: Instance, layout: Layout, within: Within, rules: Rules) -> Hint | None:
+def _move(layout: Layout, fits: Fits, but: int = NOWHERE) -> Hint | None:
     """The smallest instance whose move makes room; reservations first, as nothing is copied."""
     board = layout.board
     judge = Judge(layout, Limits())
     for i in _movable(layout):
+        if i == but:
+            continue
         for kind, target in _ways(judge, i):
             primary, secondary = move_kinds.places_after(layout, kind, i, target)
-            if _fits(item, layout.moved(i, primary, secondary), within, rules):
+            if fits(layout.moved(i, primary, secondary)):
                 goal = board.nodes[target if kind is not Kind.FAILOVER else primary].name
                 return Hint(Change.MOVE, board.instances[i].name, goal)
     return None

@@ -84,6 +84,23 @@ class GroupRefusal:
         tail = f" ({'; '.join(shown)})" if shown else ""
         return f"group {self.group}: {head or 'too few nodes'}{tail}"
 
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "group": self.group,
+            "reason": self.reason or None,
+            "counts": {str(name): count for name, count in self.counts},
+            "nodes": [
+                {
+                    "node": node.node,
+                    "reason": node.reason or None,
+                    "missing": {str(item.dimension): item.amount for item in node.missing},
+                    "text": node.text,
+                }
+                for node in self.nodes
+            ],
+        }
+
 
 class Change(StrEnum):
     """What would make an instance fit."""
@@ -142,27 +159,14 @@ class Refusal:
 
     def data(self) -> dict[str, Any]:
         """For JSON: names and amounts, no sentences that need reading."""
-        found = asdict(self)
-        found["groups"] = [
-            {
-                "group": group.group,
-                "reason": group.reason or None,
-                "counts": {str(name): count for name, count in group.counts},
-                "nodes": [
-                    {
-                        "node": node.node,
-                        "reason": node.reason or None,
-                        "missing": {str(item.dimension): item.amount for item in node.missing},
-                    }
-                    for node in group.nodes
-                ],
-            }
-            for group in self.groups
-        ]
-        found["hints"] = [
-            {**asdict(hint), "change": str(hint.change), "text": hint.text} for hint in self.hints
-        ]
-        return found
+        return {
+            "name": self.name,
+            "groups": [group.data() for group in self.groups],
+            "hints": [
+                {**asdict(hint), "change": str(hint.change), "text": hint.text}
+                for hint in self.hints
+            ],
+        }
 
 
 def of_nodes(
@@ -219,21 +223,70 @@ def missing_at(layout: Layout, item: Instance, node: int) -> tuple[Missing, ...]
     elif layout.memory_left[node] - item.memory < layout.reserved[node] and not layout.fails[node]:
         short = layout.reserved[node] - layout.memory_left[node] + item.memory
         found.append(Missing(Dimension.KEPT_MEMORY, int(np.ceil(short))))
-    if item.mirror is not Mirror.EVERY_NODE and item.disk:
-        room = board.disk_room[node] - layout.used[Use.DISK_ALL, node] - item.disk
-        if room <= 0:
-            found.append(Missing(Dimension.DISK, int(1 - room)))
-        if board.exclusive[node]:
-            spare = board.own_spindle_room[node] - layout.used[Use.OWN_SPINDLES_ALL, node]
-            if spare < (item.spindles or 0):
-                found.append(Missing(Dimension.SPINDLES, int((item.spindles or 0) - spare)))
-        elif item.template in TURNING:
-            turning = layout.used[Use.SPINDLES_ALL, node] + item.spindle_use
-            if turning > board.spindle_limit[node]:
-                over = int(np.ceil(turning - board.spindle_limit[node]))
-                found.append(Missing(Dimension.SPINDLES, over))
+    found += _missing_disk(layout, item, node)
     used = layout.used[Use.CPU_ALL, node] + board.node_cpus[node] + item.vcpus
     over = used - board.cpu_limit[node]
     if over > 0:
         found.append(Missing(Dimension.CPUS, int(np.ceil(over))))
+    return tuple(found)
+
+
+def _missing_disk(layout: Layout, item: Instance, node: int) -> list[Missing]:
+    """How much more a node would need for the disks of an instance."""
+    board = layout.board
+    found: list[Missing] = []
+    if item.mirror is Mirror.EVERY_NODE or not item.disk:
+        return found
+    room = board.disk_room[node] - layout.used[Use.DISK_ALL, node] - item.disk
+    if room <= 0:
+        found.append(Missing(Dimension.DISK, int(1 - room)))
+    if board.exclusive[node]:
+        spare = board.own_spindle_room[node] - layout.used[Use.OWN_SPINDLES_ALL, node]
+        if spare < (item.spindles or 0):
+            found.append(Missing(Dimension.SPINDLES, int((item.spindles or 0) - spare)))
+    elif item.template in TURNING:
+        turning = layout.used[Use.SPINDLES_ALL, node] + item.spindle_use
+        if turning > board.spindle_limit[node]:
+            over = int(np.ceil(turning - board.spindle_limit[node]))
+            found.append(Missing(Dimension.SPINDLES, over))
+    return found
+
+
+def of_targets(
+    layout: Layout, index: int, closed: frozenset[str], *, mirror: bool
+) -> tuple[NodeRefusal, ...]:
+    """Why each node cannot be the new secondary node of an instance, or, without ``mirror``, the
+    new primary one; ``closed`` are the nodes to leave."""
+    board = layout.board
+    item = board.instances[index]
+    primary = int(layout.primary[index])
+    away = layout.moved(index, NOWHERE, NOWHERE)
+    found = []
+    for number, node in enumerate(board.nodes):
+        if number == primary:
+            reason = "runs it"
+        elif node.name in closed:
+            reason = "is the node to leave"
+        elif not board.online[number]:
+            reason = "is offline, drained or does not answer"
+        else:
+            missing = (
+                _missing_mirror(layout, index, number) if mirror else missing_at(away, item, number)
+            )
+            found.append(
+                NodeRefusal(node.name, missing, "" if missing else "is refused by a policy or tag")
+            )
+            continue
+        found.append(NodeRefusal(node.name, reason=reason))
+    return tuple(found)
+
+
+def _missing_mirror(layout: Layout, index: int, node: int) -> tuple[Missing, ...]:
+    """How much more a node would need to be the secondary node of an instance."""
+    board = layout.board
+    found = _missing_disk(layout, board.instances[index], node)
+    peer = layout.peers[node, layout.primary[index]] + board.uses.reserve[index]
+    short = max(layout.reserved[node], peer) - layout.memory_left[node]
+    if short > 0 and not layout.fails[node]:
+        found.append(Missing(Dimension.KEPT_MEMORY, int(np.ceil(short))))
     return tuple(found)

@@ -114,6 +114,24 @@ def test_a_node_that_is_lost_ends_the_plan(uneven: Cluster) -> None:
         tool("start-node", uneven.directory, "node5")
 
 
+def test_where_an_instance_would_go_and_why_not_elsewhere(uneven: Cluster) -> None:
+    line = "cluster place -t sharedfile --memory 6G"
+    found = data(uneven, line)
+    [group] = found["groups"]
+    able = [place["nodes"][0] for place in group["places"]]
+    assert sorted(able) == ["node3.example.com", "node4.example.com", "node5.example.com"]
+    assert (found["nodes"], found["score"]) == ([able[0]], group["places"][0]["score"])
+    missing = {node["node"]: node["missing"] for node in group["nodes"]}
+    assert missing == {f"node{n}.example.com": {"memory": 1} for n in (1, 2)}
+    told = uneven.ok(line).lines
+    assert told[0].endswith(f"would go to {able[0]}")
+    assert "  node1.example.com needs another 1 MiB of memory" in told
+    full = uneven.gnt("cluster place -t sharedfile --memory 9G --what-if", "memory node3 +1G")
+    assert full.code == 1
+    assert "It would fit if you reduce its memory to 7616 MiB" in full.out
+    assert len(places(uneven)) == 6
+
+
 def test_what_would_be_is_told_and_nothing_changes(uneven: Cluster) -> None:
     before = places(uneven)
     now = data(uneven, "cluster capacity")["groups"][0]["normal"]["count"]

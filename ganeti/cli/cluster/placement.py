@@ -79,11 +79,50 @@ def _capacity_lines(found: Fields) -> Iterator[str]:
 
 def _fitting(fits: Fields, found: Fields) -> str:
     """How many instances of one size fit."""
-    memory, disk = (units.format_size(fits[key]) for key in ("memory", "disk"))
+    return f"{plural(fits['count'], 'instance')} of {_size(fits, found)}"
+
+
+def _size(size: Fields, found: Fields) -> str:
+    memory, disk = (units.format_size(size[key]) for key in ("memory", "disk"))
     return (
-        f"{plural(fits['count'], 'instance')} of {memory} memory, {disk} disk"
-        f" ({found['disk_template']}), {plural(fits['vcpus'], 'virtual processor')}"
+        f"{memory} memory, {disk} disk ({found['disk_template']}),"
+        f" {plural(size['vcpus'], 'virtual processor')}"
     )
+
+
+@CLUSTER.command(
+    "place",
+    op="OP_CLUSTER_PLACE",
+    names={"group_name": _GROUP, "what_if": _WHAT_IF},
+    options=(o.INFO_FORMAT, o.PRIORITY),
+)
+def place(call: Call) -> int:
+    """Show where a new instance would go, and why it would not go to other nodes.
+
+    The allocator hail is asked. Without a size it is the standard size of the policy. Each line
+    is a node that could run the instance, with its mirror and the score of the cluster then, or
+    what the node is short of. Nothing is created or reserved. Fails when there is no place.
+    """
+    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
+    _print_found(call, found, _place_lines(found))
+    return 0 if found["nodes"] else 1
+
+
+def _place_lines(found: Fields) -> Iterator[str]:
+    yield from _about(found)
+    what = f"An instance of {_size(found, found)}"
+    if found["nodes"]:
+        yield f"{what} would go to {' and '.join(found['nodes'])}"
+    else:
+        yield f"{what} has no place"
+    for group in found["groups"]:
+        yield f"Group {group['group']}{': ' + group['reason'] if group['reason'] else ''}"
+        for one in group["places"]:
+            yield f"  {' and '.join(one['nodes'])}: score {one['score']:.4f}"
+        for node in group["nodes"]:
+            yield f"  {node['text']}"
+    for hint in found["hints"]:
+        yield f"It would fit if you {hint['text']}"
 
 
 @CLUSTER.command(

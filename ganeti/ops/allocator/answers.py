@@ -24,6 +24,13 @@ T = TypeVar("T")
 MOVES = frozenset(("OP_INSTANCE_FAILOVER", "OP_INSTANCE_MIGRATE", "OP_INSTANCE_REPLACE_DISKS"))
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Why an instance has no place; ``data`` only of the allocator inside."""
+
+    text: str
+    data: dict[str, Any] | None = None
+
+
 class Moves(msgspec.Struct, frozen=True):
     """Answer to node-evacuate and change-group."""
 
@@ -72,13 +79,14 @@ def nodes(config: Config, name: str, found: object, count: int) -> list[Node]:
 
 def places(
     config: Config, name: str, found: object, counts: dict[str, int]
-) -> tuple[dict[str, list[Node]], dict[str, str]]:
+) -> tuple[dict[str, list[Node]], dict[str, Refused]]:
     """Nodes by instance, and the instances without a place with the reason; OpExecError."""
     placed, failed = _shaped(
         name, found, tuple[list[tuple[str, list[str]]], list[str | tuple[str, str | None]]]
     )
     missing = dict(
-        (item, "") if isinstance(item, str) else (item[0], item[1] or "") for item in failed
+        (item, Refused("")) if isinstance(item, str) else (item[0], Refused(item[1] or ""))
+        for item in failed
     )
     strange = sorted({item for item, _nodes in placed} ^ (set(counts) - set(missing)))
     if strange:

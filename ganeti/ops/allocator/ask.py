@@ -131,13 +131,15 @@ def without_instance(config: Config, uuid: InstanceUuid) -> Config:
 
 def place_many(
     ctx: Context, name: str, new: Sequence[NewInstance]
-) -> tuple[dict[str, list[Node]], dict[str, str]]:
+) -> tuple[dict[str, list[Node]], dict[str, answers.Refused]]:
     """Nodes by instance, and the instances that have no place with the reason; OpExecError."""
     if is_built_in(ctx, name):
         from ganeti.ops.allocator import builtin
 
         placed, missing = builtin.place_all(ctx, new)
-        return placed, {handle: why.text for handle, why in missing.items()}
+        return placed, {
+            handle: answers.Refused(why.text, why.data()) for handle, why in missing.items()
+        }
     template = new[0].template if new else ""
     found = ask(ctx, name, request.multi_allocate(new), template=template)
     return answers.places(ctx.config, name, found, {item.name: item.nodes for item in new})

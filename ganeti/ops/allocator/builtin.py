@@ -43,7 +43,7 @@ class _Scene:
 
     def __init__(self, ctx: Context, view: View, without: str) -> None:
         self.view = view
-        self.survive = NO_CAPACITY_CHECKS not in ctx.config.cluster.default_iallocator_params
+        self.survive = keeps_capacity(ctx)
         self.cluster: Cluster = view.cluster
         if without:
             kept = tuple(item for item in self.cluster.instances if item.name != without)
@@ -52,6 +52,11 @@ class _Scene:
     def chooser(self) -> Chooser:
         layout_of = self.view.layout if self.cluster is self.view.cluster else None
         return Chooser(self.cluster, survive=self.survive, layout_of=layout_of)
+
+
+def keeps_capacity(ctx: Context) -> bool:
+    """Whether the cluster has to survive the loss of any node after each choice."""
+    return NO_CAPACITY_CHECKS not in ctx.config.cluster.default_iallocator_params
 
 
 @contextmanager
@@ -105,15 +110,6 @@ def place_all(
     placed = {w.item.name: _nodes(ctx, c) for w, c in zip(wishes, choices) if c.nodes}
     missing = {w.item.name: c.refusal for w, c in zip(wishes, choices) if c.refusal is not None}
     return placed, missing
-
-
-def explore(ctx: Context, new: NewInstance) -> Choice:
-    """Where a new instance would go, or why nowhere; nothing is claimed."""
-    wish = _wish(new, None)
-    with _decision(ctx, new.template) as scene:
-        chooser = scene.chooser()
-        choice = chooser.choose(wish)
-    return chooser.explain(wish, choice)
 
 
 def refusal_error(why: Refusal) -> errors.OpPrereqError:
@@ -178,8 +174,8 @@ def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
             moved = item.secondary or item.mirror is not facts.Mirror.EVERY_NODE
             nodes = (item.primary, name) if moved else (name,)
             ctx.boards.claim(ctx.job.job_id, [_move_claim(item, nodes)])
-    if not name:
-        raise errors.not_enough(f"allocator 'hail' found no place: {why}")
+    if why is not None:
+        raise refusal_error(why)
     return ctx.config.node(name)
 
 

@@ -15,6 +15,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.instance_create import OpInstanceCreate, OpInstanceMultiAlloc
 from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.allocator.answers import Refused
 from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Needs, PlannedOperation
 from ganeti.ops.planning import checks
@@ -30,8 +31,9 @@ class _Plan:
 
 
 class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str, Any]]):
-    """Returns ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name]}``.
+    """Returns ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name], "refusals": {}}``.
 
+    ``refusals`` tells as data why the allocator inside has no place for those that failed.
     Instances for which there are no nodes do not hinder the others.
     """
 
@@ -97,7 +99,7 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
     def run(self) -> dict[str, Any]:
         ctx = self.ctx
         found = self.plan.named
-        missing: dict[str, str] = {}
+        missing: dict[str, Refused] = {}
         if not found:
             new = [described(ctx, item, name) for name, item in self.plan.wanted.items()]
             found, missing = allocator.place_many(ctx, self.plan.allocator, new)
@@ -107,11 +109,12 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
         ids = ctx.job.submit(jobs) if jobs else []
         ctx.boards.hand_over(ctx.job.job_id, dict(zip(found, ids)))
         for name, why in missing.items():
-            ctx.log(f"No place for {name}: {why or 'the allocator gives no reason'}")
+            ctx.log(f"No place for {name}: {why.text or 'the allocator gives no reason'}")
         return {
             "jobs": [[True, job_id] for job_id in ids],
             "allocatable": list(found),
             "failed": list(missing),
+            "refusals": {name: why.data for name, why in missing.items() if why.data is not None},
         }
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ganeti import errors
 from ganeti.model.config import Config
+from ganeti.model.names import DiskTemplate
+from ganeti.opcodes.placement import OpClusterCapacity, OpClusterPlace
 from ganeti.placement.facts import Cluster, Group
+from ganeti.storage.registry import TEMPLATES
 
 if TYPE_CHECKING:
+    from ganeti.placement.headroom import Wanted
     from ganeti.placement.what_if import Supposed
 
 
@@ -18,6 +23,30 @@ def groups(config: Config, cluster: Cluster, wanted: str | None) -> list[Group]:
         return sorted(cluster.groups, key=lambda group: group.name)
     uuid = config.group(wanted).uuid
     return [group for group in cluster.groups if group.uuid == uuid]
+
+
+def template(config: Config, given: DiskTemplate | None) -> str:
+    """The disk template that is asked about; OpPrereqError when it is not enabled."""
+    enabled = [str(name) for name in config.cluster.enabled_disk_templates]
+    wanted = enabled[0] if given is None else str(given)
+    if wanted not in enabled:
+        raise errors.invalid(
+            f"disk template {wanted} is not enabled; enabled are {', '.join(enabled)}"
+        )
+    return wanted
+
+
+def wanted(op: OpClusterCapacity | OpClusterPlace, template: str) -> Wanted:
+    """The size that is asked about."""
+    from ganeti.placement.headroom import Wanted  # it loads numpy
+
+    return Wanted(
+        template,
+        None if op.memory is None else int(op.memory),
+        None if op.disk is None else int(op.disk),
+        op.vcpus,
+        TEMPLATES.get(template).traits.overhead,
+    )
 
 
 def suppose(cluster: Cluster, changes: Sequence[str]) -> Supposed:

@@ -191,6 +191,17 @@ def test_a_refusal_is_told_as_data(cluster: OneProcess) -> None:
     assert errors.decode(json.loads(json.dumps(errors.encode(caught.value)))) is not None
 
 
+def test_the_refusals_of_a_batch_are_told_as_data(cluster: OneProcess) -> None:
+    small, large = create("web1"), create("web2", 4000)
+    found = cluster.run(OpInstanceMultiAlloc(instances=[small, large], iallocator="hail"))
+    assert found["failed"] == ["web2.example.com"]
+    [group] = found["refusals"]["web2.example.com"]["groups"]
+    assert {tuple(node["missing"]) for node in group["nodes"]} == {("memory",)}
+    with pytest.raises(errors.OpPrereqError, match="so none is reserved") as caught:
+        cluster.run(OpReservationAdd(instances=[small, large], iallocator="hail"))
+    assert list(caught.value.args[2]) == ["web2.example.com"]
+
+
 def test_the_loss_of_a_node_can_be_made_good(tmp_path: Path) -> None:
     made = OneProcess(tmp_path / "careful", count=3, default_iallocator="hail")
     free(made, 3000, 3000, 3000)

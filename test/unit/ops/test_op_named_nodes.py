@@ -63,7 +63,12 @@ def test_many_instances_on_named_nodes_need_no_allocator(
     result = cluster.run(
         OpInstanceMultiAlloc(instances=[create(name, pnode=node) for name, node in nodes.items()])
     )
-    assert result == {"jobs": [[True, 0], [True, 1]], "allocatable": list(nodes), "failed": []}
+    assert result == {
+        "jobs": [[True, 0], [True, 1]],
+        "allocatable": list(nodes),
+        "failed": [],
+        "refusals": {},
+    }
     assert {op.instance_name: op.pnode for op in submitted} == nodes
 
 

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
-from ganeti.placement.choose import Wish, choose, choose_all
+from ganeti.placement.choose import Chooser, Wish, choose, choose_all
 from ganeti.placement.facts import Cluster, Group, Instance, Node, Policy, Spec
+from ganeti.placement.secondary import new_secondary
 
 POLICY = Policy(
     standard=Spec(1024, 1, 1024, 1, 1, 1),
@@ -63,18 +64,54 @@ def test_missing_amounts_are_told_by_node_and_dimension() -> None:
     )
     assert found.refusal is not None
     [group] = found.refusal.data()["groups"]
+    needs = "a needs another 925 MiB of memory and 501 MiB of disk and 3 virtual processors"
+    gone = "is offline, drained or does not answer"
     assert group["nodes"] == [
         {
             "node": "a",
             "reason": None,
             "missing": {"memory": 925, "disk": 501, "virtual processors": 3},
+            "text": needs,
         },
-        {"node": "b", "reason": "is offline, drained or does not answer", "missing": {}},
+        {"node": "b", "reason": gone, "missing": {}, "text": f"b {gone}"},
     ]
-    assert (
-        "a needs another 925 MiB of memory and 501 MiB of disk and 3 virtual processors"
-        in found.why
-    )
+    assert needs in found.why
+
+
+def test_every_place_is_told_with_what_the_other_nodes_are_short_of() -> None:
+    made = cluster(node("a"), node("b"), node("c", free=100), node("d", free=5000))
+    wish = Wish(item("new", 1000, template="drbd", disk=100))
+    chooser = Chooser(made)
+    [found] = chooser.survey(wish)
+    assert sorted(one.nodes[0] for one in found.places) == ["a", "b", "d"]
+    scores = [round(one.score, 9) for one in found.places]
+    assert scores == sorted(scores)
+    assert [one.node for one in found.others.nodes] == ["c"]
+    assert found.others.nodes[0].text == "c needs another 901 MiB of memory"
+    best = chooser.choose(wish)
+    assert (best.nodes, best.score) == (found.places[0].nodes, found.places[0].score)
+    closed = Chooser(made).survey(dataclasses.replace(wish, networks=frozenset({"net"})))
+    assert [one.data()["reason"] for one in closed] == ["is not connected to the network of a NIC"]
+
+
+def test_why_there_is_no_new_secondary_node_and_what_would_help() -> None:
+    web = item("web", 1000, "a", secondary="b", template="drbd", disk=1000)
+    kept = item("batch-7", 100, "c", template="plain", disk=99_500, forthcoming=True)
+    nodes = (node("a"), node("b"), node("c"), node("d", offline=True), node("e", free=900))
+    name, why = new_secondary(cluster(*nodes, instances=(web, kept)), web, frozenset({"b"}))
+    assert (name, why is None) == ("", False)
+    assert why is not None
+    [group] = why.data()["groups"]
+    assert {one["node"]: one["missing"] or one["reason"] for one in group["nodes"]} == {
+        "a": "runs it",
+        "b": "is the node to leave",
+        "c": {"disk": 501},
+        "d": "is offline, drained or does not answer",
+        "e": {"memory kept for failures": 100},
+    }
+    assert "it would fit if you release the reservation batch-7" in why.text
+    free = cluster(*nodes, instances=(web,))
+    assert new_secondary(free, web, frozenset({"b"})) == ("c", None)
 
 
 def test_a_reservation_in_the_way_is_named() -> None:

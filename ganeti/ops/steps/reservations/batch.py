@@ -14,6 +14,7 @@ from ganeti.model.names import InstanceUuid, LockLevel, NodeUuid
 from ganeti.model.node import Node
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops.allocator import ask as allocator
+from ganeti.ops.allocator.answers import Refused
 from ganeti.ops.allocator.new_place import described
 from ganeti.ops.operation import Context, Needs
 from ganeti.ops.planning import checks, disk_layout, nics, reservation_draft
@@ -130,7 +131,8 @@ class Batch:
         if missing:
             raise errors.not_enough(
                 f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
-                f" reserved; {_reasons(missing)}"
+                f" reserved; {_reasons(missing)}",
+                {handle: why.data for handle, why in missing.items() if why.data is not None},
             )
         for item in self._open:
             item.nodes = found[item.handle]
@@ -180,7 +182,7 @@ def _named_nodes(ctx: Context, op: OpInstanceCreate) -> list[Node]:
     return found
 
 
-def _reasons(missing: dict[str, str]) -> str:
+def _reasons(missing: dict[str, Refused]) -> str:
     """Why there is no place; the same reason is told once."""
-    reasons = list(dict.fromkeys(text for text in missing.values() if text))
+    reasons = list(dict.fromkeys(why.text for why in missing.values() if why.text))
     return " | ".join(reasons[:_SHOWN]) or "the allocator gives no reason"
