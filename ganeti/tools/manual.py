@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 SECTION = 8
 #: Names of the tools as scripts call them; the module is called like the tool.
-TOOLS = ("check-cert-expired", "cleaner")
+TOOLS = ("check-cert-expired", "cleaner", "lvmstrap")
 
 
 def page(tool: str) -> str:
