@@ -1,15 +1,13 @@
 """A hypervisor that runs nothing: for trying out and testing everything around it.
 
-A running guest is a file ``<run>/fake-hypervisor/<instance>`` with three lines: id (0), memory in
-MiB, number of virtual processors. Removing the file is how a guest crashes. How the driver is made
-to misbehave is written at :mod:`ganeti.hypervisor.fake_script`.
+A running guest is a file, see :mod:`ganeti.hypervisor.fake_guests`. How the driver is made to
+misbehave is written at :mod:`ganeti.hypervisor.fake_script`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,6 +18,7 @@ from msgspec import Meta
 from ganeti import errors
 from ganeti.base import files, typed
 from ganeti.hypervisor import host
+from ganeti.hypervisor.fake_guests import Guests, create
 from ganeti.hypervisor.fake_script import ANY, Method, Script
 from ganeti.hypervisor.interface import (
     AttachedDisk,
@@ -62,6 +61,7 @@ class FakeHypervisor(Hypervisor):
     def __init__(self, paths: Paths) -> None:
         super().__init__(paths)
         self.script = Script(self.script_file)
+        self.guests = Guests(paths.fake_hypervisor)
 
     @property
     def script_file(self) -> Path:
@@ -75,34 +75,34 @@ class FakeHypervisor(Hypervisor):
         self._params(instance.hvparams)
         if self.script.apply_rule("start", instance.name):
             return
-        path = self._path(instance.name)
+        path = self.guests.path(instance.name)
         memory = instance.backend("maxmem", 128)
         vcpus = instance.backend("vcpus", 1)
         files.ensure_dir(path.parent)
-        if not self._free(instance.name) or not _create(path, f"0\n{memory}\n{vcpus}\n"):
+        if not self.guests.is_free(instance.name) or not create(path, f"0\n{memory}\n{vcpus}\n"):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
-        self._note_disks(instance.name, [item.disk.uuid for item in disks])
+        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
 
     def stop(self, name: str, *, force: bool = False, timeout: float = 0) -> None:
         if self.script.apply_rule("stop", name):
             return
-        files.remove(self._path(name))
-        files.remove(self._disks(name))
+        files.remove(self.guests.path(name))
+        files.remove(self.guests.disks_file(name))
         if force:
-            files.remove(self._moving(name, "away"))
-            files.remove(self._moving(name, "awaited"))
+            files.remove(self.guests.moving(name, "away"))
+            files.remove(self.guests.moving(name, "awaited"))
 
     def reboot(self, instance: NodeInstance, disks: Sequence[AttachedDisk]) -> None:
         if self.script.apply_rule("reboot", instance.name):
             return
-        if not self._path(instance.name).exists():
+        if not self.guests.path(instance.name).exists():
             raise errors.HypervisorError(
                 f"instance {instance.name} does not run on this node, so it cannot be rebooted"
             )
-        self._note_disks(instance.name, [item.disk.uuid for item in disks])
+        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
 
     def cleanup(self, name: str) -> None:
-        paths = (self._changes(name), self._disks(name))
+        paths = (self.guests.changes_file(name), self.guests.disks_file(name))
         if not self.script.apply_rule("cleanup", name):
             for path in paths:
                 files.remove(path)
@@ -111,19 +111,19 @@ class FakeHypervisor(Hypervisor):
         rule = self.script.rule("list_names")
         if rule is not None and rule.lies:
             return self.script.parse_lie("list_names", rule.lie, list[str])
-        return self._names()
+        return self.guests.names()
 
     def info(self, name: str) -> InstanceInfo | None:
         rule = self.script.rule("info", name)
-        real = self._read(name)
+        real = self.guests.read(name)
         return real if rule is None or not rule.lies else self._bent(real, rule.lie)
 
     def info_all(self) -> dict[str, InstanceInfo]:
         self.script.rule("info_all")
         # A lie may speak of a guest that nobody ever started.
         rules = self.script.rules().get("info", {})
-        names = {*self._names(), *rules} - {ANY}
-        look = self.info if rules else self._read
+        names = {*self.guests.names(), *rules} - {ANY}
+        look = self.info if rules else self.guests.read
         found = {name: look(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
 
@@ -131,7 +131,7 @@ class FakeHypervisor(Hypervisor):
         rule = self.script.rule("node_info")
         memory = host.memory()
         processors = host.processors()
-        guests = sum(info.memory for info in map(self._read, self._names()) if info)
+        guests = sum(info.memory for info in map(self.guests.read, self.guests.names()) if info)
         facts: dict[str, Any] = {
             "memory_total": memory.total,
             "memory_free": max(0, memory.available - guests),
@@ -170,7 +170,7 @@ class FakeHypervisor(Hypervisor):
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         if self.script.apply_rule("balloon", instance.name):
             return
-        self._write(instance.name, memory, self._running(instance.name).vcpus)
+        self.guests.write(instance.name, memory, self.guests.running(instance.name).vcpus)
 
     def check_hotplug(self, instance: NodeInstance) -> None:
         self._device("check_hotplug", instance.name)
@@ -179,29 +179,16 @@ class FakeHypervisor(Hypervisor):
         rule = self.script.rule("plugged_disks", name)
         if rule is not None and rule.lies:
             return self.script.parse_lie("plugged_disks", rule.lie, list[str])
-        return self._noted_disks(name)
-
-    def _noted_disks(self, name: str) -> list[str] | None:
-        try:
-            return files.read_text(self._disks(name)).split()
-        except FileNotFoundError:
-            return None
+        return self.guests.disks(name)
 
     def plug_disk(self, instance: NodeInstance, disk: AttachedDisk) -> None:
         self._device("plug_disk", instance.name, disk.disk.uuid)
-        others = self._other_disks(instance.name, disk.disk.uuid)
-        self._note_disks(instance.name, [*others, disk.disk.uuid])
+        others = self.guests.other_disks(instance.name, disk.disk.uuid)
+        self.guests.note_disks(instance.name, [*others, disk.disk.uuid])
 
     def unplug_disk(self, instance: NodeInstance, disk: NodeDisk) -> None:
         self._device("unplug_disk", instance.name, disk.uuid)
-        self._note_disks(instance.name, self._other_disks(instance.name, disk.uuid))
-
-    def _other_disks(self, name: str, uuid: str) -> list[str]:
-        return [each for each in self._noted_disks(name) or () if each != uuid]
-
-    def _note_disks(self, name: str, uuids: list[str]) -> None:
-        text = "".join(f"{uuid}\n" for uuid in uuids)
-        files.write_atomic(self._disks(name), text, fsync=False)
+        self.guests.note_disks(instance.name, self.guests.other_disks(instance.name, disk.uuid))
 
     def plug_nic(self, instance: NodeInstance, index: int, nic: NodeNic) -> None:
         self._device("plug_nic", instance.name, nic.uuid)
@@ -221,12 +208,12 @@ class FakeHypervisor(Hypervisor):
     def set_vcpus(self, instance: NodeInstance) -> None:
         vcpus = instance.backend("vcpus")
         self._device("set_vcpus", instance.name, str(vcpus))
-        self._write(instance.name, self._running(instance.name).memory, vcpus)
+        self.guests.write(instance.name, self.guests.running(instance.name).memory, vcpus)
 
     def changes(self, name: str) -> list[str]:
         """What was done to devices of a running guest, as ``plug_disk <uuid>``."""
         try:
-            return files.read_text(self._changes(name)).splitlines()
+            return files.read_text(self.guests.changes_file(name)).splitlines()
         except FileNotFoundError:
             return []
 
@@ -234,23 +221,23 @@ class FakeHypervisor(Hypervisor):
         rule = self.script.rule(method, name, errors.HotplugError)
         if rule is not None and rule.lies:
             return
-        if self._read(name) is None:
+        if self.guests.read(name) is None:
             raise errors.HotplugError(f"instance {name} does not run on this node")
         if what:
-            with self._changes(name).open("a", encoding="ascii") as stream:
+            with self.guests.changes_file(name).open("a", encoding="ascii") as stream:
                 stream.write(f"{method} {what}\n")
 
     # moves: the guest is a file that is renamed, and made again at the target
 
     def check_migratable(self, instance: NodeInstance, *, live: bool = True) -> None:
         if not self.script.apply_rule("check_migratable", instance.name):
-            self._running(instance.name)
+            self.guests.running(instance.name)
 
     def migration_info(self, instance: NodeInstance, *, live: bool = True) -> dict[str, Any]:
         rule = self.script.rule("migration_info", instance.name)
         if rule is not None and rule.lies:
             return self.script.parse_lie("migration_info", rule.lie, dict[str, Any])
-        found = self._running(instance.name)
+        found = self.guests.running(instance.name)
         return {"memory": found.memory, "vcpus": found.vcpus}
 
     def accept(
@@ -263,24 +250,24 @@ class FakeHypervisor(Hypervisor):
         rule = self.script.rule("accept", instance.name)
         if rule is not None and rule.lies:
             return str(rule.lie)
-        path = self._moving(instance.name, "awaited")
+        path = self.guests.moving(instance.name, "awaited")
         files.ensure_dir(path.parent)
         text = f"0\n{int(info['memory'])}\n{int(info['vcpus'])}\n"
-        if not self._free(instance.name) or not _create(path, text):
+        if not self.guests.is_free(instance.name) or not create(path, text):
             raise errors.HypervisorError(f"instance {instance.name} already runs on this node")
-        self._note_disks(instance.name, [item.disk.uuid for item in disks])
+        self.guests.note_disks(instance.name, [item.disk.uuid for item in disks])
         return f"{address}:1"
 
     def migrate(self, instance: NodeInstance, target: str, *, live: bool) -> None:
         if self.script.apply_rule("migrate", instance.name):
             return
-        self._running(instance.name)
-        os.rename(self._path(instance.name), self._moving(instance.name, "away"))
+        self.guests.running(instance.name)
+        os.rename(self.guests.path(instance.name), self.guests.moving(instance.name, "away"))
 
     def migration_status(self, instance: NodeInstance) -> MigrationStatus:
         """Complete as soon as it has begun; a script may say else."""
         rule = self.script.rule("migration_status", instance.name)
-        away = self._moving(instance.name, "away").exists()
+        away = self.guests.moving(instance.name, "away").exists()
         status = MigrationStatus(
             status=MigrationState.COMPLETED if away else MigrationState.FAILED,
             transferred_ram=1 << 20,
@@ -295,7 +282,7 @@ class FakeHypervisor(Hypervisor):
     def check_arrived(self, instance: NodeInstance) -> None:
         name = instance.name
         if not self.script.apply_rule("check_arrived", name) and not (
-            self._moving(name, "awaited").exists() or self._read(name) is not None
+            self.guests.moving(name, "awaited").exists() or self.guests.read(name) is not None
         ):
             raise errors.HypervisorError(f"instance {name} did not arrive here")
 
@@ -303,14 +290,14 @@ class FakeHypervisor(Hypervisor):
         name = instance.name
         if self.script.apply_rule("finish_source", name):
             return
-        if success and self._read(name) is not None:
+        if success and self.guests.read(name) is not None:
             raise errors.HypervisorError(f"instance {name} runs here: it was not moved")
         if success:
-            files.remove(self._moving(name, "away"))
-            files.remove(self._disks(name))
+            files.remove(self.guests.moving(name, "away"))
+            files.remove(self.guests.disks_file(name))
         else:
             with contextlib.suppress(FileNotFoundError):
-                os.rename(self._moving(name, "away"), self._path(name))
+                os.rename(self.guests.moving(name, "away"), self.guests.path(name))
 
     def finish_target(
         self, instance: NodeInstance, info: Mapping[str, object], *, success: bool
@@ -318,64 +305,17 @@ class FakeHypervisor(Hypervisor):
         name = instance.name
         if self.script.apply_rule("finish_target", name):
             return
-        runs = self._read(name) is not None
+        runs = self.guests.read(name) is not None
         if runs and not success:
             raise errors.HypervisorError(f"instance {name} has taken over: it runs here")
         if not success:
-            files.remove(self._moving(name, "awaited"))
-            files.remove(self._disks(name))
+            files.remove(self.guests.moving(name, "awaited"))
+            files.remove(self.guests.disks_file(name))
         elif not runs:
             try:
-                os.rename(self._moving(name, "awaited"), self._path(name))
+                os.rename(self.guests.moving(name, "awaited"), self.guests.path(name))
             except FileNotFoundError as err:
                 raise errors.HypervisorError(f"instance {name} did not arrive here") from err
-
-    # guests
-
-    def _path(self, name: str) -> Path:
-        host.check_instance_name(name)
-        return self.paths.fake_hypervisor / name
-
-    def _moving(self, name: str, how: str) -> Path:
-        """A guest that waits on either end of a move: it does not run there."""
-        return self.paths.fake_hypervisor / f".{how}-{self._path(name).name}"
-
-    def _changes(self, name: str) -> Path:
-        return self.paths.fake_hypervisor / f".changes-{self._path(name).name}"
-
-    def _disks(self, name: str) -> Path:
-        return self.paths.fake_hypervisor / f".disks-{self._path(name).name}"
-
-    def _free(self, name: str) -> bool:
-        return not any(self._moving(name, how).exists() for how in ("away", "awaited"))
-
-    def _running(self, name: str) -> InstanceInfo:
-        found = self._read(name)
-        if found is None:
-            raise errors.HypervisorError(f"instance {name} does not run on this node")
-        return found
-
-    def _names(self) -> list[str]:
-        try:
-            return sorted(name for name in os.listdir(self.paths.fake_hypervisor) if name[0] != ".")
-        except FileNotFoundError:
-            return []
-
-    def _read(self, name: str) -> InstanceInfo | None:
-        path = self._path(name)
-        try:
-            with open(path, "rb", buffering=0) as file:
-                text = file.read()
-        except FileNotFoundError:
-            return None
-        lines = text.split()
-        try:
-            return InstanceInfo(memory=int(lines[1]), vcpus=int(lines[2]), state=RunState.RUNNING)
-        except (IndexError, ValueError) as err:
-            raise errors.HypervisorError(
-                f"{path} must hold three numbers, a line each (0, MiB, processors);"
-                " remove it to end that guest"
-            ) from err
 
     @staticmethod
     def _params(params: HvParams) -> None:
@@ -391,20 +331,3 @@ class FakeHypervisor(Hypervisor):
         if real is not None:
             facts = msgspec.structs.asdict(real)
         return self.script.parse_lie("info", self.script.bent("info", facts, lie), InstanceInfo)
-
-    def _write(self, name: str, memory: int, vcpus: int) -> None:
-        files.write_atomic(self._path(name), f"0\n{memory}\n{vcpus}\n", fsync=False)
-
-
-def _create(path: Path, text: str) -> bool:
-    """Make a complete file in one step; False when there is one already."""
-    fd, tmp = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(fd, "w", encoding="ascii") as stream:
-            stream.write(text)
-        with contextlib.suppress(FileExistsError):
-            os.link(tmp, path)
-            return True
-        return False
-    finally:
-        os.unlink(tmp)

@@ -1,0 +1,108 @@
+"""The guests of the fake hypervisor: files in ``<run>/fake-hypervisor``.
+
+A running guest is a file with the name of its instance and three lines: id (0), memory in MiB,
+number of virtual processors. Removing the file is how a guest crashes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from ganeti import errors
+from ganeti.base import files
+from ganeti.hypervisor import host
+from ganeti.model.names import RunState
+from ganeti.rpc.objects import InstanceInfo
+
+
+class Guests:
+    """The files in one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def path(self, name: str) -> Path:
+        """The file of a running guest; HypervisorError for a name that is not one."""
+        host.check_instance_name(name)
+        return self.directory / name
+
+    def moving(self, name: str, how: str) -> Path:
+        """A guest that waits on either end of a move: it does not run there."""
+        return self.directory / f".{how}-{self.path(name).name}"
+
+    def changes_file(self, name: str) -> Path:
+        """Where what was done to the devices of a running guest is noted."""
+        return self.directory / f".changes-{self.path(name).name}"
+
+    def disks_file(self, name: str) -> Path:
+        """Where the disks of a guest are noted."""
+        return self.directory / f".disks-{self.path(name).name}"
+
+    def is_free(self, name: str) -> bool:
+        """Whether no move of the guest has begun here."""
+        return not any(self.moving(name, how).exists() for how in ("away", "awaited"))
+
+    def running(self, name: str) -> InstanceInfo:
+        """The guest; HypervisorError when it does not run."""
+        found = self.read(name)
+        if found is None:
+            raise errors.HypervisorError(f"instance {name} does not run on this node")
+        return found
+
+    def names(self) -> list[str]:
+        """Names of the guests that run."""
+        try:
+            return sorted(name for name in os.listdir(self.directory) if name[0] != ".")
+        except FileNotFoundError:
+            return []
+
+    def read(self, name: str) -> InstanceInfo | None:
+        """The guest, None when it does not run; HypervisorError for a damaged file."""
+        path = self.path(name)
+        try:
+            with open(path, "rb", buffering=0) as file:
+                text = file.read()
+        except FileNotFoundError:
+            return None
+        lines = text.split()
+        try:
+            return InstanceInfo(memory=int(lines[1]), vcpus=int(lines[2]), state=RunState.RUNNING)
+        except (IndexError, ValueError) as err:
+            raise errors.HypervisorError(
+                f"{path} must hold three numbers, a line each (0, MiB, processors);"
+                " remove it to end that guest"
+            ) from err
+
+    def write(self, name: str, memory: int, vcpus: int) -> None:
+        files.write_atomic(self.path(name), f"0\n{memory}\n{vcpus}\n", fsync=False)
+
+    def disks(self, name: str) -> list[str] | None:
+        """UUIDs of the disks that the guest has, None when nothing is noted."""
+        try:
+            return files.read_text(self.disks_file(name)).split()
+        except FileNotFoundError:
+            return None
+
+    def other_disks(self, name: str, uuid: str) -> list[str]:
+        return [each for each in self.disks(name) or () if each != uuid]
+
+    def note_disks(self, name: str, uuids: list[str]) -> None:
+        text = "".join(f"{uuid}\n" for uuid in uuids)
+        files.write_atomic(self.disks_file(name), text, fsync=False)
+
+
+def create(path: Path, text: str) -> bool:
+    """Make a complete file in one step; False when there is one already."""
+    fd, tmp = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(fd, "w", encoding="ascii") as stream:
+            stream.write(text)
+        with contextlib.suppress(FileExistsError):
+            os.link(tmp, path)
+            return True
+        return False
+    finally:
+        os.unlink(tmp)
