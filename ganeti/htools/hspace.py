@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -206,7 +207,23 @@ def _finish(
         _print_nodes(f"{title} allocation", done.layout, values)
     if "save" in values:
         path = f"{values.get('save')}.{suffix}"
-        Path(path).write_text(text.dump(hbal.with_places(cluster, done.layout)), encoding="utf-8")
+        Path(path).write_text(text.dump(_with_placed(cluster, done)), encoding="utf-8")
+
+
+def _with_placed(cluster: Cluster, done: Filling) -> Cluster:
+    """The cluster with what was put, as a text file tells it."""
+    nodes = done.layout.board.nodes
+    made = hbal.with_places(cluster, done.layout)
+    more = tuple(
+        dataclasses.replace(
+            one.item,
+            name=f"new-{number}",
+            primary=nodes[one.primary].name,
+            secondary=nodes[one.secondary].name if one.secondary >= 0 else "",
+        )
+        for number, one in enumerate(done.placed)
+    )
+    return dataclasses.replace(made, instances=(*made.instances, *more))
 
 
 def _print_nodes(title: str, layout: Layout, values: Values) -> None:

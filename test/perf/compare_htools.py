@@ -44,6 +44,8 @@ CASES: list[tuple[int, int, int, dict[str, Any], int, int]] = [
 ]
 #: What hspace fills from nothing: nodes, disk template.
 EMPTY = [(5, "drbd"), (20, "ext"), (80, "ext")]
+#: How hcheck is asked about a cluster as it is.
+CHECK = ("--machine-readable", "--no-simulation")
 #: Seconds for one run.
 LIMIT = int(os.environ.get("LIMIT", "300"))
 
@@ -82,10 +84,12 @@ def run(argv: list[str]) -> Run:
         return Run(out.read(), code, used.ru_utime + used.ru_stime)
 
 
-def both(directory: Path, program: str, *arguments: str) -> tuple[Run, Run]:
-    """The same run of our program and of Debian's."""
-    ours = [sys.executable, "-m", f"ganeti.htools.{program}", *arguments]
-    return run(ours), run([str(directory / program), *arguments])
+def both(
+    directory: Path, program: str, *arguments: str, ours: tuple[str, ...] = ()
+) -> tuple[Run, Run]:
+    """The same run of our program and of Debian's; ``ours`` are further arguments of our own."""
+    argv = [sys.executable, "-m", f"ganeti.htools.{program}", *arguments, *ours]
+    return run(argv), run([str(directory / program), *arguments])
 
 
 def verdict(run_: Run) -> list[str]:
@@ -104,18 +108,22 @@ def compare(directory: Path, case: tuple[int, int, int, dict[str, Any], int, int
     starts = [r.number(r"^Initial score: ([\d.]+)") for r in (ours, theirs)]
     ends = [r.number(r"^ +\d+\. .* ([\d.]+) a=") for r in (ours, theirs)]
     lengths = [r.number(r"^Solution length=(\d+)") for r in (ours, theirs)]
+    saved = directory / "saved"
     keys = ["--machine-readable", "-l", str(allocations)]
-    space = both(directory, "hspace", *source, *keys)
+    space = both(directory, "hspace", *source, *keys, ours=("-S", str(saved)))
     normal = [r.key("HTS_ALLOC_INSTANCES") for r in space]
     tiered = [r.key("HTS_TRL_INST_CNT") for r in space]
-    check = both(directory, "hcheck", *source, "--machine-readable", "--no-simulation")
+    check = both(directory, "hcheck", *source, *CHECK)
     rolled = both(directory, "hroller", *source)
     roll = [len(r.text.splitlines()) - 1 for r in rolled]
     findings = Findings()
     findings.numbers("score of the start", *starts, lower=None)
     findings.plans((ends[0], lengths[0]), (ends[1], lengths[1]))
-    findings.equal("normal", *normal)
-    findings.equal("tiered", *tiered)
+    for what, suffix, counts in (("normal", "standard", normal), ("tiered", "tiered", tiered)):
+        # More than Debian's is better when Debian's hcheck finds nothing that was not there before.
+        after = [str(directory / "hcheck"), "-t", f"{saved}.{suffix}", *CHECK]
+        harmless = verdict(run(after))[:-1] == verdict(check[1])[:-1]
+        findings.counts(what, *counts, harmless=harmless)
     findings.equal("hcheck", *map(verdict, check))
     if space[1].code != 0:
         findings.missing.append("hspace")
@@ -166,6 +174,14 @@ class Findings:
             self.better.append("final score")
         elif ours[1] > theirs[1]:
             self.worse.append("number of moves")
+
+    def counts(self, what: str, ours: str, theirs: str, *, harmless: bool) -> None:
+        """Compare how many instances fit: more is better when it is ``harmless``."""
+        if theirs == "-" or ours == "-" or ours == theirs:
+            self.equal(what, ours, theirs)
+        else:
+            better = int(ours) > int(theirs) and harmless
+            (self.better if better else self.worse).append(what)
 
     def equal(self, what: str, ours: Any, theirs: Any) -> None:
         if "-" in theirs:

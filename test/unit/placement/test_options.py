@@ -310,3 +310,18 @@ def test_hail_answers_for_another_cluster(
     assert [n.free_memory for n in after.nodes] == [15360 - 2048, 9000]
     assert program.run(hail.PROGRAM, [asked, "--simulate", "p,2,1000000,65536,16"]) == 0
     assert json.loads(capsys.readouterr().out)["success"] is True
+
+
+def test_hspace_saves_what_it_put(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was saved has no room for one more, and no memory that nobody accounts for."""
+    nodes = [node(number, 15360) for number in (1, 2, 3)]
+    file = write(tmp_path, nodes, ["web|2048|4000|1|running|Y|node1|node2|drbd|"])
+    save = str(tmp_path / "full")
+    count, _why = space(capsys, file, "-S", save)
+    full = text.load(Path(f"{save}.standard").read_text(), "full")
+    new = [item for item in full.instances if item.name.startswith("new-")]
+    assert (len(new), len({item.name for item in new})) == (count, count)
+    assert all(item.primary for item in new)
+    assert program.run(hinfo.PROGRAM, ["-t", f"{save}.standard"]) == 0
+    assert "inconsistent" not in capsys.readouterr().err
+    assert space(capsys, f"{save}.standard")[0] == 0
