@@ -20,7 +20,7 @@ _GROUP = "xenvg"
 #: Seconds that a tool of LVM may take.
 _PATIENCE = 120.0
 _COLUMNS = "NAME,PATH,TYPE,SIZE,RM,RO,FSTYPE,PTTYPE,MOUNTPOINT,MODEL"
-#: Names of devices that are no disks: they come and go.
+#: Names of devices that come and go, and so are not disks.
 _VIRTUAL = ("loop", "ram", "zram", "fd", "sr", "nbd", "md", "dm-", "drbd", "rbd")
 _MIB = 1024 * 1024
 

@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 SECTION = 8
 #: Names of the tools as scripts call them; the module is called like the tool.
-TOOLS = ("check-cert-expired", "cleaner", "lvmstrap")
+TOOLS = (
+    "check-cert-expired",
+    "cleaner",
+    "fmtjson",
+    "lvmstrap",
+    "node-cleanup",
+    "query-config",
+    "sanitize-config",
+    "users-setup",
+)
 
 
 def page(tool: str) -> str:
