@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 
-from ganeti import errors
+from ganeti import constants, errors
 from ganeti.base import files, process, retry
 
 #: Seconds in which a lock that nobody living holds must become free.
@@ -223,6 +223,7 @@ class Background:
         if self._pipe is None:
             print(message, file=sys.stderr)
         self._report(f"{code}\n{message}".encode())
+        explain_end(message, code)
 
     def _report(self, data: bytes) -> None:
         if self._pipe is not None:
@@ -230,6 +231,17 @@ class Background:
                 os.write(self._pipe, data)
             os.close(self._pipe)
             self._pipe = None
+
+
+def explain_end(message: str, code: int) -> None:
+    """Tell systemd why a daemon ends before it is ready.
+
+    With nothing to do on this node it counts as ready first: for systemd a daemon that ends before
+    has failed, whatever its exit code is, and would be started again and again.
+    """
+    is_needed = code not in (constants.EXIT_NOTCLUSTER, constants.EXIT_NOTMASTER)
+    status = f"STATUS={' '.join(message.splitlines())}"
+    _notify_systemd(status if is_needed else f"READY=1\n{status}")
 
 
 def _wait_for_child(reader: int) -> None:

@@ -23,6 +23,8 @@ from ganeti.paths import Paths
 START_TIMEOUT = 60.0
 #: Seconds in which a daemon that was told to stop may finish its work.
 STOP_TIMEOUT = 90.0
+#: Seconds in which systemd must answer a question.
+_QUICK = 20.0
 _UNITS = (Path("/etc/systemd/system"), Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
 _BOOTED = Path("/run/systemd/system")
 
@@ -133,9 +135,17 @@ def _start_unit(service: Service, paths: Paths, options: Sequence[str]) -> None:
     if options:
         files.write_atomic(once, f"ONETIME_ARGS={shlex.join(options)}\n", mode=0o644)
     try:
-        _check(process.run(["systemctl", "start", service.unit], timeout=START_TIMEOUT + 30))
+        result = process.run(["systemctl", "start", service.unit], timeout=START_TIMEOUT + 30)
     finally:
         files.remove(once)
+    # One that has nothing to do on this node ends in good order: for systemd it has not failed.
+    if result.ok and is_running(service.name, paths):
+        return
+    show = ["systemctl", "show", "--property=StatusText", "--value", service.unit]
+    said = process.run(show, timeout=_QUICK).stdout.strip()
+    if not said:
+        _check(result)
+    raise errors.OpExecError(said or f"it has ended; see journalctl -u {service.unit}")
 
 
 def _check(result: process.Result) -> None:

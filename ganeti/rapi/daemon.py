@@ -89,12 +89,14 @@ def _parser() -> argparse.ArgumentParser:
 def _check_role(parser: argparse.ArgumentParser, where: paths.Paths) -> None:
     master = master_name(where)
     if master is None:
-        parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: this node is in no cluster\n")
-    if master != paths.hostname():
-        parser.exit(
-            constants.EXIT_NOTMASTER,
-            f"{parser.prog}: this node is not the master; the remote API is on {master}\n",
-        )
+        code, text = constants.EXIT_NOTCLUSTER, "this node is in no cluster"
+    elif master != paths.hostname():
+        code = constants.EXIT_NOTMASTER
+        text = f"this node is not the master; the remote API is on {master}"
+    else:
+        return
+    daemon.explain_end(text, code)
+    parser.exit(code, f"{parser.prog}: {text}\n")
 
 
 def _options(
