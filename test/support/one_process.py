@@ -10,8 +10,9 @@ node, which answers nothing until :meth:`OneProcess.restart_daemons`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -441,13 +442,21 @@ class OneProcess:
 
 def _copied(tree: Path, target: Path) -> Path:
     """A copy of a tree; links from one place in it to another one lead to the copy's."""
-    shutil.copytree(tree, target, symlinks=True)
-    for link in (path for path in target.rglob("*") if path.is_symlink()):
-        leads = link.readlink()
-        if leads.is_relative_to(tree):
-            link.unlink()
-            link.symlink_to(target / leads.relative_to(tree))
+    subprocess.run(["cp", "-a", "--", tree, target], check=True)
+    for link, leads in _inner_links(tree):
+        (target / link).unlink()
+        (target / link).symlink_to(target / leads)
     return target
+
+
+@functools.cache
+def _inner_links(tree: Path) -> list[tuple[Path, Path]]:
+    """Links of a tree to other places in it by their full paths, both relative to the tree."""
+    return [
+        (path.relative_to(tree), path.readlink().relative_to(tree))
+        for path in tree.rglob("*")
+        if path.is_symlink() and path.readlink().is_relative_to(tree)
+    ]
 
 
 def _small() -> dict[str, Any]:
