@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import compileall
 import os
-import py_compile
 import shutil
 import subprocess
 import sys
@@ -31,21 +30,13 @@ def shares(directory: Path) -> dict[Path, Path]:
     if sys.prefix == sys.base_prefix:
         raise LabError("run the lab with the interpreter of .venv (make .venv/dev.stamp)")
     copy = directory / "code"
-    for part in PARTS:
-        ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(REPOSITORY / part, copy / part, symlinks=True, ignore=ignore)
-    shutil.copy(REPOSITORY / "pyproject.toml", copy)
-    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
     for part in ("ganeti", "daemons"):
-        if not compileall.compile_dir(
-            copy / part,
-            quiet=2,
-            invalidation_mode=mode,
-            workers=os.cpu_count() or 1,
-            stripdir=str(copy),
-            prependdir=str(REPOSITORY),
-        ):
+        # What is compiled already stays so.
+        if not compileall.compile_dir(REPOSITORY / part, quiet=2, workers=os.cpu_count() or 1):
             raise LabError(f"{part} cannot be compiled")
+    for part in PARTS:
+        shutil.copytree(REPOSITORY / part, copy / part, symlinks=True)
+    shutil.copy(REPOSITORY / "pyproject.toml", copy)
     if VENV.is_relative_to(REPOSITORY):
         (copy / VENV.relative_to(REPOSITORY)).mkdir(parents=True)
     return {copy: REPOSITORY, **_environment(directory / "venv")}
