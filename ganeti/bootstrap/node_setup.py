@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
 from ganeti.bootstrap.init import make_directories, write_ssconf
+from ganeti.luxi.requests import doc
 from ganeti.net import pem
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
@@ -33,8 +34,7 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     client_pem: str
     ssconf: dict[str, str] = {}
     start: bool = True
-    #: take the node over although it belongs to a cluster
-    force_join: bool = False
+    force_join: Annotated[bool, doc("Remove the node from the cluster it belongs to")] = False
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ganeti.luxi.requests import doc
 
 
-@dataclass
-class InitSettings:
+class FixedSettings(msgspec.Struct, kw_only=True):
+    """What is chosen when a cluster is made and never changed; ``init`` has options from here."""
+
+    primary_ip_version: Annotated[Literal[4, 6], doc("Version of the addresses of the nodes")] = 4
+    modify_ssh_setup: Annotated[bool, doc("Change the SSH settings of the nodes")] = True
+
+
+class InitSettings(FixedSettings, kw_only=True):
     """Typed options of ``gnt-cluster init``; None and empty mean the builtin value."""
 
     cluster_name: str
     master_netdev: str | None = None
     master_netmask: int | None = None
     secondary_ip: str | None = None
-    primary_ip_version: int = 4
     enabled_hypervisors: list[str] | None = None
-    hvparams: dict[str, dict[str, Any]] = field(default_factory=dict)
-    beparams: dict[str, Any] = field(default_factory=dict)
-    nicparams: dict[str, Any] = field(default_factory=dict)
-    ndparams: dict[str, Any] = field(default_factory=dict)
-    diskparams: dict[str, dict[str, Any]] = field(default_factory=dict)
+    hvparams: dict[str, dict[str, Any]] = {}
+    beparams: dict[str, Any] = {}
+    nicparams: dict[str, Any] = {}
+    ndparams: dict[str, Any] = {}
+    diskparams: dict[str, dict[str, Any]] = {}
     #: keys of the instance policy that differ from the builtin one
-    ipolicy: dict[str, Any] = field(default_factory=dict)
-    hv_state: dict[str, Any] = field(default_factory=dict)
-    disk_state: dict[str, Any] = field(default_factory=dict)
+    ipolicy: dict[str, Any] = {}
+    hv_state: dict[str, Any] = {}
+    disk_state: dict[str, Any] = {}
     enabled_disk_templates: list[str] | None = None
     vg_name: str | None = None
     drbd_helper: str | None = None
@@ -35,13 +43,12 @@ class InitSettings:
     candidate_pool_size: int | None = None
     #: None: the allocator inside; empty: none
     default_iallocator: str | None = None
-    default_iallocator_params: dict[str, Any] = field(default_factory=dict)
-    uid_pool: list[tuple[int, int]] = field(default_factory=list)
+    default_iallocator_params: dict[str, Any] = {}
+    uid_pool: list[tuple[int, int]] = []
     prealloc_wipe_disks: bool = False
     maintain_node_health: bool = False
     use_external_mip_script: bool = False
     modify_etc_hosts: bool = True
-    modify_ssh_setup: bool = True
     install_image: str | None = None
     zeroing_image: str | None = None
     compression_tools: list[str] | None = None

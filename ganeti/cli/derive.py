@@ -8,18 +8,32 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from ganeti.bootstrap.node_setup import SetupRequest
+from ganeti.bootstrap.settings import FixedSettings
 from ganeti.luxi.requests import FilterSettings, HistoryFilter
 from ganeti.model.ipolicy import PolicyKeys
 from ganeti.opcodes import describe, registry
 from ganeti.opcodes.devices import DiskKeys, Mebibytes
 from ganeti.opcodes.hidden import Hidden
+from ganeti.rapi.tokens import TokenSettings
 
 #: Name, kind of an option (or ``switch``, ``switch_off``; empty for none), default, choices and
 #: description.
 Field = tuple[str, str, Any, tuple[str, ...], str]
 
 #: Requests that are not opcodes, and parts of opcodes that have options of their own.
-REQUESTS = {cls.__name__: cls for cls in (DiskKeys, FilterSettings, HistoryFilter, PolicyKeys)}
+REQUESTS = {
+    cls.__name__: cls
+    for cls in (
+        DiskKeys,
+        FilterSettings,
+        FixedSettings,
+        HistoryFilter,
+        PolicyKeys,
+        SetupRequest,
+        TokenSettings,
+    )
+}
 
 
 def facts(name: str) -> tuple[str, tuple[Field, ...]]:

@@ -24,6 +24,10 @@ OPCODES: dict[str, Any] = {
         ('predicates', '', None, (), 'Conditions that a job must fulfil, all of them: a list of [<kind>, <filter>] with the kinds jobid, opcode and reason. Without one, the rule fits every job'),
         ('action', '', None, (), "What happens to jobs that fit: ACCEPT, PAUSE, REJECT, 'RATE_LIMIT <number>' (so many at a time), or CONTINUE (the rule has no effect)"),
     )),
+    'FixedSettings': ('What is chosen when a cluster is made and never changed; ``init`` has options from here.', (
+        ('primary_ip_version', 'choice', 4, (4, 6), 'Version of the addresses of the nodes'),
+        ('modify_ssh_setup', 'switch_off', True, (), 'Change the SSH settings of the nodes'),
+    )),
     'HistoryFilter': ('The filter of QueryHistory; what is unset filters nothing.', (
         ('object', 'string', None, (), "Name or uuid, also of what is gone; or 'cluster'"),
         ('kind', 'choice', None, ('cluster', 'disk', 'filter', 'group', 'instance', 'network', 'node'), 'Only objects of this kind'),
@@ -636,5 +640,22 @@ OPCODES: dict[str, Any] = {
         ('disk_templates', 'list', None, (), 'Disk templates that the instance policy allows'),
         ('vcpu_ratio', 'float', None, (), 'Maximum number of virtual processors for each real one'),
         ('spindle_ratio', 'float', None, (), 'Maximum number of instances for each spindle'),
+    )),
+    'SetupRequest': ('What the master sends; ``*_pem`` hold private keys.', (
+        ('cluster_name', 'string', None, (), ''),
+        ('node_name', 'string', None, (), ''),
+        ('ca_pem', 'string', None, (), ''),
+        ('server_pem', 'string', None, (), ''),
+        ('client_pem', 'string', None, (), ''),
+        ('ssconf', 'keyval', None, (), ''),
+        ('start', 'switch_off', True, (), ''),
+        ('force_join', 'switch', False, (), 'Remove the node from the cluster it belongs to'),
+    )),
+    'TokenSettings': ('What a token allows, and how long; ``gnt-rapi`` has its options from here.', (
+        ('permissions', 'list', None, (), 'Allowed requests: read, write, @admin, @operator, @readonly, single ones such as instance.startup or instance.*; a minus sign in front forbids'),
+        ('expires', 'float', None, (), 'Time until the token expires, such as 12h, 90d or 26w; by default it never expires'),
+        ('group', 'string', None, (), 'Limit the token to the nodes and instances of a node group'),
+        ('tag', 'string', None, (), 'Limit the token to instances with a tag'),
+        ('quota', '', None, (), 'Maximum of all instances in the limits together: instances, memory, vcpus, disk (memory and disk in MiB or with a unit)'),
     )),
 }

@@ -128,6 +128,8 @@ def _compound(kind: Any) -> str:
         return f"enum:{_ENUM_NAMES.get(kind.__name__, kind.__name__)}"
     if issubclass(kind, OpCode):
         return id_of(kind)
+    if issubclass(kind, msgspec.Struct):
+        return "object"
     raise TypeError(f"no notation for {kind!r}")
 
 

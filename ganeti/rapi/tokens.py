@@ -12,11 +12,13 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.luxi.requests import doc
 from ganeti.model.limits import Limits, Quota
 from ganeti.rapi import permissions, users
 from ganeti.rapi.identity import Identity
@@ -25,18 +27,41 @@ _TOKEN = re.compile(r"gnt_([0-9a-f]{8})_([A-Za-z0-9_-]{43})")
 _MODE = 0o600
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a token; ``expires`` is seconds since the epoch, None for never."""
+class TokenSettings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a token allows, and how long; ``gnt-rapi`` has its options from here."""
+
+    permissions: Annotated[
+        list[str],
+        doc(
+            "Allowed requests: read, write, @admin, @operator, @readonly, single ones such as"
+            " instance.startup or instance.*; a minus sign in front forbids"
+        ),
+    ]
+    #: seconds since the epoch, None for never
+    expires: Annotated[
+        float | None,
+        doc("Time until the token expires, such as 12h, 90d or 26w; by default it never expires"),
+    ] = None
+    group: Annotated[
+        str | None, doc("Limit the token to the nodes and instances of a node group")
+    ] = None
+    tag: Annotated[str | None, doc("Limit the token to instances with a tag")] = None
+    quota: Annotated[
+        Quota | None,
+        doc(
+            "Maximum of all instances in the limits together: instances, memory, vcpus, disk"
+            " (memory and disk in MiB or with a unit)"
+        ),
+    ] = None
+
+
+class Token(TokenSettings, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a token."""
 
     id: str
     name: str
     digest: str
-    permissions: list[str]
     created: float
-    expires: float | None = None
-    group: str | None = None
-    tag: str | None = None
-    quota: Quota | None = None
 
     def __repr__(self) -> str:
         return f"Token({self.id}, {self.name})"

@@ -9,20 +9,9 @@ from ganeti.cli.cluster import options as c
 from ganeti.cli.command import Call, many, one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
-from ganeti.cli.option import switch, switch_off, value
+from ganeti.cli.option import switch, value
 from ganeti.cli.programs import CLUSTER
 
-_NO_SSH_INIT = switch_off(
-    "--no-ssh-init", dest="modify_ssh_setup", help="Do not change the SSH settings of the nodes"
-)
-_IP_VERSION = value(
-    "--primary-ip-version",
-    dest="primary_ip_version",
-    kind="int",
-    default=4,
-    metavar="4|6",
-    help="Version of the addresses of the nodes",
-)
 _NO_VOTING = switch(
     "--no-voting",
     dest="no_voting",
@@ -58,16 +47,19 @@ _IGNORE_OFFLINE = value(
         "modify_etc_hosts": override(
             "--no-etc-hosts", kind="switch_off", help="Do not list the nodes in their hosts files"
         ),
+        "modify_ssh_setup": override("--no-ssh-init"),
+        "primary_ip_version": override(kind="int", metavar="4|6"),
         "ssh_key_bits": override(help="Length of the SSH keys of the nodes, in bits"),
         "ssh_key_type": override(help="Algorithm of the SSH keys of the nodes"),
     },
     also={
         **c.POLICY,
+        "FixedSettings": ("primary_ip_version", "modify_ssh_setup"),
         "OP_CLUSTER_RENEW_CRYPTO": ("ssh_key_type", "ssh_key_bits"),
         "OP_NODE_ADD": ("secondary_ip",),
     },
     new=True,
-    options=(_NO_SSH_INIT, _IP_VERSION, *c.SPLIT_SPECS),
+    options=c.SPLIT_SPECS,
 )
 def init(call: Call) -> None:
     """Create a cluster with this server as its first node and master.

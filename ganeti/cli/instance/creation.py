@@ -9,11 +9,8 @@ from ganeti.cli import params
 from ganeti.cli.command import Call
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
-from ganeti.cli.option import legacy_option, switch, value
+from ganeti.cli.option import legacy_option, switch
 
-_SIZE = value(
-    "-s", "--os-size", dest="sd_size", kind="unit", help="Size of the only disk; instead of --disk"
-)
 _NO_NICS = switch("--no-nics", dest="no_nics", help="Create without a NIC")
 _OLD_CHECKS = legacy_option("--no-ip-check", "--no-name-check", help="Ignored (now the default)")
 
@@ -55,9 +52,12 @@ NAMES = {
         help="Nodes to put the instance on",
         take=params.split_nodes,
     ),
+    "size": override("-s", "--os-size", help="Size of the only disk; instead of --disk"),
 }
+#: The size of the only disk, of which there are no other keys.
+SIZE: dict[str, tuple[str, ...]] = {"DiskKeys": ("size",)}
 #: Options that every way to create an instance has beside the fields.
-EXTRAS = (_SIZE, _NO_NICS, _OLD_CHECKS)
+EXTRAS = (_NO_NICS, _OLD_CHECKS)
 
 
 def parameters(
@@ -72,7 +72,7 @@ def parameters(
         OpPrereqError, ParameterError: options that make no sense alone or together.
     """
     opts = call.opts
-    no_disks = (may_be_open or again) and not opts.disks and opts.sd_size is None
+    no_disks = (may_be_open or again) and not opts.disks and opts.size is None
     given = call.spec.parameters(call)
     primary, secondary = given["pnode"] or (None, None)
     hypervisor, hvparams = given["hypervisor"] or (None, {})

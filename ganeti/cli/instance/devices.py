@@ -35,13 +35,13 @@ def _bad(text: str) -> errors.OpPrereqError:
 def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
     """Disks of a new instance from ``--disk``, ``-s`` and the template."""
     if opts.disk_template == "diskless":
-        if opts.disks or opts.sd_size is not None:
+        if opts.disks or opts.size is not None:
             raise _bad("A diskless instance has no disks: omit --disk and --os-size")
         return []
-    if opts.sd_size is not None:
+    if opts.size is not None:
         if opts.disks:
             raise _bad("Give either --disk or --os-size, not both")
-        return [{"size": opts.sd_size}]
+        return [{"size": opts.size}]
     if not opts.disks:
         raise _bad("No disk was given: use --disk 0:size=10G, --os-size 10G or -t diskless")
     disks = _to_list(opts.disks, "disk")

@@ -21,7 +21,7 @@ _INVAL = errors.ErrorCode.INVAL
 _DURATION = re.compile(r"[0-9]+[smhdw]")
 
 #: For whom and how long capacity is reserved.
-TERMS = {"OP_RESERVATION_ADD": ("owner", "expires")}
+TERMS: dict[str, tuple[str, ...]] = {"OP_RESERVATION_ADD": ("owner", "expires")}
 NEVER = "never"
 EXPIRES = override(
     kind="string",
@@ -61,7 +61,7 @@ def moment(text: str | None, now: float) -> float | None:
         "start",
     ),
     names=NAMES,
-    also=TERMS,
+    also=TERMS | creation.SIZE,
     new=True,
     options=(_COUNT, *creation.EXTRAS, *o.JOB_OPTIONS),
 )

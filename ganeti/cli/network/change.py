@@ -10,19 +10,10 @@ from ganeti.base.text import nearest
 from ganeti.cli import jobs
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.option import value
+from ganeti.cli.fields import override
 from ganeti.cli.programs import NETWORK
 
 _NAME = one("network", "network_name")
-#: mode, link and vlan of a connection are one option, as for NICs
-_NIC_PARAMS = value(
-    "-N",
-    "--nic-parameters",
-    dest="nicparams",
-    kind="keyval",
-    default={},
-    help="How NICs reach the network: mode, link, vlan",
-)
 #: What a connection is like where -N says nothing.
 _CONNECTION = {"mode": "bridged", "link": "xen-br0", "vlan": ""}
 
@@ -70,7 +61,17 @@ def remove(call: Call) -> None:
     many("group"),
     op="OP_NETWORK_CONNECT",
     only=("conflicts_check",),
-    options=(_NIC_PARAMS, o.PRIORITY),
+    # mode, link and vlan of a connection are one option, as for NICs
+    also={"OP_CLUSTER_SET_PARAMS": ("nicparams",)},
+    names={
+        "nicparams": override(
+            "-N",
+            "--nic-parameters",
+            kind="keyval",
+            help="How NICs reach the network: mode, link, vlan",
+        )
+    },
+    options=(o.PRIORITY,),
     usage="-N mode=<mode>,link=<link>[,vlan=<vlan>] <network> [<group>...]",
 )
 def connect(call: Call) -> int:

@@ -10,7 +10,6 @@ from ganeti.cli import options as o
 from ganeti.cli.command import Call, one
 from ganeti.cli.failures import NodeSetupError
 from ganeti.cli.fields import override
-from ganeti.cli.option import switch
 from ganeti.cli.programs import NODE
 
 #: Program that prepares a server; reads certificates from its standard input.
@@ -18,10 +17,6 @@ SETUP_PROGRAM = "ganeti-node-setup"
 #: Seconds it may take.
 SETUP_TIMEOUT = 180.0
 _NOT_FOUND = 127
-
-_FORCE_JOIN = switch(
-    "--force-join", dest="force_join", help="Remove the node from the cluster it belongs to"
-)
 
 
 @NODE.command(
@@ -37,8 +32,9 @@ _FORCE_JOIN = switch(
             help="The node is prepared already: its certificates are there and its daemon runs",
         ),
     },
+    also={"SetupRequest": ("force_join",)},
     new=True,
-    options=(o.NO_SSH_KEY_CHECK, _FORCE_JOIN, o.VERBOSE, o.PRIORITY),
+    options=(o.NO_SSH_KEY_CHECK, o.VERBOSE, o.PRIORITY),
 )
 def add(call: Call) -> None:
     """Add a server to the cluster.

@@ -15,43 +15,22 @@ from ganeti.base.text import join_names
 from ganeti.cli import formats, jobs, notices, output
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, many, one
-from ganeti.cli.option import value
+from ganeti.cli.fields import override
 from ganeti.cli.programs import RAPI
 
-_PERMISSIONS = value(
-    "-p",
-    "--permissions",
-    dest="permissions",
-    kind="list",
-    metavar="<permission>,...",
-    help="Allowed requests: read, write, @admin, @operator, @readonly, single ones such as"
-    " instance.startup or instance.*; a minus sign in front forbids",
-)
-_EXPIRES = value(
-    "--expires",
-    dest="expires",
-    metavar="<time>",
-    help="Time until the token expires, such as 12h, 90d or 26w; by default it never expires",
-)
-_GROUP = value(
-    "--group",
-    dest="group",
-    metavar="<group>",
-    help="Limit the token to the nodes and instances of a node group",
-)
-_TAG = value("--tag", dest="tag", metavar="<tag>", help="Limit the token to instances with a tag")
-_QUOTA = value(
-    "--quota",
-    dest="quota",
-    kind="keyval",
-    metavar="<dimension>=<limit>,...",
-    help="Maximum of all instances in the limits together: instances,"
-    " memory, vcpus, disk (memory and disk in MiB or with a unit)",
-)
+#: Options of users and of tokens, and what differs from the rule for them.
+_OF_USERS = {"TokenSettings": ("permissions",)}
+_OF_TOKENS = {"TokenSettings": ("permissions", "expires", "group", "tag", "quota")}
+_PERMISSIONS = {"permissions": override("-p", "--permissions", metavar="<permission>,...")}
+_TOKEN = {
+    **_PERMISSIONS,
+    "expires": override(kind="string", metavar="<time>"),
+    "quota": override(kind="keyval", metavar="<dimension>=<limit>,..."),
+}
 _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
 
 
-@RAPI.command("user add", one("name"), options=(_PERMISSIONS,))
+@RAPI.command("user add", one("name"), also=_OF_USERS, names=_PERMISSIONS)
 def user_add(call: Call) -> None:
     """Add a user.
 
@@ -66,7 +45,7 @@ def user_add(call: Call) -> None:
     _distribute(call)
 
 
-@RAPI.command("user passwd", one("name"), options=(_PERMISSIONS,))
+@RAPI.command("user passwd", one("name"), also=_OF_USERS, names=_PERMISSIONS)
 def user_passwd(call: Call) -> None:
     """Change the password of a user, and the permissions if they are given.
 
@@ -91,7 +70,12 @@ def user_list(call: Call) -> None:
     _list_users(call)
 
 
-@RAPI.command("token add", one("name"), options=(_PERMISSIONS, _EXPIRES, _GROUP, _TAG, _QUOTA))
+@RAPI.command(
+    "token add",
+    one("name"),
+    also=_OF_TOKENS,
+    names=_TOKEN,
+)
 def token_add(call: Call) -> None:
     """Create a token, a secret for a program in place of a password, and print it.
 

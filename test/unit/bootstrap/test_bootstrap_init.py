@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from ganeti.bootstrap import defaults
@@ -12,9 +10,10 @@ from ganeti.bootstrap.settings import InitSettings
 
 @pytest.mark.parametrize(("given", "asked"), [(None, "hail"), ("", ""), ("most-free", "most-free")])
 def test_the_default_allocator_is_the_one_inside(given: str | None, asked: str) -> None:
-    settings = InitSettings(cluster_name="c.example.com", enabled_hypervisors=["fake"])
     data = defaults.configuration(
-        dataclasses.replace(settings, default_iallocator=given),
+        InitSettings(
+            cluster_name="c.example.com", enabled_hypervisors=["fake"], default_iallocator=given
+        ),
         host="node1.example.com",
         address="192.0.2.1",
         master_ip="192.0.2.254",
