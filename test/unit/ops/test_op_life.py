@@ -18,6 +18,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.job import Submitter
 from ganeti.model.limits import Limits
 from ganeti.model.names import LockLevel
+from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.opcodes.instance import OpInstanceStartup
 from ganeti.opcodes.test import OpTestDummy
@@ -67,6 +68,10 @@ def ctx(tmp_path) -> Context:
         paths=Paths(tmp_path),
         services=None,  # type: ignore[arg-type]
     )
+
+
+class OpTestUnknown(OpCode, tag="OP_TEST_UNKNOWN", kw_only=True):
+    """Has no operation."""
 
 
 class Recorded(Operation[OpTestDummy, str]):
@@ -175,7 +180,7 @@ def test_some_operations_want_the_cluster_for_themselves(ctx):
 
 def test_an_opcode_without_operation_is_refused_when_it_is_handed_in(ctx):
     with pytest.raises(errors.OpNotBuiltError):
-        Runner(lambda job: ctx).check_submission(OpTestDummy())
+        Runner(lambda job: ctx).check_submission(OpTestUnknown())
 
 
 class TestInstanceLock:
