@@ -108,6 +108,10 @@ def test_os_parameters_are_public_or_private() -> None:
             config(), osparams={"noop": {"a": "1"}}, osparams_private_cluster={"noop": {"a": "2"}}
         )
     of = config(osparams={"noop": {"a": "1"}})
+    private = {"noop": {"b": "2"}}
+    assert decide(of, osparams_private_cluster=private).values == {
+        "osparams_private_cluster": private
+    }
     assert decide(of, osparams={"noop": {"a": "default"}}).values == {"osparams": {}}
 
 
@@ -115,7 +119,10 @@ def test_overrides_of_an_os_can_be_removed() -> None:
     of = config(os_hvp={"noop": {"kvm": {"acpi": False, "boot_order": "cdrom"}}})
     reset = decide(of, os_hvp={"noop": {"kvm": {"acpi": "default"}}}).values
     assert reset == {"os_hvp": {"noop": {"kvm": {"boot_order": "cdrom"}}}}
-    assert decide(of, os_hvp={"noop": {"kvm": None}}).values == {"os_hvp": {}}
+    for nothing in (None, False):
+        assert decide(of, os_hvp={"noop": {"kvm": nothing}}).values == {"os_hvp": {}}
+    with pytest.raises(errors.OpPrereqError, match="must be a mapping"):
+        decide(of, os_hvp={"noop": {"kvm": True}})
 
 
 def test_policies_that_allow_no_enabled_template_are_noted() -> None:
