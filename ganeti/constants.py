@@ -18,6 +18,7 @@ JOB_QUEUE_VERSION: Final = 1
 NODED: Final = "ganeti-noded"
 MASTERD: Final = "ganeti-masterd"
 RAPI: Final = "ganeti-rapi"
+CONFD: Final = "ganeti-confd"
 MOND: Final = "ganeti-mond"
 WATCHER: Final = "ganeti-watcher"
 
@@ -26,8 +27,10 @@ RAPI_USER: Final = "gnt-rapi"
 #: Group of the users that daemons run as; it may use the sockets of the master.
 DAEMONS_GROUP: Final = "gnt-daemons"
 
-#: TCP ports when neither the cluster's services file nor the system's names one.
-DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, MOND: 1815}
+#: Ports when neither the cluster's services file nor the system's names one.
+DEFAULT_PORTS: Final = {NODED: 1811, CONFD: 1814, RAPI: 5080, MOND: 1815}
+#: Those that serve over UDP; the others use TCP.
+UDP_SERVICES: Final = frozenset((CONFD,))
 
 #: The allocator inside, which a new cluster asks by default.
 BUILT_IN_ALLOCATOR: Final = "hail"

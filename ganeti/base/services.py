@@ -41,6 +41,8 @@ class Service:
     needs: Callable[[Paths], Path]
     #: whether it runs on the master node only
     of_master: bool = False
+    #: whether it runs only where ``variable`` is set, even to nothing
+    optional: bool = False
 
     @property
     def unit(self) -> str:
@@ -56,6 +58,13 @@ ALL: dict[str, Service] = {
     service.name: service
     for service in (
         Service(constants.NODED, "ganeti.node.daemon", "NODED_ARGS", lambda p: p.server_cert),
+        Service(
+            constants.CONFD,
+            "ganeti.confd.daemon",
+            "CONFD_ARGS",
+            lambda p: p.hmac_key,
+            optional=True,
+        ),
         Service(
             constants.MASTERD,
             "ganeti.master.daemon",
@@ -86,20 +95,36 @@ def is_running(name: str, paths: Paths) -> bool:
     return daemon.running_pid(paths.pid_file(name)) is not None
 
 
+def is_wanted(service: Service, paths: Paths) -> bool:
+    """Whether a daemon has work on this node, as far as the node itself is concerned.
+
+    Raises:
+        ConfigurationError: as of :func:`options_of`.
+    """
+    if not service.needs(paths).exists():
+        return False
+    return not service.optional or _given(service, paths) is not None
+
+
 def options_of(service: Service, paths: Paths) -> list[str]:
     """What ``/etc/default/ganeti`` says about a daemon.
 
     Raises:
         ConfigurationError: the file cannot be read, or the value is not a list of words.
     """
+    return _given(service, paths) or []
+
+
+def _given(service: Service, paths: Paths) -> list[str] | None:
+    """Words of the last line that sets its variable; None when there is none."""
     path = paths.under("/etc/default/ganeti")
     try:
         lines = files.read_text(path).splitlines()
     except FileNotFoundError:
-        return []
+        return None
     except (OSError, UnicodeDecodeError) as err:
         raise errors.ConfigurationError(f"cannot read {path}: {err}") from err
-    found: list[str] = []
+    found: list[str] | None = None
     for number, line in enumerate(lines, 1):
         key, separator, value = line.strip().partition("=")
         if key != service.variable or not separator:

@@ -89,7 +89,7 @@ def _start_all(where: Paths, _args: _Args) -> int:
     """Start what belongs on this node; a candidate that is not the master does not fail."""
     code = constants.EXIT_SUCCESS
     for service in services.ALL.values():
-        if not service.needs(where).exists():
+        if not services.is_wanted(service, where):
             continue
         try:
             services.start(service.name, where)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from ganeti import constants, paths
+from ganeti import paths
 from ganeti.base import services
 from ganeti.bootstrap.init import remove_files
 
@@ -15,7 +15,7 @@ def finish_destroy() -> None:
     Call it after OP_CLUSTER_DESTROY succeeded. Idempotent.
     """
     where = paths.current()
-    services.stop_master(where)
-    services.stop(constants.NODED, where)
+    for name in reversed(services.ALL):
+        services.stop(name, where)
     shutil.rmtree(where.queue, ignore_errors=True)
     remove_files(where)

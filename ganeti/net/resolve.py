@@ -68,17 +68,17 @@ class _Hosts:
                 self.addresses.setdefault(name.lower(), []).append(ip)
 
 
-def _parse_services(lines: list[list[str]]) -> dict[str, int]:
-    """TCP ports by service name and alias."""
-    found: dict[str, int] = {}
+def _parse_services(lines: list[list[str]]) -> dict[tuple[str, str], int]:
+    """Ports by protocol, and service name or alias."""
+    found: dict[tuple[str, str], int] = {}
     for words in lines:
         if len(words) < 2:
             continue
         number, _, protocol = words[1].partition("/")
-        if protocol != "tcp" or not number.isdigit():
+        if not number.isdigit():
             continue
         for name in (words[0], *words[2:]):
-            found.setdefault(name, int(number))
+            found.setdefault((protocol, name), int(number))
     return found
 
 
@@ -153,17 +153,18 @@ def reverse(ip: str) -> str | None:
 
 
 def port(service: str) -> int:
-    """The TCP port of a daemon: cluster's services file, system, built-in default.
+    """The port of a daemon: cluster's services file, system, built-in default.
 
     Raises:
         ResolverError: (name, code, text) when none of them knows the service.
     """
+    protocol = "udp" if service in constants.UDP_SERVICES else "tcp"
     if paths.is_rooted():
-        found = _services.get(paths.current().services).get(service)
+        found = _services.get(paths.current().services).get((protocol, service))
         if found is not None:
             return found
     try:
-        return socket.getservbyname(service, "tcp")
+        return socket.getservbyname(service, protocol)
     except OSError:
         # Not in the system's list, which is the usual case.
         pass

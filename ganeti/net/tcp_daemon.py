@@ -1,4 +1,4 @@
-"""What the daemons that serve on TCP have in common: their options, their logs, how they end."""
+"""What the daemons that serve on a port have in common: options, logs, how they end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 20.0
 class Serving:
     """What the command line of any of them says, with what it leaves out filled in."""
 
-    #: name of the program and of its TCP service
+    #: name of the program and of its service
     service: str
     foreground: bool
     debug: bool
@@ -37,14 +37,8 @@ class Serving:
 
 def parser(service: str, description: str) -> argparse.ArgumentParser:
     """A parser of the options in :class:`Serving`; the daemon adds its own."""
-    made = argparse.ArgumentParser(prog=service, description=description)
-    port = constants.DEFAULT_PORTS[service]
+    made = _parser(service, description, "TCP")
     add = made.add_argument
-    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
-    add("-d", "--debug", action="store_true", help="log more")
-    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
-    add("-p", "--port", type=int, help=f"TCP port (default: that of service {service}, {port})")
-    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
     add("-i", "--interface", metavar="NAME", help="network interface to listen on")
     add(
         "--max-clients",
@@ -53,6 +47,30 @@ def parser(service: str, description: str) -> argparse.ArgumentParser:
         metavar="N",
         help="requests worked on at a time (default: %(default)s)",
     )
+    return made
+
+
+def small_parser(service: str, description: str, protocol: str) -> argparse.ArgumentParser:
+    """The same for a daemon of one worker, which can do without some of them."""
+    made = _parser(service, description, protocol)
+    add = made.add_argument
+    add("--no-user-checks", action="store_true", help="accepted; who starts it is not checked")
+    version = f"%(prog)s (ganeti) {constants.RELEASE_VERSION}"
+    add("-V", "--version", action="version", version=version, help="print the version and end")
+    made.set_defaults(interface=None, max_clients=1)
+    return made
+
+
+def _parser(service: str, description: str, protocol: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog=service, description=description)
+    port = constants.DEFAULT_PORTS[service]
+    text = f"{protocol} port (default: that of service {service}, {port})"
+    add = made.add_argument
+    add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
+    add("-d", "--debug", action="store_true", help="log more")
+    add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
+    add("-p", "--port", type=int, help=text)
+    add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
     return made
 
 

@@ -11,6 +11,7 @@ SECTION = 8
 TOOLS = (
     "check-cert-expired",
     "cleaner",
+    "confd-client",
     "fmtjson",
     "lvmstrap",
     "node-cleanup",

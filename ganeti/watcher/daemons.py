@@ -32,7 +32,7 @@ def run(here: Here) -> None:
     for service in services.ALL.values():
         if service.of_master and not is_master:
             continue
-        if not service.needs(here.paths).exists() and service.name != constants.RAPI:
+        if not services.is_wanted(service, here.paths) and service.name != constants.RAPI:
             continue
         try:
             _start(here, service.name)

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import pytest
 from local_cluster import Cluster, Ran
+from waiting import wait_for
 
 from ganeti import constants
-from ganeti.base import process
+from ganeti.base import process, services
+from ganeti.tools import confd_client
 
 pytestmark = pytest.mark.long
 
@@ -151,15 +153,16 @@ def test_wrong_words(cluster: Cluster) -> None:
 
 def test_daemons_by_hand(cluster: Cluster) -> None:
     names = daemon_util(cluster, "list-start-daemons").lines
-    assert names == ["ganeti-noded", "ganeti-masterd", "ganeti-rapi"]
+    assert names == ["ganeti-noded", "ganeti-confd", "ganeti-masterd", "ganeti-rapi"]
     assert daemon_util(cluster, "list_stop_daemons").lines == names[::-1]
     assert daemon_util(cluster, "check", "ganeti-rapi").code == 0
     assert daemon_util(cluster, "stop", "ganeti-rapi").code == 0
     assert daemon_util(cluster, "check", "ganeti-rapi").code == 1
     assert daemon_util(cluster, "stop-all").code == 0
-    assert [cluster.pid(name) for name in names] == [None, None, None]
+    assert [cluster.pid(name) for name in names] == [None] * len(names)
     assert daemon_util(cluster, "start-all").code == 0
-    assert None not in [cluster.pid(name) for name in names]
+    usual = [name for name in names if not services.ALL[name].optional]
+    assert [name for name in names if cluster.pid(name) is not None] == usual
     assert daemon_util(cluster, "rotate-all-logs").code == 0
     assert daemon_util(cluster, "check-exitcode", "11").code == 0
     assert daemon_util(cluster, "use-systemctl").code == 1
@@ -191,6 +194,49 @@ def test_options_of_daemons_come_from_the_defaults_file(cluster: Cluster) -> Non
     finally:
         defaults.unlink()
     assert daemon_util(cluster, "start", "ganeti-rapi").code == 0
+
+
+def test_an_optional_daemon_runs_where_its_options_are_set(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cluster.pid(constants.CONFD) is None
+    defaults = [cluster.paths(node).under("/etc/default/ganeti") for node in ("node1", "node3")]
+    for path in defaults:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('CONFD_ARGS=""\n')
+    assert watch(cluster).code == 0
+    assert watch(cluster, node="node3").code == 11
+    running = [node for node in ("node1", "node2", "node3") if cluster.pid(constants.CONFD, node)]
+    assert running == ["node1", "node3"]
+    for name in ("GANETI_ROOTDIR", "GANETI_HOSTNAME"):
+        monkeypatch.setenv(name, cluster.env()[name])
+
+    def ask(*words: str) -> tuple[int, str, str]:
+        code = confd_client.main(["--timeout", "5", *words])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    assert ask("cluster-master") == (0, '"node1.example.com"\n', "")
+    assert ask("node-role", "node3.example.com") == (0, "1\n", "")
+    assert "there is no such thing" in ask("node-role", "node9")[2]
+    assert "did you mean node-role" in ask("node-rol", "node9")[2]
+    cluster.ok("cluster add-tags", "blue")
+    assert '"blue"' in ask("--addr", "node3.example.com", "config-value", "/cluster/tags")[1]
+    code, out, _err = ask("--timeout", "0.3")
+    assert code == 1
+    assert [line.partition(": ")[2].split()[0] for line in out.splitlines()].count("version") == 2
+    assert "no reply from" in out
+    before = cluster.paths("node3").config_file
+    cluster.ok("node modify -C no --auto-promote", "node3")
+    assert not before.exists()
+    wait_for(
+        lambda: "has no configuration" in ask("--addr", "node3.example.com", "ping")[2],
+        "the candidate that is none any more has nothing to answer",
+    )
+    cluster.ok("node modify -C yes", "node3")
+    for path, node in zip(defaults, ("node1", "node3")):
+        path.unlink()
+        services.stop(constants.CONFD, cluster.paths(node))
 
 
 def test_a_daemon_of_systemd_reports_that_it_answers(cluster: Cluster) -> None:

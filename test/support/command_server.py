@@ -38,7 +38,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 LOCAL_CLUSTER = "local-cluster"
 NODE_SETUP = "ganeti-node-setup"
 #: Modules that are programs; numpy, which only htools need, is too large to be in every fork.
-_DAEMONS = ("ganeti.node.daemon", "ganeti.master.daemon", "ganeti.rapi.daemon")
+_DAEMONS = (
+    "ganeti.node.daemon",
+    "ganeti.confd.daemon",
+    "ganeti.master.daemon",
+    "ganeti.rapi.daemon",
+)
 _HTOOLS = "ganeti.htools."
 #: Stands in for the interpreter, and for ``ganeti-node-setup`` on the nodes: it lets the server run
 #: what the server can run, and waits for its end. In other namespaces and for other users it does

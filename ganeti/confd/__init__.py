@@ -1,0 +1,1 @@
+"""ganeti-confd: signed answers about the configuration over UDP, from any master candidate."""
