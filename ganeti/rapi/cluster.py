@@ -6,7 +6,7 @@ from typing import Any
 
 from ganeti import constants
 from ganeti.rapi import schemas
-from ganeti.rapi.route import BULK, Call, Route
+from ganeti.rapi.route import ANYBODY, BULK, Call, Route
 
 RAPI_VERSION = 2
 #: What creation, reinstallation, evacuation and migration understand; clients decide by it.
@@ -72,16 +72,52 @@ _INFO_ANSWER = {
 }
 
 ROUTES = (
-    Route("GET", "/", "Nothing; whether the server answers", _nothing, answer=schemas.NULL),
-    Route("GET", "/2", "Nothing; whether version 2 is served", _nothing, answer=schemas.NULL),
-    Route("GET", "/version", "Version of the remote API", _version, answer={"const": RAPI_VERSION}),
-    Route("GET", "/2/features", "What requests may use", _features, answer=schemas.TEXTS),
-    Route("GET", "/2/info", "Settings and versions of the cluster", _info, answer=_INFO_ANSWER),
+    Route(
+        "GET",
+        "/",
+        "Nothing; whether the server answers",
+        _nothing,
+        access=ANYBODY,
+        answer=schemas.NULL,
+    ),
+    Route(
+        "GET",
+        "/2",
+        "Nothing; whether version 2 is served",
+        _nothing,
+        access=ANYBODY,
+        answer=schemas.NULL,
+    ),
+    Route(
+        "GET",
+        "/version",
+        "Version of the remote API",
+        _version,
+        access=ANYBODY,
+        answer={"const": RAPI_VERSION},
+    ),
+    Route(
+        "GET",
+        "/2/features",
+        "What requests may use",
+        _features,
+        access=ANYBODY,
+        answer=schemas.TEXTS,
+    ),
+    Route(
+        "GET",
+        "/2/info",
+        "Settings and versions of the cluster",
+        _info,
+        access=ANYBODY,
+        answer=_INFO_ANSWER,
+    ),
     Route(
         "GET",
         "/2/os",
         "Guest OS definitions that can be installed",
         _os,
+        access=ANYBODY,
         query=(BULK,),
         answer=schemas.listing(schemas.TEXTS, schemas.record(OS_FIELDS)),
     ),

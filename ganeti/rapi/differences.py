@@ -12,7 +12,7 @@ from typing import Any
 
 from ganeti.opcodes.enums import ExportMode, MigrationMode, RebootType, StorageType
 from ganeti.rapi import adapt
-from ganeti.rapi.route import Arg, ArgKind, Call
+from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call
 
 Prepare = Callable[[Call, dict[str, Any]], dict[str, Any]]
 
@@ -98,7 +98,7 @@ DIFFERENCES: Mapping[str, Difference] = {
     "POST /2/instances/{instance_name}/disk/{disk}/grow": Difference(prepare=adapt.growth),
     "PUT /2/instances/{instance_name}/export": Difference(rename={"destination": "target_node"}),
     "GET /2/instances/{instances}/info": Difference(
-        query=(_flag("static", "1 to ask no node"),), body_ignored=True, access=()
+        query=(_flag("static", "1 to ask no node"),), body_ignored=True, access=ANYBODY
     ),
     "PUT /2/instances/{instance_name}/modify": Difference(
         rename={"custom_beparams": "beparams", "custom_hvparams": "hvparams"},

@@ -7,7 +7,7 @@ from typing import Any
 from ganeti.rapi import schemas
 from ganeti.rapi.answers import Columns
 from ganeti.rapi.reads import Collection
-from ganeti.rapi.route import BULK, Call, Ready, Route
+from ganeti.rapi.route import ANYBODY, BULK, Call, Ready, Route
 
 BULK_FIELDS = ("id", "ops", "status", "summary", "opstatus", "received_ts", "start_ts", "end_ts")
 FIELDS = (*BULK_FIELDS, "oplog", "opresult")
@@ -40,10 +40,18 @@ ROUTES = (
         "/2/jobs",
         "List jobs",
         _list,
+        access=ANYBODY,
         query=(BULK,),
         answer=schemas.listing(schemas.references("number"), schemas.record(BULK_FIELDS)),
     ),
-    Route("GET", "/2/jobs/{job_id}", "Show one job", _one, answer=schemas.record(FIELDS)),
+    Route(
+        "GET",
+        "/2/jobs/{job_id}",
+        "Show one job",
+        _one,
+        access=ANYBODY,
+        answer=schemas.record(FIELDS),
+    ),
     Route(
         "DELETE",
         "/2/jobs/{job_id}",

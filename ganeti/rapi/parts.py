@@ -8,7 +8,7 @@ from typing import Any
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.adapt import ROLES
 from ganeti.rapi.reads import NODES
-from ganeti.rapi.route import LOCK, Call, Route
+from ganeti.rapi.route import ANYBODY, LOCK, Call, Route
 
 #: Roles by the letter that queries answer with.
 _ROLE_OF = {"M": "master", "C": "master-candidate", "R": "regular", "D": "drained", "O": "offline"}
@@ -52,6 +52,7 @@ ROUTES = (
             path,
             f"Tags of the {kind}",
             partial(_tags, kind),
+            access=ANYBODY,
             answer=schemas.TEXTS,
             statuses=(404,) if "{" in path else (),
         )
@@ -62,6 +63,7 @@ ROUTES = (
         "/2/nodes/{node_name}/role",
         "Role of a node",
         _role,
+        access=ANYBODY,
         query=(LOCK,),
         answer={"enum": ["master", *ROLES]},
         statuses=(404,),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti.rapi import failures, schemas
-from ganeti.rapi.route import Arg, ArgKind, Call, Ready, Route
+from ganeti.rapi.route import ANYBODY, Arg, ArgKind, Call, Ready, Route
 
 #: What can be asked for; cluster, os and extstorage go beyond the interface.
 RESOURCES = (
@@ -57,5 +57,5 @@ ROUTES = (
           access=_ACCESS, query=(_FIELDS,), body=lambda: schemas.QUERY_BODY, safe=True,
           answer=schemas.QUERY, statuses=(404,)),
     Route("GET", "/2/query/{resource}/fields", "Describe the fields of a kind", _fields,
-          query=(_FIELDS,), answer=schemas.FIELDS, statuses=(404,)),
+          access=ANYBODY, query=(_FIELDS,), answer=schemas.FIELDS, statuses=(404,)),
 )  # fmt: skip

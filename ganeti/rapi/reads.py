@@ -11,7 +11,7 @@ import msgspec
 from ganeti.base import jsonio
 from ganeti.rapi import failures, schemas
 from ganeti.rapi.answers import Change, Columns, listed, with_key
-from ganeti.rapi.route import BULK, LOCK, Call, Ready, Route
+from ganeti.rapi.route import ANYBODY, BULK, LOCK, Call, Ready, Route
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class Collection:
         names = schemas.references("number" if self.identifier == "id" else self.key)
         return [
             Route("GET", self.path, f"List {self.noun}s", self.list_all,
-                  query=(BULK, *lock), answer=schemas.listing(names, item)),
+                  access=ANYBODY, query=(BULK, *lock), answer=schemas.listing(names, item)),
             Route("GET", f"{self.path}/{{{self.variable}}}", f"Show one {self.noun}", self.one,
-                  query=lock, answer=single, statuses=(404,),
+                  access=ANYBODY, query=lock, answer=single, statuses=(404,),
                   version=self.current_version if self._versioned else None),
         ]  # fmt: skip
 

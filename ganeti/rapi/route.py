@@ -14,6 +14,8 @@ from ganeti.rapi import failures
 from ganeti.rapi.identity import Identity
 
 VARIABLE = re.compile(r"\{(\w+)\}")
+#: Access of a route that asks for no permission: whoever may connect at all.
+ANYBODY: tuple[str, ...] = ()
 #: Variables that stand for a number; all others for a name or a uuid.
 NUMBERS = frozenset({"disk", "job_id"})
 
@@ -112,17 +114,17 @@ Handler = Callable[[Call], Any]
 class Route:
     """One method of one path.
 
-    ``access`` names permissions of which one is needed (``read``, ``write``); none lets
-    everybody in who may come in at all. ``answer`` is the JSON schema of a successful answer,
-    ``body`` gives that of the request's body (None: a body is not looked at). The handler gives a
-    value that is written as JSON, or :class:`Ready`.
+    ``access`` names permissions of which one is needed (``read``, ``write``), or is ``ANYBODY``;
+    it has no default, so that a forgotten one opens nothing. ``answer`` is the JSON schema of a
+    successful answer, ``body`` gives that of the request's body (None: a body is not looked at).
+    The handler gives a value that is written as JSON, or :class:`Ready`.
     """
 
     method: str
     path: str
     summary: str
     handler: Handler
-    access: tuple[str, ...] = ()
+    access: tuple[str, ...]
     query: tuple[Arg, ...] = ()
     body: Callable[[], Mapping[str, Any]] | None = None
     body_required: bool = False

@@ -19,7 +19,7 @@ from ganeti.rapi import (
     waits,
     writes,
 )
-from ganeti.rapi.route import Call, Ready, Route
+from ganeti.rapi.route import ANYBODY, Call, Ready, Route
 
 
 @cache
@@ -37,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
         "/openapi.json",
         "This interface, as an OpenAPI document",
         _openapi,
+        access=ANYBODY,
         answer=schemas.OBJECT,
     ),
     *cluster.ROUTES,

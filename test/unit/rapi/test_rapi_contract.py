@@ -39,6 +39,17 @@ def test_every_request_of_the_interface_has_a_route(method, path, facts):
     assert set(facts.get("query", ())) <= {arg.name for arg in route.query}
 
 
+def test_what_is_open_to_anybody_besides_what_the_interface_opens():
+    known = {(method, route_of(method, path).path) for method, path, _ in REQUESTS}
+    own = {(route.method, route.path) for route in routes.ROUTES if not route.access} - known
+    assert own == {
+        ("GET", "/openapi.json"),
+        ("GET", "/2/disks"),
+        ("GET", "/2/disks/{disk_name}"),
+        ("GET", "/2/disks/{name}/tags"),
+    }
+
+
 JOBS = [item for item in REQUESTS if "opcode" in item[2] and not item[2].get("direct")]
 
 
