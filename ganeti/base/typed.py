@@ -19,6 +19,11 @@ _LOCK = threading.RLock()
 _known: set[Any] = set()
 
 
+def doc(text: str) -> msgspec.Meta:
+    """Description of a field, one sentence without a full stop."""
+    return msgspec.Meta(description=text)
+
+
 @overload
 def convert(value: Any, kind: type[T], **how: Any) -> T: ...
 

@@ -16,8 +16,8 @@ import msgspec
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
+from ganeti.base.typed import doc
 from ganeti.bootstrap.init import make_directories, write_ssconf
-from ganeti.luxi.requests import doc
 from ganeti.net import pem
 from ganeti.paths import Paths
 from ganeti.storage import file_paths

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ganeti.luxi.requests import doc
+from ganeti.base.typed import doc
 
 
 class FixedSettings(msgspec.Struct, kw_only=True):

@@ -9,10 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-
-def doc(text: str) -> msgspec.Meta:
-    """Description of a field, one sentence without a full stop."""
-    return msgspec.Meta(description=text)
+from ganeti.base.typed import doc
 
 
 class HistoryFilter(msgspec.Struct, kw_only=True):

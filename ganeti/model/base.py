@@ -6,12 +6,13 @@ refused. Objects are frozen; a change makes a new object (:func:`replace`).
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
+from ganeti.base.typed import doc
 
 O = TypeVar("O", bound="ConfigObject")  # noqa: E741
 
@@ -26,16 +27,16 @@ class ConfigObject(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Stamped(ConfigObject, frozen=True, kw_only=True):
     """An object with identity and history: times are float seconds since the epoch."""
 
-    uuid: str
-    ctime: float = 0.0
-    mtime: float = 0.0
-    serial_no: int = 1
+    uuid: Annotated[str, doc("UUID of the object, which never changes")]
+    ctime: Annotated[float, doc("When it was created, in seconds since 1970")] = 0.0
+    mtime: Annotated[float, doc("When it was last changed, in seconds since 1970")] = 0.0
+    serial_no: Annotated[int, doc("Number of its changes, 1 for a new one")] = 1
 
 
 class Tagged(Stamped, frozen=True, kw_only=True):
     """A stamped object that carries tags, kept sorted."""
 
-    tags: tuple[str, ...] = ()
+    tags: Annotated[tuple[str, ...], doc("Tags, sorted")] = ()
 
 
 _OPTIONAL: dict[type, tuple[tuple[str, bool], ...]] = {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import NodeUuid
 
@@ -19,54 +20,83 @@ DATA_COLLECTORS = (
 
 
 class Cluster(Tagged, frozen=True, kw_only=True):
-    rsahostkeypub: str = ""
-    dsahostkeypub: str | None = None
-    highest_used_port: int = 10999
-    #: ports that were returned, taken again first
-    tcpudp_port_pool: tuple[int, ...] = ()
+    rsahostkeypub: Annotated[
+        str, doc("Public RSA host key of SSH in base64; kept for other versions, without effect")
+    ] = ""
+    dsahostkeypub: Annotated[
+        str | None,
+        doc("Public DSA host key of SSH in base64; kept for other versions, without effect"),
+    ] = None
+    highest_used_port: Annotated[
+        int, doc("Highest TCP port that was ever given to a disk or a console")
+    ] = 10999
+    tcpudp_port_pool: Annotated[
+        tuple[int, ...], doc("TCP ports that were returned; they are given first")
+    ] = ()
     mac_prefix: str = "aa:00:00"
-    volume_group_name: str | None = None
+    volume_group_name: Annotated[str | None, doc("Volume group for disks; unset for none")] = None
     reserved_lvs: tuple[str, ...] = ()
-    drbd_usermode_helper: str | None = None
-    master_node: NodeUuid
-    master_ip: str
+    drbd_usermode_helper: Annotated[
+        str | None, doc("Program that DRBD runs on events; unset without DRBD")
+    ] = None
+    master_node: Annotated[NodeUuid, doc("UUID of the master node")]
+    master_ip: Annotated[str, doc("Address of the cluster, which the master node has")]
     master_netdev: str
     master_netmask: int
     use_external_mip_script: bool = False
-    cluster_name: str
+    cluster_name: Annotated[str, doc("Name of the cluster")]
     file_storage_dir: str = ""
     shared_file_storage_dir: str = ""
     gluster_storage_dir: str = ""
     enabled_hypervisors: tuple[str, ...] = ()
-    #: complete parameter sets per hypervisor
-    hvparams: dict[str, dict[str, Any]] = {}
+    hvparams: Annotated[
+        dict[str, dict[str, Any]], doc("All hypervisor parameters with their values, by hypervisor")
+    ] = {}
     os_hvp: dict[str, dict[str, dict[str, Any]]] = {}
-    #: {"default": complete set}
-    beparams: dict[str, dict[str, Any]] = {}
+    beparams: Annotated[
+        dict[str, dict[str, Any]],
+        doc("All back-end parameters with their values, below the key default"),
+    ] = {}
     osparams: dict[str, dict[str, Any]] = {}
     osparams_private_cluster: dict[str, dict[str, Any]] = {}
-    #: {"default": complete set}
-    nicparams: dict[str, dict[str, Any]] = {}
-    ndparams: dict[str, Any] = {}
+    nicparams: Annotated[
+        dict[str, dict[str, Any]],
+        doc("All parameters of NICs with their values, below the key default"),
+    ] = {}
+    ndparams: Annotated[dict[str, Any], doc("All node parameters with their values")] = {}
     diskparams: dict[str, dict[str, Any]] = {}
     candidate_pool_size: int = 10
     modify_etc_hosts: bool = False
-    modify_ssh_setup: bool = False
+    modify_ssh_setup: Annotated[
+        bool, doc("Change the SSH settings of the nodes; without effect")
+    ] = False
     maintain_node_health: bool = False
-    uid_pool: tuple[tuple[int, int], ...] = ()
+    uid_pool: Annotated[
+        tuple[tuple[int, int], ...],
+        doc("User IDs for guests of kvm, as first and last of each range"),
+    ] = ()
     default_iallocator: str = ""
     default_iallocator_params: dict[str, Any] = {}
-    hidden_os: tuple[str, ...] = ()
-    blacklisted_os: tuple[str, ...] = ()
-    #: 2 (IPv4) or 10 (IPv6)
-    primary_ip_family: int = 2
+    hidden_os: Annotated[tuple[str, ...], doc("OS definitions that lists do not show")] = ()
+    blacklisted_os: Annotated[
+        tuple[str, ...], doc("OS definitions with which no instance may be installed")
+    ] = ()
+    primary_ip_family: Annotated[
+        int, doc("Family of the primary addresses of nodes: 2 for IPv4, 10 for IPv6")
+    ] = 2
     prealloc_wipe_disks: bool = False
     ipolicy: dict[str, Any] = {}
-    hv_state_static: dict[str, Any] = {}
-    disk_state_static: dict[str, Any] = {}
+    hv_state_static: Annotated[
+        dict[str, Any], doc("State of hypervisors, as administrators described it")
+    ] = {}
+    disk_state_static: Annotated[
+        dict[str, Any], doc("State of storage, as administrators described it")
+    ] = {}
     enabled_disk_templates: tuple[str, ...] = ()
-    #: node uuid -> SHA1 digest of the client certificate of a master candidate
-    candidate_certs: dict[NodeUuid, str] = {}
+    candidate_certs: Annotated[
+        dict[NodeUuid, str],
+        doc("SHA1 digest of the client certificate of each master candidate, by UUID of the node"),
+    ] = {}
     max_running_jobs: int = 20
     max_tracked_jobs: int = 25
     install_image: str = ""
@@ -74,6 +104,11 @@ class Cluster(Tagged, frozen=True, kw_only=True):
     zeroing_image: str = ""
     compression_tools: tuple[str, ...] = ("gzip", "gzip-fast", "gzip-slow")
     enabled_user_shutdown: bool = False
-    data_collectors: dict[str, dict[str, Any]] = {}
-    ssh_key_type: str = "rsa"
-    ssh_key_bits: int = 2048
+    data_collectors: Annotated[
+        dict[str, dict[str, Any]],
+        doc("For each data collector whether it is active, and its interval in microseconds"),
+    ] = {}
+    ssh_key_type: Annotated[str, doc("Algorithm of the SSH keys of nodes: rsa, dsa or ecdsa")] = (
+        "rsa"
+    )
+    ssh_key_bits: Annotated[int, doc("Length of the SSH keys of nodes, in bits")] = 2048

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
 from ganeti import errors
 from ganeti.base.text import nearest
+from ganeti.base.typed import doc
 from ganeti.model import base
 from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
@@ -45,17 +46,21 @@ CONTAINERS: Mapping[str, type[ConfigObject]] = {
 class ConfigData(ConfigObject, frozen=True, kw_only=True):
     """Content of ``config.data``; containers are keyed by uuid and never changed in place."""
 
-    version: int
-    cluster: Cluster
-    nodes: dict[NodeUuid, Node] = {}
-    nodegroups: dict[GroupUuid, NodeGroup] = {}
-    instances: dict[InstanceUuid, Instance] = {}
-    networks: dict[NetworkUuid, Network] = {}
-    disks: dict[DiskUuid, Disk] = {}
-    filters: dict[str, FilterRule] = {}
-    ctime: float = 0.0
-    mtime: float = 0.0
-    serial_no: int = 1
+    version: Annotated[int, doc("Version of the software that wrote it: 3020000 for 3.2")]
+    cluster: Annotated[Cluster, doc("The cluster itself")]
+    nodes: Annotated[dict[NodeUuid, Node], doc("All nodes, by UUID")] = {}
+    nodegroups: Annotated[dict[GroupUuid, NodeGroup], doc("All node groups, by UUID")] = {}
+    instances: Annotated[
+        dict[InstanceUuid, Instance], doc("All instances and reservations, by UUID")
+    ] = {}
+    networks: Annotated[dict[NetworkUuid, Network], doc("All networks, by UUID")] = {}
+    disks: Annotated[dict[DiskUuid, Disk], doc("All disks, attached or not, by UUID")] = {}
+    filters: Annotated[dict[str, FilterRule], doc("All filter rules for jobs, by UUID")] = {}
+    ctime: Annotated[float, doc("When the file was first written, in seconds since 1970")] = 0.0
+    mtime: Annotated[
+        float, doc("When the configuration was last changed, in seconds since 1970")
+    ] = 0.0
+    serial_no: Annotated[int, doc("Number of the last change; each change adds one")] = 1
 
 
 class Config:

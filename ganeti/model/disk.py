@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from ganeti import errors
+from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import DiskMode, DiskTemplate, DiskUuid, NodeUuid
 
@@ -19,20 +20,27 @@ class Disk(Tagged, frozen=True, kw_only=True):
     left_out_empty: ClassVar[frozenset[str]] = frozenset({"tags"})
 
     uuid: DiskUuid
-    dev_type: DiskTemplate | None = None
-    logical_id: tuple[Any, ...] = ()
-    children: tuple[Disk, ...] = ()
-    #: uuids of the nodes that hold the data; empty: any node
-    nodes: tuple[NodeUuid, ...] = ()
-    #: ``disk/<index>`` within its instance; of a detached disk the last one it had, or empty
-    iv_name: str = ""
-    #: MiB
-    size: int = 0
-    mode: DiskMode = DiskMode.RW
-    name: str | None = None
-    spindles: int | None = None
-    params: dict[str, Any] | None = None
-    forthcoming: bool | None = None
+    dev_type: Annotated[
+        DiskTemplate | None, doc("Disk template; only a reserved disk may have none")
+    ] = None
+    logical_id: Annotated[
+        tuple[Any, ...], doc("Name in its storage; its parts depend on the template")
+    ] = ()
+    children: Annotated[
+        tuple[Disk, ...],
+        doc("Disks that it is built on, such as data and metadata volume of a mirrored disk"),
+    ] = ()
+    nodes: Annotated[
+        tuple[NodeUuid, ...],
+        doc("UUIDs of the nodes that hold the data; empty when all can reach it"),
+    ] = ()
+    iv_name: Annotated[str, doc("disk/INDEX in its instance; of a detached disk the last one")] = ""
+    size: Annotated[int, doc("Size in MiB")] = 0
+    mode: Annotated[DiskMode, doc("Whether the guest may write: rw or ro")] = DiskMode.RW
+    name: Annotated[str | None, doc("Name that no other disk has")] = None
+    spindles: Annotated[int | None, doc("Number of physical disks that it counts as")] = None
+    params: Annotated[dict[str, Any] | None, doc("Parameters of the storage provider")] = None
+    forthcoming: Annotated[bool | None, doc("True for a disk of a reservation")] = None
 
     @property
     def real_template(self) -> DiskTemplate:

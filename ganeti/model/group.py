@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import AllocPolicy, GroupUuid, NetworkUuid
 
 
 class NodeGroup(Tagged, frozen=True, kw_only=True):
     uuid: GroupUuid
-    name: str
-    #: always empty in the file; members are the nodes that name the group
-    members: tuple[str, ...] = ()
-    ndparams: dict[str, Any] = {}
+    name: Annotated[str, doc("Name of the group")]
+    members: Annotated[tuple[str, ...], doc("Always empty; the nodes name their group")] = ()
+    ndparams: Annotated[
+        dict[str, Any], doc("Node parameters that differ from those of the cluster")
+    ] = {}
     alloc_policy: AllocPolicy = AllocPolicy.PREFERRED
-    ipolicy: dict[str, Any] = {}
-    diskparams: dict[str, dict[str, Any]] = {}
-    #: network uuid -> {mode, link, vlan}
-    networks: dict[NetworkUuid, dict[str, Any]] = {}
-    hv_state_static: dict[str, Any] | None = None
-    disk_state_static: dict[str, Any] | None = None
+    ipolicy: Annotated[
+        dict[str, Any], doc("Parts of the instance policy that differ from those of the cluster")
+    ] = {}
+    diskparams: Annotated[
+        dict[str, dict[str, Any]],
+        doc("Disk parameters that differ from those of the cluster, by disk template"),
+    ] = {}
+    networks: Annotated[
+        dict[NetworkUuid, dict[str, Any]],
+        doc("Mode, link and VLAN of the connection to each network, by UUID of the network"),
+    ] = {}
+    hv_state_static: Annotated[
+        dict[str, Any] | None, doc("State of hypervisors, as administrators described it")
+    ] = None
+    disk_state_static: Annotated[
+        dict[str, Any] | None, doc("State of storage, as administrators described it")
+    ] = None

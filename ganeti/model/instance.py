@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from ganeti import errors
+from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject, Tagged
 from ganeti.model.names import (
     AdminState,
@@ -21,40 +22,60 @@ from ganeti.model.nic import Nic
 class Reservation(ConfigObject, frozen=True, kw_only=True):
     """For whom and how long the place of a forthcoming instance is kept."""
 
-    owner: str | None = None
-    reason: str | None = None
-    #: seconds since the epoch after which it may be removed; unset: never
-    expires: float | None = None
-    #: template of disks that have no place yet, or ``diskless``; unset: as its disks, or unknown
-    disk_template: DiskTemplate | None = None
+    owner: Annotated[str | None, doc("For whom the capacity is reserved")] = None
+    reason: Annotated[str | None, doc("What the capacity is reserved for")] = None
+    expires: Annotated[
+        float | None, doc("When it may be removed, in seconds since 1970; unset for never")
+    ] = None
+    disk_template: Annotated[
+        DiskTemplate | None,
+        doc("Template of disks that have no place yet, or diskless; unset: that of its disks"),
+    ] = None
 
 
 class Instance(Tagged, frozen=True, kw_only=True):
     """A virtual machine; a forthcoming one may lack everything but its uuid."""
 
     uuid: InstanceUuid
-    name: str = ""
-    primary_node: NodeUuid = NodeUuid("")
-    #: OS definition with variant, ``debian+minimal``
-    os: str = ""
-    hypervisor: HypervisorName | None = None
-    hvparams: dict[str, Any] = {}
-    beparams: dict[str, Any] = {}
-    osparams: dict[str, Any] = {}
-    osparams_private: dict[str, Any] = {}
-    admin_state: AdminState = AdminState.DOWN
-    admin_state_source: AdminStateSource = AdminStateSource.ADMIN
-    nics: tuple[Nic, ...] = ()
-    #: uuids, in the order in which the guest sees them
-    disks: tuple[DiskUuid, ...] = ()
-    disks_active: bool = False
-    #: port for the graphical console
-    network_port: int | None = None
-    forthcoming: bool | None = None
-    #: only while it is forthcoming, and unset when another implementation reserved it
-    reservation: Reservation | None = None
-    #: job that is making it real, or was when it was interrupted; only while it is forthcoming
-    creating: int | None = None
+    name: Annotated[str, doc("Host name; a reservation may have none")] = ""
+    primary_node: Annotated[
+        NodeUuid, doc("UUID of the node that runs it; empty for a reservation without a place")
+    ] = NodeUuid("")
+    os: Annotated[str, doc("OS definition, with the variant after a plus sign")] = ""
+    hypervisor: Annotated[
+        HypervisorName | None, doc("Hypervisor; only a reservation may have none")
+    ] = None
+    hvparams: Annotated[
+        dict[str, Any],
+        doc("Hypervisor parameters that differ from those of the cluster and of the OS"),
+    ] = {}
+    beparams: Annotated[
+        dict[str, Any], doc("Back-end parameters that differ from those of the cluster")
+    ] = {}
+    osparams: Annotated[
+        dict[str, Any], doc("OS parameters that differ from those of the cluster")
+    ] = {}
+    osparams_private: Annotated[
+        dict[str, Any], doc("OS parameters that are stored but not shown")
+    ] = {}
+    admin_state: Annotated[AdminState, doc("State that the administrator wants")] = AdminState.DOWN
+    admin_state_source: Annotated[
+        AdminStateSource, doc("Who wants that state: an administrator, or a user in the guest")
+    ] = AdminStateSource.ADMIN
+    nics: Annotated[tuple[Nic, ...], doc("NICs, in the order in which the guest sees them")] = ()
+    disks: Annotated[
+        tuple[DiskUuid, ...], doc("UUIDs of the disks, in the order in which the guest sees them")
+    ] = ()
+    disks_active: Annotated[bool, doc("Whether the disks are to be active on the nodes")] = False
+    network_port: Annotated[int | None, doc("TCP port of the graphical console")] = None
+    forthcoming: Annotated[bool | None, doc("True for a reservation")] = None
+    reservation: Annotated[
+        Reservation | None, doc("For whom and how long it is reserved; only of a reservation")
+    ] = None
+    creating: Annotated[
+        int | None,
+        doc("Job that makes an instance of the reservation, or was interrupted while it did"),
+    ] = None
 
     @property
     def handle(self) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from ganeti.base.typed import doc
 from ganeti.model.base import ConfigObject
 from ganeti.model.names import NetworkUuid
 
 
 class Nic(ConfigObject, frozen=True, kw_only=True):
-    mac: str
-    ip: str | None = None
-    #: only what differs from the cluster's (or the network's) values
-    nicparams: dict[str, Any] = {}
-    #: uuid of a network, whose parameters then apply
-    network: NetworkUuid | None = None
-    name: str | None = None
-    uuid: str
+    mac: Annotated[str, doc("MAC address")]
+    ip: Annotated[str | None, doc("IP address")] = None
+    nicparams: Annotated[
+        dict[str, Any], doc("Parameters that differ from those of the cluster or of the network")
+    ] = {}
+    network: Annotated[NetworkUuid | None, doc("UUID of the network that it belongs to")] = None
+    name: Annotated[str | None, doc("Name that no other NIC has")] = None
+    uuid: Annotated[str, doc("UUID of the NIC")]

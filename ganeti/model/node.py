@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
+from ganeti.base.typed import doc
 from ganeti.model.base import Tagged
 from ganeti.model.names import GroupUuid, NodeRole, NodeUuid
 
@@ -12,22 +13,34 @@ class Node(Tagged, frozen=True, kw_only=True):
     """A server of the cluster."""
 
     uuid: NodeUuid
-    name: str
-    primary_ip: str
-    #: address for replication traffic; the primary one when there is only one network
-    secondary_ip: str
+    name: Annotated[str, doc("Host name, complete with the domain")]
+    primary_ip: Annotated[str, doc("Address for node calls")]
+    secondary_ip: Annotated[
+        str,
+        doc("Address for the replication of disks; the primary one if there is one network only"),
+    ]
     master_candidate: bool = False
     offline: bool = False
     drained: bool = False
-    group: GroupUuid
+    group: Annotated[GroupUuid, doc("UUID of the node group")]
     master_capable: bool = True
     vm_capable: bool = True
-    ndparams: dict[str, Any] = {}
+    ndparams: Annotated[
+        dict[str, Any], doc("Node parameters that differ from those of its group")
+    ] = {}
     powered: bool = True
-    hv_state_static: dict[str, Any] | None = None
-    disk_state_static: dict[str, Any] | None = None
-    #: while it is in maintenance: where its instances came from and went to (``ops.planning``)
-    maintenance: dict[str, Any] | None = None
+    hv_state_static: Annotated[
+        dict[str, Any] | None, doc("State of hypervisors, as administrators described it")
+    ] = None
+    disk_state_static: Annotated[
+        dict[str, Any] | None, doc("State of storage, as administrators described it")
+    ] = None
+    maintenance: Annotated[
+        dict[str, Any] | None,
+        doc(
+            "While it is in maintenance: whether it was drained before, and which instances left it"
+        ),
+    ] = None
 
     def role(self, master: NodeUuid) -> NodeRole:
         """Role letter, given the uuid of the master node."""

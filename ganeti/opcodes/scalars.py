@@ -7,12 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ganeti import constants
-
-
-def doc(text: str) -> Meta:
-    """Description of a parameter, one sentence without a full stop."""
-    return Meta(description=text)
-
+from ganeti.base.typed import doc as doc
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 UInt = Annotated[int, Meta(ge=0)]

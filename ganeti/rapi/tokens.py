@@ -18,7 +18,7 @@ import msgspec
 
 from ganeti import errors
 from ganeti.base import typed
-from ganeti.luxi.requests import doc
+from ganeti.base.typed import doc
 from ganeti.model.limits import Limits, Quota
 from ganeti.rapi import permissions, users
 from ganeti.rapi.identity import Identity

@@ -14,6 +14,7 @@ from typing import Any, Union
 from ganeti import errors
 from ganeti.base import typed
 from ganeti.config.upgrade.report import Report
+from ganeti.model import marks
 from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import CONTAINERS, ConfigData
@@ -88,7 +89,8 @@ def _form(wanted: object, value: object, path: str) -> None:
 
 
 def _plain(wanted: object) -> Any:
-    """``X`` of ``X | None``, and the type below a name for it."""
+    """``X`` of ``X | None``, and the type below a name for it, without its description."""
+    wanted = marks.plain(wanted)
     wanted = getattr(wanted, "__supertype__", wanted)
     if typing.get_origin(wanted) in (Union, types.UnionType):
         rest = [part for part in typing.get_args(wanted) if part is not type(None)]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from own_package import REPOSITORY, OwnPackage
 
-MEMBER = """    #: who owns the servers
-    landlord: str | None = None
+MEMBER = """    landlord: Annotated[str | None, doc("Who owns the servers")] = None
 """
 
 EVERYWHERE = f"""
@@ -46,6 +45,8 @@ print("dropped:", "landlord" not in found.raw["nodegroups"][group.uuid])
 print("said:", found.report.warnings)
 older = upgrade(found.raw).config
 print("after an upgrade:", older.groups[group.uuid].landlord)
+from ganeti.config import reference
+print(*[line for line in reference.page().splitlines() if "landlord" in line])
 """
 
 
@@ -61,5 +62,6 @@ def test_a_member_in_one_file_is_kept_and_followed(tmp_path: Path) -> None:
         "dropped: True",
         "said: ['nodegroups/default/landlord will be forgotten: only this software has it']",
         "after an upgrade: None",
+        "| `landlord` * | text | unset | Who owns the servers |",
     ]
     assert package.touched == {"model/group.py"}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ganeti import errors
 from ganeti.base import jsonio
-from ganeti.model import base
+from ganeti.model import base, marks
 from ganeti.model.base import ConfigObject
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import ConfigData
@@ -56,7 +56,8 @@ def minimal(cls: type[ConfigObject]) -> ConfigObject:
     given: dict[str, Any] = {}
     for info in msgspec.structs.fields(cls):
         if info.required:
-            plain = getattr(info.type, "__supertype__", info.type)
+            kind = marks.plain(info.type)
+            plain = getattr(kind, "__supertype__", kind)
             given[info.name] = minimal(Cluster) if plain is Cluster else samples[plain]
     return cls(**given)
 
