@@ -38,6 +38,17 @@ class _Seen:
     right: RunRight | None = None
 
 
+@dataclass(frozen=True)
+class _Open:
+    """A migration that did not end, as one of its nodes has it on record."""
+
+    right: RunRight
+    #: the node with the record
+    node: Node
+    source: Node
+    target: Node
+
+
 class Cleanup:
     """One clean-up; ``force`` ends copies on other nodes than the primary one."""
 
@@ -55,9 +66,14 @@ class Cleanup:
             OpExecError: a node that may run it does not answer, or several run it.
         """
         seen = self._look()
-        pair = self._pair(seen)
-        if pair is not None:
-            source, target = pair
+        unsettled = self._unsettled(seen)
+        # One that the primary node has no part in ended without a node that was away then.
+        late = [item for item in unsettled if self._primary not in (item.source, item.target)]
+        for item in late:
+            self._forget(item, runs=any(one.runs for one in seen if one.node is item.node))
+        current = [item for item in unsettled if item not in late]
+        if current:
+            source, target = current[0].source, current[0].target
             self._ctx.log(
                 f"* settling the migration of {self._instance.name} from {source.name} to"
                 f" {target.name}"
@@ -80,21 +96,43 @@ class Cleanup:
         known = ctx.rpc.many(nodes, NodeCalls.run_rights, [instance.uuid])
         return [_seen(infos[node.uuid], known[node.uuid]) for node in nodes]
 
-    def _pair(self, seen: list[_Seen]) -> tuple[Node, Node] | None:
-        """Source and target of a migration that did not end."""
+    def _unsettled(self, seen: list[_Seen]) -> list[_Open]:
+        """Migrations that did not end, the newest record first."""
         by_name = {node.name: node for node in self._ctx.config.nodes.values()}
-        for state in (RightState.LEAVING, RightState.ARRIVING):
-            for item in seen:
-                right = item.right
-                if right is None or right.state is not state:
-                    continue
-                other = by_name.get(right.peer)
-                if other is None:
-                    self._ctx.warn(f"node {right.peer} is not a node of the cluster any more")
-                    continue
-                leaving = state is RightState.LEAVING
-                return (item.node, other) if leaving else (other, item.node)
-        return None
+        found = []
+        for item in seen:
+            right = item.right
+            if right is None or right.state not in (RightState.LEAVING, RightState.ARRIVING):
+                continue
+            other = by_name.get(right.peer)
+            if other is None:
+                self._ctx.warn(f"node {right.peer} is not a node of the cluster any more")
+                continue
+            leaving = right.state is RightState.LEAVING
+            source, target = (item.node, other) if leaving else (other, item.node)
+            found.append(_Open(right, item.node, source, target))
+        return sorted(found, key=lambda item: item.right.epoch, reverse=True)
+
+    def _forget(self, item: _Open, *, runs: bool) -> None:
+        """Let a node that was away hear that the instance went on without it."""
+        ctx, instance, node = self._ctx, self._instance, item.node
+        if runs:  # reported below as one of several copies
+            return
+        ctx.log(
+            f"* the migration from {item.source.name} to {item.target.name} is over; {node.name}"
+            " is told so"
+        )
+        wire = annotate.instance(ctx.config, destination.as_if_on(instance, node))
+        try:
+            if node is item.source:
+                ctx.rpc.one(node, NodeCalls.instance_finalize_migration_src, wire, True, True)
+            else:
+                ctx.rpc.one(node, NodeCalls.instance_finalize_migration_dst, wire, {}, False)
+            run_rights.revoke(ctx, node, instance)
+        except errors.GanetiError as err:
+            ctx.warn(f"remains on node {node.name}: {errors.text(err)}")
+            return
+        migration_disks.leave(ctx, instance, winner=self._primary, loser=node)
 
     # without an unfinished migration ---------------------------------------------------------
 
