@@ -42,11 +42,19 @@ def test_links_lead_to_files(page: Path) -> None:
     assert missing == []
 
 
-def _anchors(path: Path) -> set[str]:
-    """Anchors of a page, as GitHub and the site make them from its headings."""
+def _headings(path: Path) -> list[tuple[str, str]]:
+    """The headings of a page: marks of their level, and text."""
     text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return re.findall(r"^(#+) (.*)$", text, re.MULTILINE)
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub and the site make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _anchors(path: Path) -> set[str]:
+    return {_anchor(heading) for _level, heading in _headings(path)}
 
 
 def test_links_lead_to_headings(page: Path) -> None:
@@ -57,6 +65,17 @@ def test_links_lead_to_headings(page: Path) -> None:
         if mark and "://" not in link and anchor not in _anchors(target):
             missing.append(link)
     assert missing == []
+
+
+def test_the_contents_of_the_decisions_are_their_headings() -> None:
+    page = ROOT / "doc" / "design" / "decisions.md"
+    wanted = [
+        f"{'  ' * (len(level) - 2)}- [{text}](#{_anchor(text)})"
+        for level, text in _headings(page)
+        if len(level) > 1 and text != "Contents"
+    ]
+    contents = page.read_text().partition("## Contents\n\n")[2].partition("\n\n")[0]
+    assert contents.splitlines() == wanted
 
 
 def test_the_index_names_all_pages() -> None:
