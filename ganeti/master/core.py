@@ -19,11 +19,12 @@ from ganeti.jobs.execution import JobHandle
 from ganeti.jobs.files import JobFiles
 from ganeti.jobs.queue import JobQueue
 from ganeti.locking.manager import LockManager
-from ganeti.master import facts, settling
+from ganeti.master import facts
 from ganeti.master.channel import Snapshot, State
 from ganeti.master.distribution import Distribution
 from ganeti.master.farewell import Farewell
 from ganeti.master.replication import Replication
+from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config
@@ -81,6 +82,7 @@ class Core:
         self.boards = Boards(self.queue.has_ended)
         self.distribution = Distribution(self.store, self.rpc)
         self.farewell = Farewell(self.store, self.rpc)
+        self.settling = Settling(self.store, self.rpc, self.queue)
         self._run_numbers = itertools.count(1)
         self._readings = Rounds()
 
@@ -110,10 +112,7 @@ class Core:
         self.farewell.start()
         self.queue.start()
         threading.Thread(target=self._take_address, name="master-ip", daemon=True).start()
-        threading.Thread(target=self._settle, name="settling", daemon=True).start()
-
-    def _settle(self) -> None:
-        settling.settle(self.store.current, self.rpc, self.queue)
+        self.settling.start()
 
     def _take_address(self) -> None:
         """Put the address of the cluster on this node; without it only remote clients suffer."""
@@ -178,6 +177,7 @@ class Core:
 
     def stop(self, timeout: float) -> bool:
         """Wait for running operations, write the last checkpoint; False after a time-out."""
+        self.settling.stop()
         done = self.queue.stop(timeout)
         self.distribution.stop()
         self.farewell.stop()
