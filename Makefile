@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-htools
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
 	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder test/hosts
+
+check-servers: $(VENV)/dev.stamp ## from bare Debian to running guests, and a power cut, on emulated servers (root; an hour)
+	@$(BIN)/python -m pytest -s test/servers
 
 test-api: $(VENV)/dev.stamp ## random requests to the remote API from its OpenAPI document (ten minutes)
 	@RANDOM_REQUESTS_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest --timeout 3000 -s test/cluster/test_cluster_rapi_random.py

@@ -27,6 +27,8 @@ MACHINE_MODULES = (
     "crc32c_intel",
     "ext4",
 )
+#: What a server needs before it sees its disk.
+SERVER_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "crc32c_intel", "ext4")
 #: Front ends of QEMU and Xen, and the power button.
 INSTANCE_MODULES = (
     "virtio_pci",
@@ -43,6 +45,10 @@ _DIRECTORY, _FILE, _LINK = 0o040755, 0o100755, 0o120777
 
 def of_machine(kernel: Kernel) -> Path:
     return _archive("machine", kernel, SOURCES / "init.machine", MACHINE_MODULES)
+
+
+def of_server(kernel: Kernel) -> Path:
+    return _archive("server", kernel, SOURCES / "init.server", SERVER_MODULES)
 
 
 def of_instance(kernel: Kernel) -> Path:

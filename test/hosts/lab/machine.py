@@ -24,8 +24,7 @@ from lab.packages import layer
 from lab.place import SOURCES, LabError, Unavailable
 
 QEMU = "qemu-system-x86_64"
-#: Seconds a machine gets to boot, and how often it is tried: a boot in a hundred hangs.
-BOOT_LIMIT = 90.0
+#: How often a boot is tried: one in a hundred hangs.
 BOOT_TRIES = 2
 STATE_MIB = 512
 #: An emulated processor. Without AVX and fast string instructions: in emulation they cost more than
@@ -59,6 +58,9 @@ class Spec:
 
 class Machine:
     """Started by :meth:`power_on`; ``run`` and ``sh`` work inside once that returned."""
+
+    #: seconds until the agent must answer
+    boot_limit = 90.0
 
     def __init__(self, spec: Spec, directory: Path, network: Network | None = None) -> None:
         self.spec = spec
@@ -130,7 +132,7 @@ class Machine:
     def finish_boot(self) -> None:
         try:
             self._channel = Channel(self.directory / "agent", 10.0)
-            self._channel.hello.result(BOOT_LIMIT)
+            self._channel.hello.result(self.boot_limit)
         except (LabError, FutureTimeoutError) as err:
             raise LabError(f"{self.spec.name} did not boot: {err}\n{self.console()}") from err
 
@@ -222,10 +224,7 @@ class Machine:
         options += ["-device", "virtserialport,chardev=agent,name=lab.agent"]
         options += ["-object", "rng-random,id=rng0,filename=/dev/urandom"]
         options += ["-device", "virtio-rng-pci,rng=rng0"]
-        options += self._shared("root", Path("/")) + self._shared("modules", made.modules)
-        options += self._shared("lab", self.share, writable=True)
-        for tag, path in self._more_shares():
-            options += self._shared(tag, path)
+        options += self._root() + self._shared("lab", self.share, writable=True)
         for number, path in enumerate(self._disks):
             drive = f"if=none,id=d{number},file={path},format=raw,cache=unsafe,discard=unmap"
             options += ["-drive", drive]
@@ -236,8 +235,18 @@ class Machine:
             options += ["-netdev", netdev, "-device", device]
         if spec.xen:
             return options + xen.options(made, self._command_line())
-        options += ["-kernel", str(made.image), "-initrd", str(initramfs.of_machine(made))]
+        options += ["-kernel", str(made.image), "-initrd", str(self._initramfs())]
         return [*options, "-append", self._command_line()]
+
+    def _initramfs(self) -> Path:
+        return initramfs.of_machine(kernel())
+
+    def _root(self) -> list[str]:
+        """What the root is made of."""
+        options = self._shared("root", Path("/")) + self._shared("modules", kernel().modules)
+        for tag, path in self._more_shares():
+            options += self._shared(tag, path)
+        return options
 
     def _more_shares(self) -> list[tuple[str, Path]]:
         layers = [(f"layer{n}", layer(name)) for n, name in enumerate(self.spec.layers)]
@@ -249,13 +258,15 @@ class Machine:
         fsdev = f"{_NINE},id={tag}{rights},path={path}"
         return ["-fsdev", fsdev, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
-    def _command_line(self) -> str:
-        spec = self.spec
-        words = ["console=hvc0" if spec.xen else "console=ttyS0", "quiet", "loglevel=4", "panic=-1"]
+    def _words_for_kernel(self) -> list[str]:
+        words = ["console=hvc0" if self.spec.xen else "console=ttyS0", "quiet", "loglevel=4"]
         # The kernel counts timer ticks while it starts; an emulated processor may be too slow.
-        words.append("no_timer_check")
+        words += ["panic=-1", "no_timer_check"]
         # At other addresses each process would be translated anew.
-        words += ["mitigations=off", "norandmaps", "net.ifnames=0"]
+        return [*words, "mitigations=off", "norandmaps", "net.ifnames=0"]
+
+    def _command_line(self) -> str:
+        spec, words = self.spec, self._words_for_kernel()
         words += [f"lab.name={spec.name}", f"lab.layers={len(spec.layers)}"]
         mounts = [f"share{n}:{inside}" for n, inside in enumerate(spec.shares.values())]
         words.append(f"lab.mount={','.join(mounts)}")

@@ -1,0 +1,172 @@
+"""Bare Debian servers: machines with systemd and a disk of their own, which boot by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab import image, initramfs
+from lab.channel import Ran
+from lab.cluster import TIME_FACTOR
+from lab.kernel import kernel
+from lab.machine import Machine, Spec, check_host
+from lab.network import Network
+from lab.place import LabError, run_directory
+
+DOMAIN = "example.com"
+CLUSTER = f"cluster.{DOMAIN}"
+SUBNET = "10.123.9"
+#: The share with this machine, as the server sees it.
+SHARE = Path("/srv/lab")
+_ENV = {"GANETI_TIME_FACTOR": TIME_FACTOR, "DEBIAN_FRONTEND": "noninteractive"}
+
+
+class Server(Machine):
+    """Begins as the installer leaves a server; what is done in it survives a power cut."""
+
+    boot_limit = 600.0
+
+    def __init__(self, spec: Spec, directory: Path, network: Network, suite: str) -> None:
+        super().__init__(spec, directory, network)
+        self.name = spec.name
+        self._system = self.directory / "root.qcow2"
+        words = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw"]
+        words += ["-b", str(image.disk(kernel(), suite)), str(self._system)]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise LabError(f"qemu-img: {ran.stderr.strip()}")
+
+    def _initramfs(self) -> Path:
+        return initramfs.of_server(kernel())
+
+    def _root(self) -> list[str]:
+        drive = f"if=none,id=root,file={self._system},format=qcow2,cache=unsafe,discard=unmap"
+        return ["-drive", drive, "-device", "virtio-blk-pci,drive=root,serial=root"]
+
+    def _command_line(self) -> str:
+        words = self._words_for_kernel()
+        words += ["systemd.show_status=0", "audit=0", "apparmor=0", "selinux=0"]
+        return " ".join([*words, "random.trust_cpu=on", self.spec.append]).strip()
+
+    def deliver(self, key: str, public: str) -> None:
+        """What an installer asks for: name, address, names of the others, keys of root."""
+        spec, short = self.spec, self.spec.name.partition(".")[0]
+        network = f"[Match]\nName=br0\n[Network]\nAddress={spec.address}\nLinkLocalAddressing=no\n"
+        for path, text in {
+            "/etc/hostname": f"{short}\n",
+            "/etc/hosts": f"127.0.0.1 localhost\n{spec.hosts}",
+            "/etc/systemd/network/30-address.network": network,
+            "/root/.ssh/id_ed25519": key,
+            "/root/.ssh/authorized_keys": public,
+            "/root/.ssh/config": "StrictHostKeyChecking accept-new\n",
+            # Emulation is slow: see ganeti/base/patience.py.
+            "/etc/systemd/system.conf.d/lab.conf": "[Manager]\nDefaultEnvironment="
+            f"GANETI_TIME_FACTOR={TIME_FACTOR}\n",
+        }.items():
+            self.ok("install", "-D", "-m", "600", "/dev/stdin", path, stdin=text)
+        self.sh(f"""
+            chmod 644 /etc/hosts /etc/hostname /etc/systemd/network/*
+            hostname {short}
+            systemctl daemon-reexec
+            networkctl reload
+            until ip -4 addr show dev br0 | grep -q inet; do sleep 0.2; done
+        """)
+
+    def guests(self) -> dict[str, int]:
+        """Processes of the guests that run here, by name."""
+        ran = self.run("pgrep", "-a", "-f", "^/usr/bin/(kvm|qemu-system-x86_64) -name")
+        rows = [line.split() for line in ran.lines]
+        return {row[3]: int(row[0]) for row in rows}
+
+    def beats(self, guest: str) -> int:
+        """How far a guest has counted on its console; -1: not at all."""
+        log = f"/var/log/ganeti/kvm/{guest}-serial.log"
+        said = self.run("bash", "-c", f"tail -c 200 {log} | grep -a '^beat ' | tail -n 1").out
+        return int(said.split()[1]) if said.strip() else -1
+
+
+@dataclass
+class Servers:
+    """All of them, and what an administrator has typed so far."""
+
+    servers: list[Server]
+    typed: list[str] = field(default_factory=list)
+    begin: float = field(default_factory=time.monotonic)
+
+    def type(self, server: Server, line: str, limit: float = 3000.0) -> str:
+        """What an administrator types into a shell; it must succeed."""
+        ran = self.attempt(server, line, limit)
+        if ran.code:
+            raise LabError(f"{server.name}# {line}\nexit code {ran.code}\n{ran.out}{ran.err}")
+        return ran.out
+
+    def attempt(self, server: Server, line: str, limit: float = 3000.0) -> Ran:
+        """The same; it may fail."""
+        self.typed.append(f"{server.name}# {line}")
+        begin = time.monotonic()
+        ran = server.run("bash", "-c", line, limit=limit, env=_ENV)
+        say(f"{time.monotonic() - begin:6.1f} s  {server.name.partition('.')[0]}# {line}")
+        return ran
+
+    def gnt(self, line: str, limit: float = 600.0) -> str:
+        """A look at the cluster that does not count as typed."""
+        return self.servers[0].ok("bash", "-c", f"gnt-{line}", limit=limit, env=_ENV).out
+
+    def boot(self) -> None:
+        """Switch all on, side by side."""
+        for server in self.servers:
+            server.begin_boot()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(Server.finish_boot, self.servers))
+
+    def cut(self) -> None:
+        for server in self.servers:
+            server.power_cut()
+
+    def guests(self) -> dict[str, Server]:
+        """Where which guest runs."""
+        return {name: server for server in self.servers for name in server.guests()}
+
+    def summary(self, what: str) -> None:
+        minutes = (time.monotonic() - self.begin) / 60
+        say(f"{what}: {len(self.typed)} commands typed, {minutes:.1f} minutes")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def specs(count: int) -> list[Spec]:
+    names = [f"node{n}.{DOMAIN}" for n in range(1, count + 1)]
+    hosts = "".join(
+        f"{SUBNET}.{n} {name} {name.partition('.')[0]}\n" for n, name in enumerate(names, 1)
+    )
+    hosts += f"{SUBNET}.250 {CLUSTER}\n"
+    return [
+        Spec(name, memory=1024, disks=[8192], address=f"{SUBNET}.{n}/24", hosts=hosts)
+        for n, name in enumerate(names, 1)
+    ]
+
+
+@contextlib.contextmanager
+def running(count: int, suite: str = image.SUITE) -> Iterator[Servers]:
+    """Bare servers that have booted; they are gone at the end."""
+    check_host()
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(run_directory())
+        network = stack.enter_context(Network(f"{SUBNET}.254/24"))
+        servers = [Server(spec, directory, network, suite) for spec in specs(count)]
+        made = Servers(servers)
+        stack.callback(made.cut)
+        made.boot()
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f"]
+        key = directory / "key"
+        subprocess.run([*words, str(key)], check=True)
+        for server in servers:
+            server.deliver(key.read_text(), key.with_suffix(".pub").read_text())
+        yield made
