@@ -66,6 +66,13 @@ ALL: dict[str, Service] = {
             optional=True,
         ),
         Service(
+            constants.MOND,
+            "ganeti.mond.daemon",
+            "MOND_ARGS",
+            lambda p: p.ssconf("cluster_name"),
+            optional=True,
+        ),
+        Service(
             constants.MASTERD,
             "ganeti.master.daemon",
             "MASTERD_ARGS",

@@ -14,6 +14,7 @@ TOOLS = (
     "confd-client",
     "fmtjson",
     "lvmstrap",
+    "mon-collector",
     "node-cleanup",
     "query-config",
     "sanitize-config",

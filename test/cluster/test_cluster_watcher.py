@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import signal
 import socket
@@ -16,6 +18,7 @@ from waiting import wait_for
 
 from ganeti import constants
 from ganeti.base import process, services
+from ganeti.net import resolve
 from ganeti.tools import confd_client
 
 pytestmark = pytest.mark.long
@@ -153,7 +156,13 @@ def test_wrong_words(cluster: Cluster) -> None:
 
 def test_daemons_by_hand(cluster: Cluster) -> None:
     names = daemon_util(cluster, "list-start-daemons").lines
-    assert names == ["ganeti-noded", "ganeti-confd", "ganeti-masterd", "ganeti-rapi"]
+    assert names == [
+        "ganeti-noded",
+        "ganeti-confd",
+        "ganeti-mond",
+        "ganeti-masterd",
+        "ganeti-rapi",
+    ]
     assert daemon_util(cluster, "list_stop_daemons").lines == names[::-1]
     assert daemon_util(cluster, "check", "ganeti-rapi").code == 0
     assert daemon_util(cluster, "stop", "ganeti-rapi").code == 0
@@ -203,7 +212,8 @@ def test_an_optional_daemon_runs_where_its_options_are_set(
     defaults = [cluster.paths(node).under("/etc/default/ganeti") for node in ("node1", "node3")]
     for path in defaults:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text('CONFD_ARGS=""\n')
+        path.write_text('CONFD_ARGS=""\nMOND_ARGS="-d"\n')
+    cluster.ok("cluster modify --enabled-data-collectors diskstats=no")
     assert watch(cluster).code == 0
     assert watch(cluster, node="node3").code == 11
     running = [node for node in ("node1", "node2", "node3") if cluster.pid(constants.CONFD, node)]
@@ -234,9 +244,20 @@ def test_an_optional_daemon_runs_where_its_options_are_set(
         "the candidate that is none any more has nothing to answer",
     )
     cluster.ok("node modify -C yes", "node3")
+    address = resolve.address("node1.example.com"), resolve.port(constants.MOND)
+    link = http.client.HTTPConnection(*address, timeout=20)
+
+    def listed() -> list[str]:
+        link.request("GET", "/1/list/collectors")
+        return [row[0] for row in json.loads(link.getresponse().read())]
+
+    wait_for(lambda: "diskstats" not in listed(), "the cluster's settings count")
+    assert {"cpu-avg-load", "lv"} <= set(listed())
+    link.close()
     for path, node in zip(defaults, ("node1", "node3")):
         path.unlink()
-        services.stop(constants.CONFD, cluster.paths(node))
+        for name in (constants.CONFD, constants.MOND):
+            assert services.stop(name, cluster.paths(node))
 
 
 def test_a_daemon_of_systemd_reports_that_it_answers(cluster: Cluster) -> None:

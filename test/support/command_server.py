@@ -41,6 +41,7 @@ NODE_SETUP = "ganeti-node-setup"
 _DAEMONS = (
     "ganeti.node.daemon",
     "ganeti.confd.daemon",
+    "ganeti.mond.daemon",
     "ganeti.master.daemon",
     "ganeti.rapi.daemon",
 )
