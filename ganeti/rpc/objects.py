@@ -56,7 +56,15 @@ class NodeDisk(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def index(self) -> int:
-        """Position in the instance, from ``iv_name`` (``disk/3`` -> 3)."""
+        """Position in the instance, from ``iv_name`` (``disk/3`` -> 3).
+
+        Raises:
+            ParameterError: the disk has none, as one that belongs to no instance.
+        """
+        if not self.iv_name:
+            raise errors.ParameterError(
+                f"disk {self.uuid} has no position in an instance (iv_name)"
+            )
         return int(self.iv_name.rpartition("/")[2])
 
 
