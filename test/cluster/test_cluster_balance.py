@@ -115,7 +115,7 @@ def test_a_node_that_is_lost_ends_the_plan(uneven: Cluster) -> None:
 
 
 def test_where_an_instance_would_go_and_why_not_elsewhere(uneven: Cluster) -> None:
-    line = "cluster place -t sharedfile --memory 6G"
+    line = "cluster place -t sharedfile --memory 2G"
     found = data(uneven, line)
     [group] = found["groups"]
     able = [place["nodes"][0] for place in group["places"]]
@@ -126,9 +126,9 @@ def test_where_an_instance_would_go_and_why_not_elsewhere(uneven: Cluster) -> No
     told = uneven.ok(line).lines
     assert told[0].endswith(f"would go to {able[0]}")
     assert "  node1.example.com needs another 1 MiB of memory" in told
-    full = uneven.gnt("cluster place -t sharedfile --memory 9G --what-if", "memory node3 +1G")
+    full = uneven.gnt("cluster place -t sharedfile --memory 5G --what-if", "memory node3 +1G")
     assert full.code == 1
-    assert "It would fit if you reduce its memory to 7616 MiB" in full.out
+    assert "It would fit if you reduce its memory to 3520 MiB" in full.out
     assert len(places(uneven)) == 6
 
 
