@@ -112,6 +112,7 @@ class Filler:
         #: nodes that cannot fail already; they make the question pointless, or do not count
         self.weak = frozenset(survival.failing(layout)) if rules.survive else frozenset()
         patient = rules.accept_errors or rules.independent
+        self._suspect: int | None = None
         self._survive = rules.survive and (patient or not self.weak)
 
     @property
@@ -210,7 +211,12 @@ class Filler:
         board = after.board
         asked: Bools = board.online & (board.group_of == board.group_of[primary])
         asked[list(self.weak)] = False
-        return not survival.failing(after, asked)
+        # What did not survive at the last place will most often not survive at this one.
+        last = self._suspect
+        if last is not None and asked[last] and not survival.survives(after, last):
+            return False
+        self._suspect = survival.find_failing(after, asked)
+        return self._suspect is None
 
     def _next_index(self, item: Instance) -> int:
         same = item == self._size

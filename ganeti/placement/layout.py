@@ -33,6 +33,7 @@ class Layout:
             sums = Sums.of(board.uses, primary, secondary, len(board.nodes))
         self._sums = sums
         self.used, self.peers, self.seats = sums.used, sums.peers, sums.seats
+        self.mirrored = sums.mirrored
         #: nodes whose instances have nowhere to go when it fails, once somebody has asked
         self.stuck: tuple[int, ...] | None = None
 

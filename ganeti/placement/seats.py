@@ -171,8 +171,8 @@ class Seats:
             return self._reserved_part(count) + self._count_part()
         #: metric x (now, change of the primary, change of the secondary) x node
         table = np.array(rows)
-        off = table[:, 0] - table[:, 0, on].mean(axis=1, keepdims=True)
-        off[:, ~on] = 0.0
+        counts = on.astype(float)
+        off = (table[:, 0] - (table[:, 0] @ counts / count)[:, None]) * counts
         change = table[:, 1:]
         more = change * (2 * off[:, None] + change)
         squares = (off * off).sum(axis=1)[:, None, None] + more[:, 0][:, self.p]
@@ -182,7 +182,9 @@ class Seats:
             moved = moved + change[:, 1][:, self.s]
         squares = squares - moved * moved / count
         spreads = np.sqrt(np.maximum(squares, 0.0) / count)
-        total: Floats = np.tensordot(weights, spreads, axes=1)
+        total: Floats = (np.array(weights) @ spreads.reshape(len(weights), -1)).reshape(
+            spreads.shape[1:]
+        )
         return total + self._reserved_part(count) + self._count_part()
 
     def _reserved_part(self, count: int) -> Floats:

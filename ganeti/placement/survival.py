@@ -1,66 +1,57 @@
 """Whether the instances of a node have somewhere to go when the node fails.
 
 Mirrored instances start on their secondary nodes; those on shared storage, and those that have to
-be made again, go to the best node of the group, one after the other.
+be made again, go to other nodes of the group, the largest first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from ganeti.placement.facts import Instance, Mirror
 from ganeti.placement.layout import Layout
-from ganeti.placement.seats import Seats
 from ganeti.placement.use import NOWHERE, Bools, Floats, Ints, Use
 
 
-def failing(layout: Layout, among: Bools | None = None) -> list[int]:
-    """The nodes (of ``among``) whose instances have nowhere to go."""
-    if among is not None:
-        return _failing(layout, among)
+def failing(layout: Layout) -> list[int]:
+    """The nodes whose instances have nowhere to go."""
     if layout.stuck is None:
         layout.stuck = tuple(_failing(layout, np.ones(len(layout.board.nodes), dtype=bool)))
     return list(layout.stuck)
 
 
-def mirrored_load(layout: Layout) -> Floats:
-    """Memory that (row) has to take over when (column) fails."""
-    board, count = layout.board, len(layout.board.nodes)
-    both = (layout.primary != NOWHERE) & (layout.secondary != NOWHERE) & board.uses.real
-    cell = layout.secondary[both] * count + layout.primary[both]
-    memory = board.uses.primary[Use.MEMORY_ALL][both]
-    total: Floats = np.bincount(cell, weights=memory, minlength=count * count).astype(float)
-    return total.reshape(count, count)
+def find_failing(layout: Layout, among: Bools) -> int | None:
+    """One of the nodes ``among`` whose instances have nowhere to go; None when there is none."""
+    return next(_failing(layout, among), None)
 
 
 def survives(layout: Layout, node: int) -> bool:
     """Whether everything that runs on a node has somewhere else to go."""
     only = np.zeros(len(layout.board.nodes), dtype=bool)
     only[node] = True
-    return not _failing(layout, only)
+    return find_failing(layout, only) is None
 
 
-def _failing(layout: Layout, among: Bools) -> list[int]:
+def _failing(layout: Layout, among: Bools) -> Iterator[int]:
+    """The nodes whose instances have nowhere to go, those first that take the least work."""
     board = layout.board
     here = board.uses.real & (layout.primary != NOWHERE)
     busy = np.zeros(len(board.nodes), dtype=bool)
     busy[layout.primary[here]] = True
     asked = np.flatnonzero(busy & among)
     if not len(asked):
-        return []
-    load = mirrored_load(layout)[:, asked]
+        return
+    load = layout.mirrored[:, asked]
     short: Bools = (load > 0) & ((layout.memory_left[:, None] - load <= 0) | ~board.online[:, None])
     lost: Bools = np.array(short.any(axis=0), dtype=bool)
+    yield from asked[lost].tolist()
     alone = here & (layout.secondary == NOWHERE)
     if not alone.any():
-        return [int(node) for node in asked[lost]]
-    unsure = ~lost & ~_surely(layout, alone, asked, load)
-    for position in np.flatnonzero(unsure).tolist():
-        node = int(asked[position])
-        mine = np.flatnonzero((layout.primary == node) & board.uses.real)
-        single = layout.secondary[mine] == NOWHERE
-        lost[position] = not _one_by_one(layout, node, mine[~single], mine[single])
-    return [int(node) for node in asked[lost]]
+        return
+    for node in asked[~lost & ~_surely(layout, alone, asked, load)].tolist():
+        if not _fit_elsewhere(layout, node, np.flatnonzero(here & (layout.primary == node))):
+            yield node
 
 
 def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
@@ -81,6 +72,8 @@ def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
         (room, Use.DISK_ALL),
     ):
         sizes, where = board.uses.primary[use][alone], layout.primary[alone]
+        if not sizes.any():
+            continue
         total = np.bincount(where, weights=sizes, minlength=count)[asked]
         largest = np.zeros(count)
         np.maximum.at(largest, where, sizes)
@@ -94,31 +87,42 @@ def _surely(layout: Layout, alone: Bools, asked: Ints, load: Floats) -> Bools:
     return sure
 
 
-def _rank(item: Instance) -> tuple[bool, int, int, int, int, tuple[str, ...], str]:
-    """The order in which instances find new nodes: the largest first.
+def _fit_elsewhere(layout: Layout, node: int, mine: Ints) -> bool:
+    """Whether the instances ``mine`` of a node find places one after the other.
 
-    Names come last, so that one more instance fits or not whatever it is called.
+    The mirrored ones start on their secondary nodes. Of the others the largest go first, as in an
+    evacuation, each to the node with the most memory left.
     """
-    size = (-item.memory, -item.disk, -item.vcpus, -item.spindle_use)
-    return (item.mirror is not Mirror.EVERY_NODE, *size, item.tags, item.name)
+    board, uses, count = layout.board, layout.board.uses, len(layout.board.nodes)
+    second = layout.secondary[mine]
+    mirrored, alone = mine[second != NOWHERE], mine[second == NOWHERE]
+    at = layout.secondary[mirrored]
 
+    def left_of(left: Floats, use: Use) -> Floats:
+        taken = np.bincount(at, weights=uses.primary[use][mirrored], minlength=count)
+        after: Floats = left - taken
+        return after
 
-def _one_by_one(
-    layout: Layout,
-    node: int,
-    mirrored: np.ndarray[tuple[int], np.dtype[np.int64]],
-    others: np.ndarray[tuple[int], np.dtype[np.int64]],
-) -> bool:
-    board = layout.board
-    group: Bools = board.group_of == board.group_of[node]
-    trial = layout
-    for i in mirrored.tolist():
-        trial = trial.moved(i, int(trial.secondary[i]), node)
-    for i in sorted(others.tolist(), key=lambda i: _rank(board.instances[i])):
-        away = trial.moved(i, NOWHERE, NOWHERE)
-        seats = Seats(away, board.instances[i], i, soft=False, avoid=node, within=group)
-        choice = seats.best_single()
-        if choice is None:
+    memory = left_of(layout.memory_left, Use.MEMORY)
+    memory_all = left_of(layout.memory_left_all, Use.MEMORY_ALL)
+    disk = board.disk_room - layout.used[Use.DISK_ALL]
+    own = board.own_spindle_room - layout.used[Use.OWN_SPINDLES_ALL]
+    able = board.online & (board.group_of == board.group_of[node])
+    able[node] = False
+    sizes = uses.primary[:, alone].T
+    for i in np.lexsort((-sizes[:, Use.DISK_ALL], -sizes[:, Use.MEMORY_ALL])).tolist():
+        size = sizes[i]
+        need = size[Use.MEMORY_ALL]
+        fits = able & (np.minimum(memory, memory_all) > need)
+        if size[Use.DISK_ALL]:
+            fits &= (disk > size[Use.DISK_ALL]) & (
+                ~board.exclusive | (own >= size[Use.OWN_SPINDLES_ALL])
+            )
+        if not fits.any():
             return False
-        trial = away.moved(i, choice, NOWHERE)
+        best = int(np.argmax(np.where(fits, memory, -np.inf)))
+        memory[best] -= size[Use.MEMORY]
+        memory_all[best] -= need
+        disk[best] -= size[Use.DISK_ALL]
+        own[best] -= size[Use.OWN_SPINDLES_ALL]
     return True

@@ -150,13 +150,15 @@ class Sums:
     Amounts of the cluster are whole numbers, so sums that were changed step by step are exact.
     """
 
-    __slots__ = ("peers", "seats", "used")
+    __slots__ = ("mirrored", "peers", "seats", "used")
 
-    def __init__(self, used: Floats, peers: Floats, seats: Ints) -> None:
+    def __init__(self, used: Floats, peers: Floats, mirrored: Floats, seats: Ints) -> None:
         #: what is used: :class:`Use` x node
         self.used = used
         #: memory that (row) keeps for the failure of (column)
         self.peers = peers
+        #: memory of real instances that (row) takes over when (column) fails
+        self.mirrored = mirrored
         #: how many real instances have a node as primary (row 0) and as secondary (row 1)
         self.seats = seats
 
@@ -173,11 +175,15 @@ class Sums:
             seats[part] = np.bincount(at[uses.real[known]], minlength=count)
         both = (primary != NOWHERE) & (secondary != NOWHERE)
         cell = secondary[both] * count + primary[both]
-        kept = np.bincount(cell, weights=uses.reserve[both], minlength=count * count)
-        return cls(used, kept.reshape(count, count).astype(float), seats)
+        memory = uses.primary[Use.MEMORY_ALL] * uses.real
+        kept, mirrored = (
+            np.bincount(cell, weights=one[both], minlength=count * count).astype(float)
+            for one in (uses.reserve, memory)
+        )
+        return cls(used, kept.reshape(count, count), mirrored.reshape(count, count), seats)
 
     def copy(self) -> Sums:
-        return Sums(self.used.copy(), self.peers.copy(), self.seats.copy())
+        return Sums(self.used.copy(), self.peers.copy(), self.mirrored.copy(), self.seats.copy())
 
     def add(self, uses: Uses, index: int, primary: int, secondary: int, sign: int = 1) -> None:
         """Count the instance ``index``, or with ``sign`` -1 count it no more."""
@@ -190,3 +196,5 @@ class Sums:
             self.seats[1, secondary] += real
             if primary != NOWHERE:
                 self.peers[secondary, primary] += sign * uses.reserve[index]
+                memory = uses.primary[Use.MEMORY_ALL, index]
+                self.mirrored[secondary, primary] += real * memory

@@ -6,8 +6,11 @@ import dataclasses
 
 import pytest
 
+from ganeti.placement import survival
+from ganeti.placement.board import Board
 from ganeti.placement.choose import Chooser, Wish, choose, choose_all
 from ganeti.placement.facts import Cluster, Group, Instance, Node, Policy, Spec
+from ganeti.placement.layout import Layout
 from ganeti.placement.secondary import new_secondary
 
 POLICY = Policy(
@@ -220,3 +223,14 @@ def test_a_batch_that_only_fits_by_disk_first_is_placed() -> None:
     ]
     found = choose_all(cluster(*nodes), wishes, survive=False)
     assert [choice.nodes for choice in found] == [("a",), ("b",)]
+
+
+def test_who_leaves_a_lost_node_finds_places_the_largest_first() -> None:
+    """The small guest would take the only place of the large one."""
+    nodes = (node("a", 9216, 0), node("b", 9216, 5000), node("c", 9216, 4900))
+    for name in ("z", "0"):
+        here = (item("large", 4950, "a"), item(name, 1000, "a"))
+        rest = (item("b1", 3192, "b"), item("c1", 3292, "c"))
+        made = cluster(*nodes, instances=here + rest)
+        layout = Layout.first(Board(made, made.groups[0]))
+        assert survival.survives(layout, layout.board.node_index["a"]), name

@@ -60,7 +60,7 @@ def test_a_renewed_board_is_a_new_one(seed: int, wishes: tuple[str, ...]) -> Non
         one, two = Layout.first(renewed), Layout.first(fresh)
         assert np.array_equal(one.primary, two.primary)
         assert np.array_equal(one.secondary, two.secondary)
-        for name in ("used", "peers", "seats"):
+        for name in ("used", "peers", "mirrored", "seats"):
             assert np.array_equal(getattr(one, name), getattr(two, name)), name
         assert metrics(one) == pytest.approx(metrics(two))
         for i, item in enumerate(renewed.instances):
