@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.base.file_parts import Contents
-from ganeti.master.copy_round import CopyRound
+from ganeti.master.copy_round import CopyRound, Failure
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import NodeRpc
@@ -30,6 +30,8 @@ _LOG = logging.getLogger(__name__)
 RETRY_AFTER = 5.0
 #: Seconds that a failed candidate is left alone even if there is news for it.
 SHORTEST_RETRY = 1.0
+#: Seconds that somebody who asks about a failed candidate waits for another try.
+RETRY_PATIENCE = 10.0
 #: Seconds after which an idle candidate gets an empty update: it tells whether it can be reached,
 #: and a master that was deposed hears of it.
 HEARTBEAT = 5.0
@@ -156,8 +158,8 @@ class Channel:
         self._renew_config = self._renew_all = True
         #: how often lines were taken back
         self._taken_back = 0
-        #: why it could not be reached, empty while it can
-        self.trouble = ""
+        #: why it lags, None while it has what was sent
+        self.failure: Failure | None = None
         #: a failed candidate answers again, and is being brought up to date
         self._catching_up = False
         self._failed_at = 0.0
@@ -179,8 +181,8 @@ class Channel:
                 self._pending.files = Contents()  # they come with the snapshot
             self._sequence = sequence
             if round_ is not None:
-                if self.trouble and not self._catching_up:
-                    round_.failed(self.node.name, self.trouble)
+                if self.failure and not self._catching_up:
+                    round_.failed(self.node.name, self.failure)
                 else:
                     self._pending.rounds.append(round_)
             self._cond.notify()
@@ -211,26 +213,42 @@ class Channel:
         with self._cond:
             return (
                 self._cond.wait_for(
-                    lambda: bool(self.trouble) or not (self._work() or self._pending.rounds),
+                    lambda: self.failure is not None or not (self._work() or self._pending.rounds),
                     timeout,
                 )
-                and not self.trouble
+                and self.failure is None
             )
+
+    def retry(self) -> Failure | None:
+        """Try a failed candidate again; returns why it lags after that, None if it does not."""
+        with self._cond:
+            failed_at = self._failed_at
+
+            def tried() -> bool:
+                return self.failure is None or self._failed_at != failed_at
+
+            rest = failed_at + SHORTEST_RETRY - self._clock.monotonic()
+            if not self._cond.wait_for(tried, max(rest, 0)):
+                self._cond.notify_all()
+                self._cond.wait_for(tried, RETRY_PATIENCE)
+            return self.failure
 
     def _work(self) -> bool:
         return bool(self._pending) or self._renew_config or self._renew_all
 
     def _wanted(self) -> bool:
         # A failed candidate is tried again with the next update, but not in a busy loop.
-        rested = not self.trouble or self._clock.monotonic() - self._failed_at >= SHORTEST_RETRY
+        rested = self.failure is None or self._clock.monotonic() - self._failed_at >= SHORTEST_RETRY
         return self._stopping or (rested and self._work())
 
     def _loop(self) -> None:
         while True:
             with self._cond:
-                self._cond.wait_for(self._wanted, RETRY_AFTER if self.trouble else HEARTBEAT)
+                self._cond.wait_for(self._wanted, RETRY_AFTER if self.failure else HEARTBEAT)
                 if self._stopping:
-                    self._fail("the master daemon stops", self._pending.rounds)
+                    self._fail(
+                        Failure("the master daemon stops", answered=True), self._pending.rounds
+                    )
                     return
                 renew_config, self._renew_config = self._renew_config, False
                 renew_all, self._renew_all = self._renew_all, False
@@ -249,22 +267,22 @@ class Channel:
                         batch.lines = []
                     self._pending = batch.before(self._pending)
                     self._pending.files = Contents()
-                    self._fail(errors.text(err), rounds)
+                    self._fail(_failure(err), rounds)
                 continue
             with self._cond:
-                if self.trouble:
+                if self.failure:
                     _LOG.info("%s has a copy of the state again", self.node.name)
-                self.trouble = ""
+                self.failure = None
                 self._catching_up = False
                 self._cond.notify_all()
             for round_ in batch.rounds:
                 round_.succeeded(self.node.name)
 
-    def _fail(self, why: str, rounds: Iterable[CopyRound]) -> None:
+    def _fail(self, why: Failure, rounds: Iterable[CopyRound]) -> None:
         """Tell everybody who waits; the state will be sent as a whole later."""
-        if not self.trouble and not self._stopping:
-            _LOG.error("%s has no copy of the newest state: %s", self.node.name, why)
-        self.trouble = why
+        if self.failure is None and not self._stopping:
+            _LOG.error("%s has no copy of the newest state: %s", self.node.name, why.text)
+        self.failure = why
         self._catching_up = False
         self._failed_at = self._clock.monotonic()
         self._pending.rounds = []
@@ -313,6 +331,11 @@ class Channel:
         known = (*contents, *batch.files.names(), *batch.archive)
         live = [int(name[4:]) for name in known if name.startswith("job-")]
         self._call(ReplicaUpdate(epoch=epoch, keep=live, drained=state.drained))
+
+
+def _failure(err: Exception) -> Failure:
+    # Who cannot be reached says nothing; all else is what the node, or a defect here, tells.
+    return Failure(errors.text(err), answered=not isinstance(err, errors.RpcError))
 
 
 def _parts(contents: Mapping[str, bytes]) -> Iterable[dict[str, bytes]]:

@@ -28,7 +28,7 @@ from ganeti.master.settling import Settling
 from ganeti.master.sources import MasterSources
 from ganeti.model import base
 from ganeti.model.config import Config
-from ganeti.model.names import LockLevel
+from ganeti.model.names import LockLevel, NodeUuid
 from ganeti.net.tls.contexts import Identity
 from ganeti.ops import locks
 from ganeti.ops.board.keeper import Boards
@@ -224,6 +224,9 @@ class Core:
 
     def sent_ssconf(self) -> AbstractContextManager[Mapping[str, str]]:
         return self.distribution.sent()
+
+    def replication_failure(self, candidate: NodeUuid) -> str:
+        return self.replication.failure_of(candidate)
 
     def run_epoch(self) -> RunEpoch:
         return self.rpc.epoch, next(self._run_numbers)

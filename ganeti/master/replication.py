@@ -89,10 +89,12 @@ class Replication:
             os.close(self._position)
             self._position = None
 
-    def trouble(self) -> dict[str, str]:
-        """Candidates without the newest state, and why."""
+    def failure_of(self, candidate: NodeUuid) -> str:
+        """Why a candidate has no copy of the newest state, after another try; empty if it has."""
         with self._lock:
-            return {c.node.name: c.trouble for c in self._channels.values() if c.trouble}
+            channel = self._channels.get(candidate)
+        failure = channel.retry() if channel else None
+        return failure.text if failure else ""
 
     def _put(self, fill: Callable[[Pending], None], what: str = "") -> Round:
         # With the lock: in the same order for all. Of two copies one then has all of the other.

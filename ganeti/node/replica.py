@@ -158,7 +158,7 @@ class Replica(ReplicaCalls):
         Raises:
             DeposedError: the master has been replaced.
             ParameterError: a name that is not a file of the queue.
-            GenericError: the disk does not take it; the master sends everything again later.
+            FileError: the disk does not take it; the master sends everything again later.
         """
         names = [*update.files, *update.parts, *update.archive, *update.remove]
         for name in names:
@@ -178,9 +178,7 @@ class Replica(ReplicaCalls):
                     self._settle_soon()
             except OSError as err:
                 self._serial = None
-                raise errors.GenericError(
-                    f"the copy of the cluster's state cannot be written: {err.strerror or err}"
-                ) from err
+                raise files.failure(err) from err
 
     def _write(self, update: ReplicaUpdate) -> bool:
         self._write_jobs(update)

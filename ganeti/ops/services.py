@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from ganeti.model.names import NodeUuid
 from ganeti.rpc.objects import RunEpoch
 
 
@@ -28,6 +29,12 @@ class Services(Protocol):
         """Values of the ssconf files as the nodes were sent them last.
 
         While it is held they are not sent anything newer, so nobody may hold it for long.
+        """
+
+    def replication_failure(self, candidate: NodeUuid) -> str:
+        """Why a master candidate has no copy of the newest state; empty if it has one.
+
+        A candidate that lags is tried again first, which blocks for some seconds.
         """
 
     def run_epoch(self) -> RunEpoch:

@@ -285,6 +285,26 @@ def test_without_a_majority_nothing_is_acknowledged(cluster: Cluster) -> None:
     wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
 
 
+def test_candidates_that_cannot_write_are_named_with_the_cause(cluster: Cluster) -> None:
+    journals = [cluster.paths(node).queue / "journal" for node in ("node2", "node3")]
+    for number, journal in enumerate(journals):
+        wait_for(lambda queue=journal.parent: not FileJournal(queue).unsettled(), "a still queue")
+        journal.unlink()
+        journal.mkdir()
+        told = cluster.gnt("debug delay", "0.001")
+        assert told.code == number, "a majority is enough"
+    assert f"{journals[1]}: Is a directory" in told.err
+    assert "Remove the cause on node2.example.com, node3.example.com;" in told.err
+    assert "recover-quorum" not in told.err
+    journals[1].rmdir()
+    wait_for(lambda: cluster.gnt("debug delay", "0.001").code == 0, "jobs to be taken again")
+    verified = cluster.gnt("cluster verify --error-codes")
+    assert "ECLUSTERFILECHECK:node:node2.example.com:it has no copy of the newest" in verified.out
+    assert "node3" not in verified.out
+    journals[0].rmdir()
+    cluster.ok("cluster verify")
+
+
 def same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.read_bytes() == other.read_bytes()
 

@@ -204,10 +204,10 @@ def test_what_was_taken_back_is_not_sent_later(
     """A change that failed must not come true on a copy when its node can be reached again."""
     wire.whole.clear()
     channel.put(lambda pending: pending.add_lines(10, [line(11, "refused")]), 2)
-    wait_for(lambda: channel.trouble, "the channel has trouble")
+    wait_for(lambda: channel.failure, "the channel to fail")
     channel.take_back()
     wire.whole.set()
-    wait_for(lambda: not channel.trouble and channel.flushed(0), "the channel is well again")
+    wait_for(lambda: not channel.failure and channel.flushed(0), "the channel is well again")
     assert replica.master_view().config_serial == 10
     channel.put(lambda pending: pending.add_lines(10, [line(11, "made")]), 3)
     assert channel.flushed(5)
@@ -229,12 +229,12 @@ def test_job_files_come_in_parts_and_as_a_whole_after_a_failure(
     assert json.loads((where.queue / "job-4").read_bytes()) == {"ops": [{"n": 0}, {"n": 7}]}
     wire.whole.clear()
     put({"job-5": {"ops/0": {"n": 1}}}, 4)
-    wait_for(lambda: channel.trouble, "the channel has trouble")
+    wait_for(lambda: channel.failure, "the channel to fail")
     put({"job-5": {"ops/0": {"n": 2}}}, 5)
     assert not channel._pending.files
     channel.put(lambda pending: pending.archive.append("job-5"), 6)
     wire.whole.set()
-    wait_for(lambda: not channel.trouble and channel.flushed(0), "the channel is well again")
+    wait_for(lambda: not channel.failure and channel.flushed(0), "the channel is well again")
     assert json.loads((where.queue / "archive/0/job-5").read_bytes()) == {"ops": [{"n": 2}]}
     assert not (where.queue / "job-4").exists()  # the snapshot has it no more
 
@@ -245,8 +245,8 @@ def test_an_idle_channel_notices_a_new_master(
     monkeypatch.setattr("ganeti.master.channel.HEARTBEAT", 0.1)
     channel.renew_config()  # so that it looks at the new time
     replica.master_claim(2, "node3.example.com")
-    wait_for(lambda: channel.trouble, "the channel has trouble")
-    assert "node3.example.com has become the master" in channel.trouble
+    wait_for(lambda: channel.failure, "the channel to fail")
+    assert "node3.example.com has become the master" in channel.failure.text
 
 
 # votes -------------------------------------------------------------------------------------

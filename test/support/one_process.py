@@ -104,6 +104,8 @@ class OneProcess:
         #: nodes whose daemon is dead
         self.silent: set[str] = set()
         self.log: list[str] = []
+        #: master candidates without the newest state, and why
+        self.lagging: dict[str, str] = {}
         self.clock = MovedClock()
         self._jobs = itertools.count(1)
         self._runs = itertools.count(1)
@@ -239,6 +241,9 @@ class OneProcess:
     def sent_ssconf(self) -> Iterator[dict[str, str]]:
         """Nothing is sent again after the cluster was made."""
         yield {}
+
+    def replication_failure(self, candidate: str) -> str:
+        return self.lagging.get(candidate, "")
 
     def within(self, _seconds: float) -> OneProcess:
         return self

@@ -79,6 +79,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             storage.node(report, config, node, value)
             mirrors.node(report, config, ctx.config, node, value)
             hosts.node(report, config, ctx.paths, node, value)
+            self._replica(report, node)
             found[node.uuid] = value
         bounds.nodes(report, online, found)
         os_definitions.judge(report, config, online, found)
@@ -194,6 +195,13 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
         cluster = self.ctx.config.cluster.cluster_name
         certificates.node(report, cluster, answer.node, value)
         return value
+
+    def _replica(self, report: Report, node: Node) -> None:
+        """A candidate that answers must take what the master sends."""
+        why = self.ctx.services.replication_failure(node.uuid) if node.master_candidate else ""
+        if why:
+            text = f"it has no copy of the newest configuration and jobs: {why}"
+            report.error("ECLUSTERFILECHECK", "node", node.name, text)
 
     def _log_in(self, config: Config, report: Report, online: list[Node]) -> None:
         """The master's remote shell must reach each node, where the cluster uses SSH."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from ganeti import errors
 from ganeti.master.channel import Channel, Snapshot, State
-from ganeti.master.copy_round import CopyRound
+from ganeti.master.copy_round import CopyRound, Failure
 from ganeti.model.node import Node
 from ganeti.rpc.calls import NodeCalls
 
@@ -57,7 +58,7 @@ def channel(rpc: Rpc) -> Iterator[Channel]:
 
 def write(channel: Channel, name: str) -> CopyRound:
     sent = CopyRound(("node2", "node3"), "the job")
-    sent.failed("node3", "it is off")
+    sent.failed("node3", Failure("it is off"))
     channel.put(lambda pending: pending.files.add({name: b"{}"}), 1, sent)
     return sent
 
@@ -73,8 +74,26 @@ def test_a_defect_is_told_at_once_and_sending_goes_on(channel: Channel, rpc: Rpc
     with pytest.raises(errors.QuorumError, match="something unforeseen"):
         write(channel, "job-4").wait()
     rpc.failure = None
-    assert channel.flushed(30) or channel.trouble
+    assert channel.flushed(30) or channel.failure
     assert channel._thread.is_alive()
+
+
+def test_who_answers_and_cannot_write_is_not_given_up(channel: Channel, rpc: Rpc) -> None:
+    write(channel, "job-3").wait()
+    rpc.failure = errors.FileError("node node2: cannot write /q: No space left on device")
+    with pytest.raises(errors.QuorumError) as told:
+        write(channel, "job-4").wait()
+    assert str(told.value) == (
+        "the job is on 1 of 3 master candidates, 2 are needed."
+        " Missing: node2: cannot write /q: No space left on device; node3: it is off."
+        " Remove the cause on node2; copies follow by themselves."
+        " Start the node daemons of node3"
+    )
+    failure = channel.retry()
+    assert failure is not None
+    assert failure.answered
+    rpc.failure = None
+    wait_for(lambda: channel.retry() is None, "the channel to work again")
 
 
 def test_a_candidate_that_catches_up_counts_for_a_majority(channel: Channel, rpc: Rpc) -> None:

@@ -477,6 +477,17 @@ def test_a_dead_node_is_one_finding(cluster: OneProcess) -> None:
     assert found.endswith("; the state of its 2 instances is not known")
 
 
+def test_a_candidate_that_answers_and_lags_is_named(cluster: OneProcess) -> None:
+    node = cluster.node(1)
+    cluster.lagging[node.uuid] = "cannot write /var/lib/ganeti/queue/journal"
+    assert run(cluster) == [
+        f"  - ERROR:ECLUSTERFILECHECK:node:{node.name}:it has no copy of the newest configuration"
+        " and jobs: cannot write /var/lib/ganeti/queue/journal"
+    ]
+    cluster.silent.add(node.uuid)
+    assert "newest configuration" not in "".join(run(cluster))
+
+
 def test_a_node_that_dies_on_the_way_is_one_finding(cluster: OneProcess) -> None:
     add(cluster)
     at = len(cluster.steps)
