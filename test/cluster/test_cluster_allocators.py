@@ -209,6 +209,8 @@ esac""",
     )
     without = cluster.gnt("node power status", "node3")
     assert "gnt-node modify --node-parameters oob_program=PATH" in without.err
+    nowhere = cluster.ok("node health")
+    assert "None of these nodes has an out-of-band helper" in nowhere.err
     cluster.ok(f"node modify --node-parameters oob_program={program} node3")
     assert "powered" in cluster.ok("node power status", "node3").out
     assert "fan1=OK, disk0=WARNING" in cluster.ok("node health", "node3").out

@@ -199,7 +199,7 @@ def test_restricted_commands(cluster: Cluster) -> None:
     ran = cluster.gnt("node restricted-command -M --sync status", "node2", "node3")
     assert ran.code == 1
     assert ran.lines == ["node2.example.com: node2", "node2.example.com: well"]
-    assert "Node node3.example.com" in ran.err
+    assert "node node3.example.com: " in ran.err
     assert cluster.ok("node restricted-command status", "node2").lines == ["node2", "well"]
     ran = cluster.gnt("node restricted-command ../status", "node2")
     assert "cannot be the name of a restricted command" in ran.err

@@ -143,6 +143,8 @@ def _normal_answers(rows: Sequence[Any]) -> list[tuple[str, Any]]:
 
 
 def _report_failures(rows: Sequence[Any]) -> int:
+    if rows and all(status == 3 for _, (status, _value) in rows):
+        notices.say("None of these nodes has an out-of-band helper (node parameter oob_program)")
     bad = [str(name) for (_, name), (status, _value) in rows if status not in (0, 3)]
     for name in bad:
         notices.say(f"Node {name}: the out-of-band helper gave no answer")
@@ -184,7 +186,7 @@ def restricted_command(call: Call) -> int:
     code = 0
     for name, (ok, text) in zip(nodes, result, strict=True):
         if not ok:
-            notices.say(f"Node {name}: {text}")
+            notices.say(str(text))  # begins with the node's name
             code = 1
             continue
         prefix = f"{name}: " if opts.show_machine_names else ""
