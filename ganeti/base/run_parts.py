@@ -1,7 +1,7 @@
 """Running all programs of a directory, as hooks are: in the order of their names, one by one.
 
 Only executable files whose names consist of letters, digits, ``_`` and ``-`` run; hidden files do
-not exist (interface tables, hooks).
+not exist. run-parts(8) does the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Names of the ``ssconf_<key>`` files: small facts of the cluster that every node has as text.
 
-Source: the interface tables of the data directory (section ssconf).
+Scripts and other tools read these files, so names and contents stay as they are.
 """
 
 from __future__ import annotations

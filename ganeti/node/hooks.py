@@ -1,7 +1,7 @@
 """Hooks: the admin's own programs, run before and after operations.
 
 Directory ``<hooks>/<path>-<phase>.d``, files in the order of their names, environment replaced
-completely, working directory ``/`` (interface tables, hooks).
+completely, working directory ``/``. Scripts of administrators rely on that.
 """
 
 from __future__ import annotations

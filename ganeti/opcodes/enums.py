@@ -1,7 +1,7 @@
 """Words that opcode parameters accept; every value is the exact text on the wire.
 
-Class names are the ones of the interface tables, so that documentation can refer to them. What the
-configuration knows too is the same enumeration (``model/names.py``).
+Names and values are those of Ganeti, which clients send. What the configuration knows too is the
+same enumeration (``model/names.py``).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def _never(_job_id: int) -> bool:
 class Boards:
     """One in the master. Thread-safe.
 
-    Whoever chooses a place holds :meth:`deciding` from the look at the cluster until its claims
+    Whoever chooses a place holds :meth:`decision` from the look at the cluster until its claims
     are added, so two requests at the same moment do not get the same place. Only computing happens
     meanwhile: nodes are asked before.
     """
