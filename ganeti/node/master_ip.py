@@ -1,8 +1,9 @@
 """The address of the cluster on this node: a script puts it on and takes it off.
 
 The script gets ``start`` or ``stop`` and an environment; it must be idempotent. Sites have scripts
-of their own, so both stay as they are. The one that comes with us is ``tools/master-ip-setup``. Below a root of its own
-(``GANETI_ROOTDIR``) it leaves the host's interfaces alone and keeps the state in a file.
+of their own, so both stay as they are. The one that comes with us is ``tools/master-ip-setup``.
+Below a root of its own (``GANETI_ROOTDIR``) it leaves the host's interfaces alone and keeps the
+state in a file.
 """
 
 from __future__ import annotations
