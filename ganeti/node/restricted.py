@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 #: Seconds a command gets; less than the master waits for the answer.
 TIME_LIMIT = 1800.0
 #: Largest output that is returned, in bytes.
-MAX_OUTPUT = 64 * 1024
+MAX_OUTPUT = 65_536
 USER = "nobody"
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -39,7 +39,7 @@ def run(paths: Paths, name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise errors.ParameterError(
-            f"{name[:80]!r} cannot be the name of a restricted command: letters, digits, - and _"
+            f"{name!r:.80} cannot be the name of a restricted command: letters, digits, - and _"
         )
     user = _user(name, _allowed(paths.restricted_allow, name))
     program = str(paths.restricted_commands / name)

@@ -68,6 +68,9 @@ TABLE: dict[str, tuple[str, ...]] = {
     "ganeti/filters/compile.py": ("test/unit/filters/test_filter_compile.py",),
     "ganeti/placement/score.py": ("test/unit/placement/test_score.py",),
     "ganeti/placement/moves.py": ("test/unit/placement/test_moves.py",),
+    "ganeti/node/restricted.py": ("test/unit/node/test_node_restricted.py",),
+    "ganeti/confd/messages.py": ("test/unit/confd",),
+    "ganeti/confd/answers.py": ("test/unit/confd",),
 }
 #: Packages that the tests import; loaded once for all mutants.
 _FOREIGN = ("pytest", "hypothesis", "msgspec", "simplejson", "pyparsing", "regex", "numpy")
