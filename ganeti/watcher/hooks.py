@@ -10,7 +10,7 @@ from ganeti.watcher.round import Here
 
 _LOG = logging.getLogger(__name__)
 #: Seconds for all of them together: less than the time between two runs of the watcher.
-_LIMIT = 240.0
+TIMEOUT = 240.0
 _ENVIRONMENT = {"PATH": "/sbin:/bin:/usr/sbin:/usr/bin", "LANG": "C.UTF-8"}
 
 
@@ -24,7 +24,7 @@ def run(here: Here) -> None:
     outcomes = run_parts.run(
         here.paths.hooks / "watcher",
         _ENVIRONMENT,
-        limit=_LIMIT,
+        limit=TIMEOUT,
         clock=here.clock,
         scratch=here.paths.run,
     )
