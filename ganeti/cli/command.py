@@ -334,3 +334,11 @@ class Program:
         if found is not None:
             return found
         return next((cmd for cmd in self.commands.values() if name in cmd.aliases), None)
+
+    def match(self, words: Sequence[str]) -> tuple[Command | None, list[str]]:
+        """The command that these words begin with, and the words after it."""
+        command, rest = self.find(words[0]), list(words[1:])
+        if command is None and rest:
+            # Some names have two words: "token add".
+            command, rest = self.find(f"{words[0]} {rest[0]}"), rest[1:]
+        return command, rest

@@ -12,6 +12,8 @@ from ganeti.cli.command import Call, Command, Program
 
 _VERSION = "--version"
 _HELP = ("--help", "-h")
+#: Asked by shells; see ``completion``.
+_COMPLETE = "--complete"
 
 
 def main(program: Program, argv: Sequence[str] | None = None) -> int:
@@ -38,11 +40,13 @@ def _run(program: Program, words: list[str]) -> int:
     if name == _VERSION:
         print(f"{program.name} (ganeti {constants.RELEASE_VERSION}) {constants.RELEASE_VERSION}")
         return constants.EXIT_SUCCESS
+    if name == _COMPLETE:
+        from ganeti.cli import completion
+
+        completion.tell(program, words[1:])
+        return constants.EXIT_SUCCESS
     program.load(name)
-    command, rest = program.find(name), words[1:]
-    if command is None and rest:
-        # Some names have two words: "token add".
-        command, rest = program.find(f"{name} {rest[0]}"), rest[1:]
+    command, rest = program.match(words or [""])
     if command is None:
         return _overview(program, name)
     return _run_command(program, command, rest)
