@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -105,3 +106,9 @@ def test_without_an_answer_there_are_no_names(
         silent.bind(str(path))
         silent.listen()
         assert press_tab("gnt-instance", "startup", "") == []
+
+
+@pytest.mark.parametrize("script", ["ganeti.bash", "ganeti.fish", "_ganeti"])
+def test_each_shell_completes_all_programs(script: str) -> None:
+    words = set(re.split(r"[^a-z]+", (ROOT / "completion" / script).read_text()))
+    assert {name.removeprefix("gnt-") for name in PROGRAMS} <= words
