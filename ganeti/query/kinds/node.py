@@ -146,6 +146,16 @@ def _role(ctx: Context) -> Column[Node]:
     return lambda node: (0, node.role(master).value)
 
 
+@KIND.field(
+    "maintenance",
+    "Maintenance",
+    BOOL,
+    "Whether the node is in maintenance, until gnt-node maintenance off",
+)
+def _maintenance(_ctx: Context) -> Column[Node]:
+    return lambda node: (0, node.maintenance is not None)
+
+
 @KIND.field("powered", "Powered", BOOL, "Whether the node is thought to be switched on")
 def _powered(ctx: Context) -> Column[Node]:
     config = ctx.config

@@ -40,6 +40,7 @@ OWN = {
     ],
     "job": ["user"],
     "node": [
+        "maintenance",
         "reserved.count",
         "reserved.disk",
         "reserved.memory",
