@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import htools_run as htools
 import pytest
 from local_cluster import Cluster, tool
 
@@ -163,6 +164,7 @@ def test_a_node_is_emptied_and_gets_its_guests_back(uneven: Cluster) -> None:
     done = uneven.ok("node maintenance --wait on", "node2")
     assert "All instances have left node node2.example.com" in done.out
     assert _drained(uneven) == "Y"
+    assert uneven.cells("node list -o maintenance", "node2", "node3") == [["Y"], ["N"]]
     away = places(uneven)
     assert {name for name in before if away[name] != before[name]} == mine
     assert "node2.example.com" not in away.values()
@@ -178,6 +180,30 @@ def test_a_node_is_emptied_and_gets_its_guests_back(uneven: Cluster) -> None:
     twice = uneven.gnt("node maintenance off", "node2")
     assert twice.code == 1
     assert "node node2.example.com is not in maintenance" in twice.err
+
+
+def test_a_node_that_is_not_needed_is_emptied_and_switched_off(uneven: Cluster) -> None:
+    """hsqueeze moves its guests away, marks it and tells its out-of-band helper."""
+    log = uneven.directory / "oob.log"
+    helper = uneven.directory / "oob"
+    helper.write_text(f'#!/bin/sh\necho "$1 $2" >> {log}\n')
+    helper.chmod(0o755)
+    uneven.ok(f"node modify --node-parameters oob_program={helper} node2")
+    uneven.ok("node add-tags node2 htools:standby:auto")
+    mine = [name for name, node in places(uneven).items() if node == "node2.example.com"]
+    try:
+        ran = htools.run(uneven, "hsqueeze", "-L", "-X", "--target-resources=1")
+        assert (ran.code, "All jobs completed successfully." in ran.out) == (0, True)
+        assert mine
+        assert "node2.example.com" not in places(uneven).values()
+        assert uneven.cells("node list -o offline,powered", "node2") == [["Y", "N"]]
+        assert log.read_text() == "power-off node2.example.com\n"
+        again = htools.run(uneven, "hsqueeze", "-L", "-X", "--target-resources=1")
+        assert (again.code, "'No action'" in again.out) == (0, True)
+    finally:
+        uneven.ok("node modify --offline no --node-powered yes node2")
+        uneven.ok("node remove-tags node2 htools:standby:auto")
+        uneven.ok("node modify --node-parameters oob_program=default node2")
 
 
 def _drained(cluster: Cluster) -> str:

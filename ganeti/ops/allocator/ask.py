@@ -229,4 +229,5 @@ def full(ctx: Context, question: Json, template: str = "", config: Config | None
     """The JSON text for an allocator: the cluster as it is now, and the question."""
     config = config or ctx.config
     answers = gather.ask_nodes(ctx, template, config)
-    return jsonio.dumps({**request.cluster(config, answers), "request": question})
+    claimed = ctx.boards.claimed(config, ctx.job.job_id)
+    return jsonio.dumps({**request.cluster(config, answers, claimed), "request": question})

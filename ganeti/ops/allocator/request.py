@@ -2,7 +2,8 @@
 
 Sizes are MiB. The memory of instances that are marked as running but use less than they may is
 counted as used, so that nobody is promised what they can take back. Forthcoming instances are
-told as if they were running: what they will need is not free.
+told as if they were running: what they will need is not free. The same holds for places that the
+allocator inside has just chosen.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate
 from ganeti.model.node import Node
 from ganeti.ops.board.told import SPINDLES, Answers, NodeFacts
+from ganeti.placement import facts
 from ganeti.storage import held
 from ganeti.storage.registry import TEMPLATES, traits_of
 
@@ -38,10 +40,13 @@ def space_of(disks: Iterable[Disk]) -> int:
     return sum(disk_space(str(disk.dev_type), [disk.size]) for disk in disks)
 
 
-def cluster(config: Config, answers: Answers) -> Json:
-    """Everything but the question; of nodes that did not answer only what does not change."""
+def cluster(config: Config, answers: Answers, claimed: Iterable[facts.Instance] = ()) -> Json:
+    """Everything but the question; of nodes that did not answer only what does not change.
+
+    ``claimed`` is what other jobs were given and the configuration does not have yet.
+    """
     own = config.cluster
-    return {
+    found: Json = {
         "version": VERSION,
         "cluster_name": own.cluster_name,
         "cluster_tags": list(own.tags),
@@ -64,6 +69,44 @@ def cluster(config: Config, answers: Answers) -> Json:
             if item.primary_node in config.nodes and (item.hypervisor or item.forthcoming)
         },
     }
+    for item in claimed:
+        _take(found, item, str(own.enabled_hypervisors[0]))
+    return found
+
+
+def _take(told: Json, item: facts.Instance, hypervisor: str) -> None:
+    """Tell of a claimed place as of an instance that runs there."""
+    places = [name for name in (item.primary, item.secondary) if name in told["nodes"]]
+    if not places or item.name in told["instances"]:
+        return
+    for name in places:
+        node = told["nodes"][name]
+        if "free_memory" not in node:
+            continue
+        if name == item.primary:
+            node["free_memory"] = max(0, node["free_memory"] - item.memory)
+            node["i_pri_memory"] += item.memory
+            node["i_pri_up_memory"] += item.memory
+        if item.template in facts.LOCAL:
+            node["free_disk"] = max(0, node["free_disk"] - item.disk)
+    told["instances"][item.name] = {
+        "tags": list(item.tags),
+        "admin_state": str(AdminState.UP),
+        "vcpus": item.vcpus,
+        "memory": item.memory,
+        "spindle_use": item.spindle_use,
+        "os": "",
+        "nodes": places,
+        "nics": [],
+        "disks": [
+            {"dev_type": item.template, "size": size, "mode": "rw", "spindles": None}
+            for size in item.disks
+        ],
+        "disk_template": item.template,
+        "disks_active": True,
+        "hypervisor": hypervisor,
+        "disk_space_total": item.disk,
+    }
 
 
 def _node(config: Config, node: Node, answers: Answers) -> Json:
@@ -79,14 +122,14 @@ def _node(config: Config, node: Node, answers: Answers) -> Json:
         "vm_capable": node.vm_capable,
         "ndparams": config.ndparams(node),
     }
-    facts = answers.nodes.get(node.uuid)
-    if facts is None or node.offline or not node.vm_capable:
+    known = answers.nodes.get(node.uuid)
+    if known is None or node.offline or not node.vm_capable:
         return result
-    return {**_resources(config, node, facts, answers.unit), **result}
+    return {**_resources(config, node, known, answers.unit), **result}
 
 
-def _resources(config: Config, node: Node, facts: NodeFacts, unit: tuple[str, str]) -> Json:
-    free = facts.number("memory_free")
+def _resources(config: Config, node: Node, known: NodeFacts, unit: tuple[str, str]) -> Json:
+    free = known.number("memory_free")
     space = held.space(config, node.uuid, unit).amount
     spindles = held.space(config, node.uuid, (SPINDLES, unit[1])).amount
     primary_memory = up_memory = 0
@@ -95,18 +138,18 @@ def _resources(config: Config, node: Node, facts: NodeFacts, unit: tuple[str, st
         primary_memory += memory
         if item.forthcoming or item.admin_state is AdminState.UP:
             up_memory += memory
-            info = facts.running.get(item.name)
+            info = known.running.get(item.name)
             free -= max(0, memory - (info.memory if info else 0))
     return {
-        "total_memory": facts.number("memory_total"),
-        "reserved_memory": facts.number("memory_dom0"),
+        "total_memory": known.number("memory_total"),
+        "reserved_memory": known.number("memory_dom0"),
         "free_memory": max(0, free),
-        "total_disk": facts.room[0],
-        "free_disk": max(0, facts.room[1] - space),
-        "total_spindles": facts.spindles[0],
-        "free_spindles": max(0, facts.spindles[1] - spindles),
-        "total_cpus": facts.number("cpu_total"),
-        "reserved_cpus": facts.number("cpu_dom0"),
+        "total_disk": known.room[0],
+        "free_disk": max(0, known.room[1] - space),
+        "total_spindles": known.spindles[0],
+        "free_spindles": max(0, known.spindles[1] - spindles),
+        "total_cpus": known.number("cpu_total"),
+        "reserved_cpus": known.number("cpu_dom0"),
         "i_pri_memory": primary_memory,
         "i_pri_up_memory": up_memory,
     }

@@ -49,10 +49,15 @@ class Boards:
         """The cluster as it is, with what other jobs than this one were given already."""
         with self._mutex:
             made = self._converter.cluster(config, answers)
-            for claim in self._claims.open(config, job_id):
-                for item in claim.takes:
-                    made = with_running(made, item)
+            for item in self.claimed(config, job_id):
+                made = with_running(made, item)
             return made
+
+    def claimed(self, config: Config, job_id: int) -> list[facts.Instance]:
+        """What other jobs than this one were given and the configuration does not have yet."""
+        with self._mutex:
+            claims = self._claims.open(config, job_id)
+        return [item for claim in claims for item in claim.takes]
 
     def layout(self, cluster: facts.Cluster, group: str, unit: tuple[str, str]) -> Layout:
         """Who is where in a group (uuid), from what is known of the group already.

@@ -289,6 +289,19 @@ def request(tmp_path: Path, **more: object) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize(("options", "moved"), [([], 0), (["--ignore-soft-errors"], 1)])
+def test_hail_breaks_soft_rules_only_when_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], moved: int
+) -> None:
+    """The only other node has the memory, but not the virtual processors."""
+    asked = request(tmp_path, type="node-evacuate", instances=["web"], evac_mode="primary-only")
+    items = ["web|1024|0|8|running|Y|node1||ext|", "full|1024|0|30|running|Y|node2||ext|"]
+    file = write(tmp_path, [node(1, 14336), node(2, 14336)], items)
+    assert program.run(hail.PROGRAM, [asked, "-t", file, *options]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (len(answer["result"][0]), len(answer["result"][1])) == (moved, 1 - moved)
+
+
 def test_hail_answers_for_another_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
