@@ -28,7 +28,7 @@ RAPI_USER: Final = "gnt-rapi"
 DAEMONS_GROUP: Final = "gnt-daemons"
 
 #: Ports when neither the cluster's services file nor the system's names one.
-DEFAULT_PORTS: Final = {NODED: 1811, CONFD: 1814, RAPI: 5080, MOND: 1815}
+DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, CONFD: 1814, MOND: 1815}
 #: Those that serve over UDP; the others use TCP.
 UDP_SERVICES: Final = frozenset((CONFD,))
 
