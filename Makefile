@@ -73,6 +73,9 @@ types: $(VENV)/dev.stamp ## types (mypy --strict)
 imports: $(VENV)/dev.stamp ## floors of the architecture (import-linter)
 	@$(BIN)/lint-imports
 
+check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with twenty guests on five nodes (a minute)
+	@PLACEMENT=1 $(BIN)/python -m pytest test/placement
+
 check-htools: $(VENV)/dev.stamp ## compare hbal, hspace, hcheck and hroller with Debian's (package ganeti-htools)
 	@$(BIN)/python test/perf/compare_htools.py $(CASES)
 

@@ -1,0 +1,15 @@
+"""Placement on a real cluster of five nodes; ``make check-placement`` runs it.
+
+Without ``PLACEMENT`` in the environment nothing here is collected, because it takes some minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "cluster"))
+
+if not os.environ.get("PLACEMENT"):
+    collect_ignore_glob = ["test_*.py"]
