@@ -46,7 +46,8 @@ def decode(text: bytes | str, kind: type[T]) -> T:
     """``msgspec.json.decode``, as :func:`convert`.
 
     Raises:
-        msgspec.DecodeError: no JSON, or (ValidationError) another shape.
+        msgspec.DecodeError: the text is not JSON.
+        msgspec.ValidationError: a value has the wrong type; a kind of DecodeError.
     """
     _work_out(kind)
     return msgspec.json.decode(text, type=kind)

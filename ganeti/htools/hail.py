@@ -204,7 +204,7 @@ def _after(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
 
 
 def rebuilt(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
-    """The cluster with other instances or places; what nodes have free follows."""
+    """Return the cluster with these instances; adjust the free memory and disk of its nodes."""
     after = dataclasses.replace(cluster, instances=items)
     old, new = Board(cluster), Board(after)
     nodes = []

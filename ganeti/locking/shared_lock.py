@@ -33,7 +33,7 @@ CONFLICTS: dict[Mode, tuple[Mode, ...]] = {
 
 
 class Ordered(Protocol):
-    """What waits: ``key`` orders by priority, then by arrival; smaller comes first."""
+    """A waiter. ``key`` sorts by priority, then by arrival; the smallest comes first."""
 
     @property
     def key(self) -> tuple[int, int]: ...

@@ -21,7 +21,7 @@ class _Address(str, ABC):
 
     @classmethod
     def from_wire(cls, raw: object) -> Self:
-        """Check the text; raises ValueError when it is no such address."""
+        """Check the text; raises ValueError when it is not an address of this kind."""
         if not isinstance(raw, str):
             raise refuse(cls.expected, raw)
         if not (cls.clearable and raw == "none"):

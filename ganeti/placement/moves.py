@@ -338,7 +338,7 @@ class _Batch:
         return allowed
 
     def _room_for_primary(self, node: Ints, soft: Bools) -> Bools:
-        """Whether the node can run the instance: memory and processors."""
+        """For each instance and target node: do memory and processors suffice?"""
         board, layout = self.board, self.layout
         every = board.uses.primary[Use.MEMORY_ALL, self.rows][:, None]
         now = board.uses.primary[Use.MEMORY, self.rows][:, None]

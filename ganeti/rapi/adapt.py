@@ -98,7 +98,7 @@ def usb_devices(_call: Call, values: Values) -> Values:
 
 
 def growth(_call: Call, values: Values) -> Values:
-    """Clients send sizes as text with a unit, too."""
+    """Convert ``amount`` from text with a unit to MiB."""
     amount = values.get("amount")
     if isinstance(amount, str):
         try:

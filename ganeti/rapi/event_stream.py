@@ -89,7 +89,7 @@ class EventStream:
         self._early: list[tuple[WaitingClient, Wish]] = []
 
     def add(self, connection: Detached, wish: Wish) -> None:
-        """Serve a reader until it leaves; from any thread."""
+        """Register a reader, which is served until it leaves. Thread-safe."""
         self._loop.soon(lambda: self._add(connection, wish))
 
     def hang_up(self) -> None:

@@ -73,7 +73,7 @@ def cost_of(stored: str) -> int:
 
 
 def waste(cost: int, given: bytes) -> None:
-    """Take the time that looking at a bcrypt password of this cost takes."""
+    """Spend the time of one bcrypt comparison, so that timing does not reveal which users exist."""
     if cost:
         _bcrypt_matches(given[:LONGEST], _nobody(cost))
 

@@ -95,7 +95,7 @@ def batch_create(call: Call) -> int:
 
 
 def _read(path: str) -> list[jobs.WireOp]:
-    """Checked opcodes of a file of instances.
+    """Read a file of instances; return one checked opcode for each.
 
     Raises:
         OpPrereqError: it cannot be read, is not JSON, or is not a list of instances.

@@ -94,7 +94,10 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
         return [[(NORMAL, node.name), cell] for node, cell in zip(self.nodes, cells, strict=True)]
 
     def _one_by_one(self) -> list[Cell]:
-        """With the delay that the administrator asked for, so that not all draw current at once."""
+        """Ask one node after another; wait ``power_delay`` seconds after each success.
+
+        So not all draw current at once.
+        """
         cells: list[Cell] = []
         for node in self.nodes:
             if cells and cells[-1][0] == NORMAL:

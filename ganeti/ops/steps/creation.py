@@ -1,8 +1,8 @@
 """Make an instance: record it, make its disks, install its guest OS, start it.
 
 Until everything is in place the instance is in the configuration as *forthcoming*: its name,
-addresses and places of disks are taken, and whatever a crash leaves behind is on record. The
-number of the job tells it from a reservation.
+addresses and places of disks are taken, and whatever a crash leaves behind is on record. Its
+field ``creating`` holds the id of the job, which a reservation does not have.
 """
 
 from __future__ import annotations
