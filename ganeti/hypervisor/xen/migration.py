@@ -25,6 +25,7 @@ from pathlib import Path
 
 from ganeti import errors
 from ganeti.base import daemon, files, process, retry
+from ganeti.base.clock import Deadline
 from ganeti.hypervisor.xen import xl
 from ganeti.hypervisor.xen.migration_argv import (
     HOST_NAME,
@@ -46,6 +47,8 @@ log = logging.getLogger(__name__)
 _LISTEN_WAIT = 10.0
 _STATUS_WAIT = 2.0
 _END_WAIT = 5.0
+#: xl continues a domain that it has stopped sending.
+_RESUME_WAIT = 60.0
 #: Seconds until a domain of which everything was sent has been built.
 _BUILD_WAIT = 60.0
 #: Letters of the log that are shown when a move fails.
@@ -187,11 +190,14 @@ class Mover:
         """
         pid = daemon.read_pid(self._pid_file(name, "send"))
         if pid is not None:
-            # Not xl itself: it has to take back what it did to the domain.
-            for member in _group(pid):
-                if _command(member) == SOCAT:
-                    _end(member)
-            process.wait_exit(pid, _END_WAIT)
+            # Not xl itself: it has to take back what it did to the domain. It may not have started
+            # the program that sends yet.
+            deadline, ended = Deadline(_RESUME_WAIT), False
+            while not ended and not deadline.has_passed:
+                for member in _group(pid):
+                    if _command(member) == SOCAT:
+                        _end(member)
+                ended = process.wait_exit(pid, min(deadline.left, _STATUS_WAIT))
         self._end_process(name, "send")
         found = _domains(ended=True)
         leaving = found.get(name + LEAVING)
