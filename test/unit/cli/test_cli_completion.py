@@ -8,7 +8,8 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,12 +96,17 @@ def test_names_come_from_the_master(press_tab: Press, master: RecordingMaster) -
     assert press_tab("gnt-instance", "add", "-n", "node1", ":", "n") == ["node1", "node2"]
 
 
-def test_without_an_answer_there_are_no_names(
-    press_tab: Press, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A root whose name is short, as those of sockets must be."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("PYTEST_DEBUG_TEMPROOT")) as name:
+        monkeypatch.setenv("GANETI_ROOTDIR", name)
+        yield Path(name)
+
+
+def test_without_an_answer_there_are_no_names(press_tab: Press, root: Path) -> None:
     assert press_tab("gnt-instance", "startup", "") == []
-    path = Paths(tmp_path).luxi_socket
+    path = Paths(root).luxi_socket
     path.parent.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(path))
