@@ -1,10 +1,10 @@
 """Small files of one directory, durable with a single flush.
 
-A write goes to a journal, which is flushed. The files follow a moment later (:meth:`settle`): they
-are replaced and flushed, each once with its newest content, and the journal forgets them. After a
-crash, opening the journal does what was left to do. So a file that changes three times in a moment
-costs one flush for each change, and is itself written once. Of a large file a write may hold the
-members that change (see ``base/file_parts.py``).
+A write goes to a journal, which is flushed. The files follow a moment later
+(:meth:`FileJournal.settle`): they are replaced and flushed, each once with its newest content, and
+the journal forgets them. After a crash, opening the journal does what was left to do. So a file
+that changes three times in a moment costs one flush for each change, and is itself written once.
+Of a large file a write may hold the members that change (see ``base/file_parts.py``).
 
 A record of the journal has for each file a text, its whole content, or an object, what changes.
 

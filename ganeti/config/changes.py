@@ -36,7 +36,9 @@ class Author(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Draft:
-    """Collects one change on top of a snapshot. Lives only inside :meth:`Store.change`.
+    """Collects one change on top of a snapshot.
+
+    It lives only inside :meth:`ganeti.config.store.Store.change`.
 
     Objects that are put get the next serial number and the time of the change. The address pools
     of networks follow the NICs of the instances that are put and deleted.

@@ -93,7 +93,7 @@ class Link:
     def __init__(self, sock: TLSSocket | socket.socket) -> None:
         self.sock = sock
         self.last_used = 0.0
-        #: of the certificate that it was made with; see :meth:`Client.renew`
+        #: of the certificate that it was made with; see :meth:`ganeti.net.http_client.Client.renew`
         self.generation = 0
 
     def is_alive(self) -> bool:

@@ -26,7 +26,10 @@ from ganeti.node.verify import Verifier
 
 
 class Families:
-    """The objects that answer the calls of one node; :class:`RpcApp` finds the one for a call."""
+    """The objects that answer the calls of one node.
+
+    :class:`ganeti.rpc.server.RpcApp` finds the one for a call.
+    """
 
     def __init__(self, context: NodeContext) -> None:
         system = System(context)

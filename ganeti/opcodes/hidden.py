@@ -64,7 +64,7 @@ class Secret(Hidden):
 
 
 def reveal_all(values: Mapping[str, object] | None) -> dict[str, Any]:
-    """The plain values of a mapping, some of which may be hidden; call it as :meth:`reveal`."""
+    """The plain values of a mapping, some hidden; for callers of :meth:`Hidden.reveal`."""
     return {
         key: value.reveal() if isinstance(value, Hidden) else value
         for key, value in (values or {}).items()

@@ -41,7 +41,7 @@ class CertificateError(GanetiApiError):
 
 @dataclass
 class Settings:
-    """How to connect; what :func:`GenericCurlConfig` sets."""
+    """How to connect; what :func:`ganeti.rapi.client.GenericCurlConfig` sets."""
 
     ca_file: Path | None = None
     #: trust what this machine trusts

@@ -105,7 +105,7 @@ class Identity:
     ``cert_file`` holds private key and certificate (PEM); None for a client without one.
     ``ca_file`` holds the accepted authorities (PEM, one or several); None only for a server that
     asks for no client certificate. Host names are not checked by TLS: a caller that wants to
-    know whom it talks to uses :func:`check_peer_name`.
+    know whom it talks to uses :func:`ganeti.net.peers.check_peer_name`.
     """
 
     cert_file: Path | None

@@ -4,7 +4,7 @@ A decision has two parts. First it asks the nodes what they have free; jobs may 
 time. Then, one job after the other, it takes the newest configuration and the places that other
 jobs have claimed, chooses, and claims what it has chosen. So two jobs never get the same memory.
 
-This module loads numpy; :mod:`ask` imports it at first use.
+This module loads numpy; :mod:`ganeti.ops.allocator.ask` imports it at first use.
 """
 
 from __future__ import annotations

@@ -21,5 +21,5 @@ class DiskContentCalls(ABC):
     def disk_convert(self, source: NodeDisk, target: NodeDisk) -> str:
         """Begin to copy the content of a disk into another one that is not smaller.
 
-        Returns the name of the copy for :meth:`copy_status`.
+        Returns the name of the copy for :meth:`ganeti.rpc.calls.copying.CopyCalls.copy_status`.
         """

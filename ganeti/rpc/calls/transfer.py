@@ -26,5 +26,5 @@ class TransferCalls(ABC):
     ) -> str:
         """Begin to send the content of an assembled disk to a node that waits at a place.
 
-        Returns the name of the copy for :meth:`copy_status`.
+        Returns the name of the copy for :meth:`ganeti.rpc.calls.copying.CopyCalls.copy_status`.
         """
