@@ -21,7 +21,7 @@ _Args = Sequence[str]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one action; the exit code."""
-    parser = _parser()
+    parser = command_line()
     options, rest = parser.parse_known_args(argv)
     action = options.action.replace("_", "-")
     if action not in _ACTIONS:
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return constants.EXIT_FAILURE
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     width = max(map(len, _ACTIONS))
     lines = [f"  {name:{width}}  {text}" for name, (_f, _a, text) in _ACTIONS.items()]
     parser = argparse.ArgumentParser(
@@ -49,8 +49,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="\n".join(["actions:", *lines]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", metavar="ACTION")
-    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT")
+    parser.add_argument("action", metavar="ACTION", help="what to do; see below")
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help="such as a daemon")
     return parser
 
 

@@ -39,8 +39,7 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 with one line on standard error."""
-    parser = argparse.ArgumentParser(prog="ganeti-node-setup", description=__doc__)
-    parser.parse_args(argv)
+    command_line().parse_args(argv)
     try:
         setup(_read(sys.stdin.buffer.read()))
     except (errors.GanetiError, OSError) as err:
@@ -48,6 +47,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"ganeti-node-setup: {text}", file=sys.stderr)
         return constants.EXIT_FAILURE
     return constants.EXIT_SUCCESS
+
+
+def command_line() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog="ganeti-node-setup",
+        description="Prepare this server to be taken into a cluster. gnt-node add runs it on the"
+        " new server, with a JSON object on standard input, as secrets must not be seen in a list"
+        f" of processes. Keys: {', '.join(SetupRequest.__struct_fields__)}.",
+        epilog="Exit codes: 0 done; 1 refused, with one line on standard error; 2 wrong options.",
+    )
 
 
 def _read(data: bytes) -> SetupRequest:

@@ -12,23 +12,30 @@ from ganeti.cli.options import COMMON
 SECTION = 8
 
 
-def page(program: Program) -> str:
-    """The page of a program as roff (``man`` macros); loads all its commands."""
+_EXIT_CODES = (
+    "0 success, 1 failure, 2 wrong options, 5 no cluster here, 11 another node is the master,"
+    " 12 a node could not be set up, 14 unknown field"
+)
+
+
+def page(program: Program, name: str = "", exit_codes: str = _EXIT_CODES) -> str:
+    """The page of a program as roff (``man`` macros); loads all its commands.
+
+    ``name`` is that of the installed program, where its usage says another one.
+    """
     program.load()
-    return "\n".join(_lines(program)) + "\n"
+    return "\n".join(_lines(program, name or program.name, exit_codes)) + "\n"
 
 
-def _lines(program: Program) -> Iterator[str]:
-    title = program.title.rstrip(".")
-    yield f'.TH {_text(program.name.upper())} {SECTION} "" "Ganeti" "Ganeti administration"'
-    yield from (".SH NAME", f"{_text(program.name)} \\- {_text(title[:1].lower() + title[1:])}")
+def _lines(program: Program, name: str, exit_codes: str) -> Iterator[str]:
+    title = program.title.partition("\n")[0].rstrip(".")
+    yield f'.TH {_text(name.upper())} {SECTION} "" "Ganeti" "Ganeti administration"'
+    yield from (".SH NAME", f"{_text(name)} \\- {_text(title[:1].lower() + title[1:])}")
     yield from (".SH SYNOPSIS", f".B {_text(program.name)}")
     yield _text("<command> [options] [arguments]")
     yield from (".SH DESCRIPTION", _text(program.title))
     yield "Options may come before or after the arguments of a command. Long options may be"
-    yield "shortened as long as they stay unique. Exit codes: 0 success, 1 failure, 2 wrong"
-    yield "options, 5 no cluster here, 11 another node is the master, 12 a node could not be"
-    yield "set up, 14 unknown field."
+    yield f"shortened as long as they stay unique. Exit codes: {exit_codes}."
     yield ".SH COMMANDS"
     for _name, command in sorted(program.commands.items()):
         yield from _command(program, command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
@@ -27,12 +28,7 @@ _PATIENCE = 20.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot run) or 5 (no cluster)."""
-    parser = tcp_daemon.small_parser(
-        constants.CONFD,
-        "Answers signed questions about the configuration. It runs on all nodes; only master"
-        " candidates have the configuration and can answer.",
-        "UDP",
-    )
+    parser = command_line()
     arguments = parser.parse_args(argv)
     where = paths.current()
     if not where.hmac_key.exists():
@@ -47,6 +43,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         options,
         lambda: _prepare(options, where),
         lambda background: _serve(options, where, background),
+    )
+
+
+def command_line() -> argparse.ArgumentParser:
+    return tcp_daemon.small_parser(
+        constants.CONFD,
+        "Answers signed questions about the configuration. It runs on all nodes; only master"
+        " candidates have the configuration and can answer.",
+        "UDP",
     )
 
 

@@ -35,7 +35,7 @@ AGE_AFTER = 60.0
 SWITCH_INTERVAL = 0.001
 
 
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=constants.MASTERD,
         description="Owns configuration and job queue of the cluster and serves LUXI.",
@@ -63,6 +63,11 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="SECONDS",
         help="time to wait for enough nodes to answer (default: %(default)s)",
     )
+    return parser
+
+
+def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = command_line()
     options = parser.parse_args(argv)
     if options.no_voting and not options.yes_do_it:
         parser.error(

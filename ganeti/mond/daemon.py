@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
 import os
@@ -32,12 +33,7 @@ _STOP_WAIT = 5.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot run) or 5 (no cluster)."""
-    parser = tcp_daemon.small_parser(
-        constants.MOND,
-        "Reports the load of processors, disks and mirrors of this node over HTTP. Everybody who"
-        " reaches the port can read the reports.",
-        "TCP",
-    )
+    parser = command_line()
     arguments = parser.parse_args(argv)
     where = paths.current()
     if not where.ssconf("cluster_name").exists():
@@ -52,6 +48,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         options,
         lambda: _prepare(options, where),
         lambda background: _serve(options, where, background),
+    )
+
+
+def command_line() -> argparse.ArgumentParser:
+    return tcp_daemon.small_parser(
+        constants.MOND,
+        "Reports the load of processors, disks and mirrors of this node over HTTP. Everybody who"
+        " reaches the port can read the reports.",
+        "TCP",
     )
 
 

@@ -36,7 +36,7 @@ MAX_BODY: Final = 256 * 1024 * 1024
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; returns its exit code (5: this node is not part of a cluster)."""
-    parser = _parser()
+    parser = command_line()
     arguments = parser.parse_args(argv)
     where = paths.current()
     certificate = _certificate(parser, arguments, where)
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     parser = tcp_daemon.parser(
         constants.NODED, "Node daemon: does on this host what the master asks."
     )

@@ -40,7 +40,7 @@ exit codes:
 """
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description=_DESCRIPTION,
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program with these words (default: those of the process); the exit code."""
-    parser = _parser()
+    parser = command_line()
     options = parser.parse_args(argv)
     if options.to and not options.downgrade:
         parser.error("--to belongs to --downgrade")

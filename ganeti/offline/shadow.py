@@ -80,12 +80,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0].startswith("-"):
-        return runner.main(_program(Path("config.data")), words)
+        return runner.main(commands(Path("config.data")), words)
     problem = _unknown_kind(words[1:])
     if problem:
         notices.say(problem)
         return constants.EXIT_FAILURE
-    return runner.main(_program(Path(words[0])), words[1:])
+    return runner.main(commands(Path(words[0])), words[1:])
 
 
 def _unknown_kind(words: Sequence[str]) -> str:
@@ -123,7 +123,7 @@ class _File:
         return call
 
 
-def _program(path: Path) -> Program:
+def commands(path: Path) -> Program:
     """The commands, for one file."""
     program = Program(f"{_NAME} CONFIG", _TITLE, audited=False)
     file = _File(path)

@@ -55,7 +55,7 @@ class Options:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon; exit code 0, 1 (cannot run), 5 (no cluster) or 11 (not the master)."""
-    parser = _parser()
+    parser = command_line()
     arguments = parser.parse_args(argv)
     where = paths.current()
     _check_role(parser, where)
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     parser = tcp_daemon.parser(constants.RAPI, "Serves the remote API on the master node.")
     add = parser.add_argument
     add("-K", "--ssl-key", type=Path, metavar="FILE", help="private key (default: rapi.pem)")

@@ -1,4 +1,4 @@
-"""Man pages of the tools, made from their command lines."""
+"""Man pages of daemons and tools, made from their command lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 SECTION = 8
 #: Names of the tools as scripts call them; the module is called like the tool.
-TOOLS = (
+_TOOLS = (
     "check-cert-expired",
     "cleaner",
     "confd-client",
@@ -20,28 +20,51 @@ TOOLS = (
     "sanitize-config",
     "users-setup",
 )
+#: Programs by the names they are installed under, with the functions that make their parsers.
+PROGRAMS = {
+    "ganeti-cfgupgrade": "ganeti.offline.cfgupgrade:command_line",
+    "ganeti-confd": "ganeti.confd.daemon:command_line",
+    "ganeti-daemon-util": "ganeti.bootstrap.daemon_util:command_line",
+    "ganeti-masterd": "ganeti.master.daemon:command_line",
+    "ganeti-mond": "ganeti.mond.daemon:command_line",
+    "ganeti-node-setup": "ganeti.bootstrap.node_setup:command_line",
+    "ganeti-noded": "ganeti.node.daemon:command_line",
+    "ganeti-rapi": "ganeti.rapi.daemon:command_line",
+    "ganeti-watcher": "ganeti.watcher.program:command_line",
+    **{f"ganeti-{tool}": f"ganeti.tools.{tool.replace('-', '_')}:parser" for tool in _TOOLS},
+}
 
 
-def page(tool: str) -> str:
-    """The page of a tool as roff (``man`` macros)."""
-    module = importlib.import_module(f"ganeti.tools.{tool.replace('-', '_')}")
-    parser = module.parser()
+def page(name: str) -> str:
+    """The page of a program as roff (``man`` macros)."""
+    module, _, function = PROGRAMS[name].partition(":")
+    parser = getattr(importlib.import_module(module), function)()
     assert isinstance(parser, argparse.ArgumentParser)
-    return "\n".join(_lines(parser)) + "\n"
+    return "\n".join(_lines(name, parser)) + "\n"
 
 
-def _lines(parser: argparse.ArgumentParser) -> Iterator[str]:
-    about = parser.description or ""
+def _lines(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
+    about = " ".join((parser.description or "").split())
     first = about.partition(". ")[0].rstrip(".")
-    yield f'.TH {_text(parser.prog.upper())} {SECTION} "" "Ganeti" "Ganeti administration"'
-    yield from (".SH NAME", _text(f"{parser.prog} - {first[:1].lower()}{first[1:]}"))
-    yield from (".SH SYNOPSIS", f".B {_text(parser.prog)}", _text(_synopsis(parser)))
+    yield f'.TH {_text(name.upper())} {SECTION} "" "Ganeti" "Ganeti administration"'
+    yield from (".SH NAME", f"{_text(name)} \\- {_text(first[:1].lower() + first[1:])}")
+    yield from (".SH SYNOPSIS", f".B {_text(name)}", _text(_synopsis(parser)))
     yield from (".SH DESCRIPTION", _text(about))
     yield ".SH OPTIONS"
     for action in parser._actions:
         yield from (".TP", _heading(action), _text(_help(action)))
     if parser.epilog:
-        yield from (".SH NOTES", _text(parser.epilog))
+        yield ".SH NOTES"
+        yield from _notes(parser.epilog)
+
+
+def _notes(text: str) -> Iterator[str]:
+    """A paragraph, or lines that somebody has laid out."""
+    lines = text.splitlines()
+    if len(lines) == 1:
+        yield _text(text)
+    else:
+        yield from (".nf", *map(_text, lines), ".fi")
 
 
 def _synopsis(parser: argparse.ArgumentParser) -> str:

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run all tasks once; the exit code."""
-    options = _parser().parse_args(argv)
+    options = command_line().parse_args(argv)
     where = paths.current()
     if master_name(where) is None:
         return _tell("this node belongs to no cluster", constants.EXIT_NOTCLUSTER)
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lock.release()
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=constants.WATCHER,
         description="Look after the cluster for a moment. Cron starts it every five minutes on all"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,3 +30,9 @@ def test_a_page_that_does_not_fit_is_shown_and_can_be_written(tmp_path: Path) ->
     assert page.read_text() == "# Fields of queries\n"
     assert run("--dir", str(tmp_path)).returncode == 0
     assert page.read_text() == (ROOT / "doc" / "reference" / "query-fields.md").read_text()
+
+
+def test_every_program_has_a_man_page() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pages = {page.stem for page in (ROOT / "doc/reference/man").glob("*.8")}
+    assert set(project["scripts"]) == pages

@@ -12,6 +12,7 @@ from lab.place import REPOSITORY, LabError, Unavailable, being_made, cache
 
 #: What the package ``ganeti`` is made of.
 _SOURCES = (
+    "completion",
     "daemons",
     "debian",
     "doc/reference/man",
