@@ -113,7 +113,7 @@ class Recovery:
         if alive:
             raise errors.OpPrereqError(
                 f"still alive: {join_names(alive)} (the node daemon takes connections); nodes that"
-                " answer are not given up. Look into their node-daemon.log, or stop them",
+                " answer are not removed. See their node-daemon.log, or stop them",
                 errors.ErrorCode.STATE,
             )
         own, left = self._own(), self._without_dead()

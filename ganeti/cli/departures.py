@@ -11,7 +11,7 @@ from ganeti.cli.command import Call
 
 
 def print_plan(result: dict[str, Any]) -> None:
-    """A line for each instance of a dry run: by which operations it would go where."""
+    """Print for each instance of a dry run where it would move and by which operations."""
     output.print_lines(
         [
             f"{item['instance']}: {', '.join(item['operations'])} to {item['to']}"

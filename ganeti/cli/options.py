@@ -105,7 +105,7 @@ VERBOSE = switch(
     "--verbose",
     dest="verbose",
     group=OUTPUT,
-    help="Say more; in lists, write out why a value is missing",
+    help="Print more; in lists also why a value is missing",
 )
 FILTER = switch(
     "-F",

@@ -89,7 +89,7 @@ class _Reading:
             link = " (a link that leads nowhere)" if path.is_symlink() else ""
             self.defects.append(f"script {name} is missing{link}")
         except OSError as err:
-            self.defects.append(f"script {name} cannot be looked at: {err.strerror}")
+            self.defects.append(f"script {name} cannot be accessed: {err.strerror}")
         else:
             if not stat.S_ISREG(mode):
                 self.defects.append(f"script {name} is not a regular file")

@@ -17,7 +17,7 @@ _SECTION = 8
 _TEXTS = {
     "hail": "Reads a request as allocators get it from FILE and prints the answer as JSON. "
     "The cluster is that of the request, or of -t or --simulate.",
-    "harep": "Looks for instances whose nodes are offline and submits the jobs that repair them. "
+    "harep": "Finds instances whose nodes are offline and submits the jobs that repair them. "
     "The tags ganeti:watcher:autorepair:TYPE of an instance, its group or the cluster (the first "
     "that has one counts) say how much may be done: fix-storage, migrate, failover, reinstall; "
     "each allows those before it. ganeti:watcher:autorepair:suspend[:TIME] on any of them stops "

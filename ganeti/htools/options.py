@@ -68,7 +68,7 @@ _TABLE = (
     Option("max-cpu", "", "RATIO", "float", "virtual processors for each real one, instead of the policy"),  # noqa: E501
     Option("min-disk", "", "RATIO", "float", "share of its disk that a node keeps free"),
     Option("min-gain", "g", "DELTA", "float", "stop when a move gains less"),
-    Option("min-gain-limit", "", "SCORE", "float", "look at the gain only below this score"),
+    Option("min-gain-limit", "", "SCORE", "float", "apply --min-gain only below this score"),
     Option("no-disk-moves", "", "", "flag", "never copy disks, only migrate and fail over"),
     Option("select-instances", "", "INSTS", "manyinstances", "move only these instances", repeated=True),  # noqa: E501
     Option("no-instance-moves", "", "", "flag", "leave instances where they run, only move secondaries"),  # noqa: E501
@@ -92,7 +92,7 @@ _TABLE = (
     Option("machine-readable", "", "CHOICE", "choices", "print KEY=VALUE lines", True, choices=("yes", "no")),  # noqa: E501
     Option("standard-alloc", "", "STDSPEC", "text", "size of the normal allocation: RAM,DISK,CPUS[,SPINDLES]"),  # noqa: E501
     Option("tiered-alloc", "", "TSPEC", "text", "largest size of the tiered allocation: RAM,DISK,CPUS[,SPINDLES]"),  # noqa: E501
-    Option("no-simulation", "", "", "flag", "only look, do not plan how to rebalance"),
+    Option("no-simulation", "", "", "flag", "only check, do not plan how to rebalance"),
     Option("offline-maintenance", "", "", "flag", "plan for nodes that go offline, so secondaries count too"),  # noqa: E501
     Option("no-headers", "", "", "flag", "print no headers"),
     Option("node-tags", "", "TAG,...", "text", "only nodes with one of these tags", repeated=True),

@@ -263,7 +263,7 @@ class Service:
         for answer in self._core.rpc.many(nodes, NodeCalls.set_watcher_pause, value).values():
             if answer.error is not None:
                 _LOG.warning(
-                    "The watcher of node %s was not told of the pause: %s",
+                    "Node %s does not know of the pause of the watcher: %s",
                     answer.node.name,
                     errors.text(answer.error),
                 )

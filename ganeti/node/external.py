@@ -55,7 +55,7 @@ class External(ExternalCalls):
             return program
         where = " or ".join(map(str, self._context.paths.iallocator_search_path))
         raise errors.CommandError(
-            f"there is no allocator '{name}': an executable file of that name is looked for in"
+            f"there is no allocator '{name}': an executable file of that name must be in"
             f" {where} on the master node"
         )
 

@@ -23,7 +23,7 @@ def has_address(address: str) -> bool:
         except OSError as err:
             if err.errno == errno.EADDRNOTAVAIL:
                 return False
-            raise errors.GenericError(f"cannot look for {address}: {err.strerror}") from err
+            raise errors.GenericError(f"cannot search for {address}: {err.strerror}") from err
     return True
 
 

@@ -32,7 +32,7 @@ from ganeti.query.registry import KINDS
 
 _NAME = "shadow"
 _TITLE = (
-    "Look at the configuration of a cluster of any version since 2.7, as this software would see"
+    "Show the configuration of a cluster of any version since 2.7, as this software would see"
     " it.\nReads the file and nothing else; changes nothing."
 )
 #: Usual columns of a list; those that a kind does not have are left out.

@@ -159,7 +159,7 @@ class OpClusterVerifyGroup(OpCode, tag="OP_CLUSTER_VERIFY_GROUP", kw_only=True):
 
 
 class OpClusterVerifyDisks(OpCode, tag="OP_CLUSTER_VERIFY_DISKS", kw_only=True):
-    """Submit jobs that look for disks that are not active or missing."""
+    """Submit jobs that find disks that are not active or missing."""
 
     result_type: ClassVar[str] = "JobIdListOnly"
 

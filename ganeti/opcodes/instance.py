@@ -28,7 +28,7 @@ class OpInstanceRemove(OpCode, tag="OP_INSTANCE_REMOVE", kw_only=True):
     shutdown_timeout: p.ShutdownTimeout = _TIMEOUT
     ignore_failures: Annotated[
         bool,
-        doc("Remove the instance from the configuration although parts may be left"),
+        doc("Remove the instance from the configuration even if parts of it remain"),
         Mark.SAFE,
     ] = False
 

@@ -74,7 +74,7 @@ class OpInstanceRecreateDisks(OpCode, tag="OP_INSTANCE_RECREATE_DISKS", kw_only=
         Mark.SAFE,
     ] = []
     nodes: Annotated[
-        list[NonEmpty], doc("Nodes to put the disks on; empty to stay"), Mark.NODE
+        list[NonEmpty], doc("Nodes to put the disks on; empty for its own nodes"), Mark.NODE
     ] = []
     node_uuids: p.NodeUuids = None
     iallocator: p.IAllocator = None

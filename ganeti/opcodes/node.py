@@ -66,7 +66,7 @@ class OpNodeSetParams(OpCode, tag="OP_NODE_SET_PARAMS", kw_only=True):
     disk_state: p.DiskState = None
     master_candidate: Annotated[bool | None, doc("Whether the node is a master candidate")] = None
     offline: Annotated[
-        bool | None, doc("Whether the node is offline: nothing is asked of it"), Mark.SAFE
+        bool | None, doc("Whether the node is offline: the master does not call it"), Mark.SAFE
     ] = None
     drained: Annotated[bool | None, doc("Whether the node gets no new instances"), Mark.SAFE] = None
     auto_promote: Annotated[

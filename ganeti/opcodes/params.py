@@ -48,10 +48,10 @@ ForceVariant = Annotated[bool, doc("Allow an OS variant that the OS does not lis
 IgnoreConsistency = Annotated[bool, doc("Continue although data may be lost"), Mark.SAFE]
 IgnoreIpolicy = Annotated[bool, doc("Ignore instance policy violations")]
 IgnoreOfflineNodes = Annotated[
-    bool, doc("Act on the configuration when the node is offline"), Mark.SAFE
+    bool, doc("If the node is offline, change only the configuration"), Mark.SAFE
 ]
 NoRemember = Annotated[
-    bool, doc("Keep the recorded state although the instance changes"), Mark.SAFE
+    bool, doc("Do not record whether the instance should run from now on"), Mark.SAFE
 ]
 Cleanup = Annotated[bool, doc("Clean up after an interrupted migration or failover"), Mark.SAFE]
 OpportunisticLocking = Annotated[
@@ -75,14 +75,14 @@ Live = Annotated[bool | None, doc("Older form of the mode: true is live"), Mark.
 
 # Checks
 NameCheck = Annotated[bool, doc("Resolve the name and use the full one"), Mark.SAFE]
-IpCheck = Annotated[bool, doc("Refuse when the address of the name answers"), Mark.SAFE]
+IpCheck = Annotated[bool, doc("Refuse if the address of the instance is in use"), Mark.SAFE]
 ConflictsCheck = Annotated[bool, doc("Refuse addresses that overlap with a network")]
 DebugSimulateErrors = Annotated[bool, doc("Report every check as failed, to test reports")]
 ErrorCodes = Annotated[bool, doc("Report in a form for programs")]
 Verbose = Annotated[bool, doc("Report more")]
 SkipChecks = Annotated[frozenset[enums.VerifyOptionalChecks], doc("Checks to omit")]
 IgnoreErrors = Annotated[frozenset[enums.CVErrorCode], doc("Errors to report as warnings only")]
-VerifyClutter = Annotated[bool, doc("Also look for keys of unknown nodes in SSH files")]
+VerifyClutter = Annotated[bool, doc("Also report keys of unknown nodes in SSH files")]
 IsStrict = Annotated[bool, doc("Treat nodes that do not answer as errors")]
 
 # Settings
@@ -119,7 +119,7 @@ MacPrefix = Annotated[NonEmpty | None, doc("First three bytes of generated MAC a
 
 # Questions
 OutputFields = Annotated[list[NonEmpty], doc("Fields to return, in this order"), Mark.SAFE]
-Names = Annotated[list[NonEmpty], doc("Names to look at; empty for all")]
+Names = Annotated[list[NonEmpty], doc("Names to show; empty for all")]
 StorageTypeParam = Annotated[enums.StorageType, doc("Kind of the storage")]
 StorageName = Annotated[NonEmpty | None, doc("Name of the storage unit")]
 TagKindParam = Annotated[enums.TagKind, doc("Kind of the object"), Mark.SAFE]

@@ -169,7 +169,7 @@ class Authenticator:
                 return found
             self._refuse_early(address, name)
             if not self._places.acquire(timeout=PATIENCE):
-                raise errors.ThrottledError("Too many passwords are being looked at", 1)
+                raise errors.ThrottledError("Too many passwords are being checked", 1)
             try:
                 found = self._users.check(name, password)
             finally:

@@ -157,7 +157,7 @@ def _script_problem(path: Path) -> str | None:
     except FileNotFoundError:
         return "is missing"
     except OSError as err:
-        return f"cannot be looked at: {err.strerror}"
+        return f"cannot be accessed: {err.strerror}"
     if not stat.S_ISREG(mode):
         return "is not a regular file"
     return None if mode & stat.S_IXUSR else f"is not executable: chmod u+x {path}"

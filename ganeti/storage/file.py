@@ -97,7 +97,7 @@ class FileDevice(Device):
 
     def attach(self) -> bool:
         """Whether the file is there; BlockDeviceError when something else has its name."""
-        with convert_os_errors("look at", self.path):
+        with convert_os_errors("access", self.path):
             try:
                 with file_paths.open_parent(self.path, self.env) as (parent, name):
                     self._look(parent, name)

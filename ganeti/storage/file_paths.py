@@ -333,7 +333,7 @@ def _mode_problem(text: str, real: str) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as err:
-        return f"{_shown(text, real)} cannot be looked at: {err.strerror}"
+        return f"{_shown(text, real)} cannot be accessed: {err.strerror}"
     if not stat.S_ISDIR(mode):
         return f"{_shown(text, real)} is not a directory"
     if mode & stat.S_IWOTH:

@@ -106,7 +106,7 @@ class GlusterDevice(Device):
 
     def attach(self) -> bool:
         """Whether the file is there; mounts the volume to look."""
-        with convert_os_errors("look at", self.path):
+        with convert_os_errors("access", self.path):
             try:
                 with self._directory() as parent:
                     found = os.stat(self._name, dir_fd=parent, follow_symlinks=False)

@@ -1,1 +1,1 @@
-"""The watcher: started by cron on each node, looks after the cluster for a moment, and ends."""
+"""The watcher: started by cron on each node, starts what died, and ends."""

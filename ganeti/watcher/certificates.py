@@ -25,13 +25,13 @@ def run(now: Round) -> None:
     moment = now.clock.now()
     if 0 <= moment - _last(now) < INTERVAL:
         return
-    reason = now.reason("certificates are looked at once a day")
+    reason = now.reason("certificates are checked once a day")
     op = {"OP_ID": "OP_CLUSTER_RENEW_CRYPTO", "expiring": True, "reason": reason}
     [submitted] = now.submit([op])
     if submitted.job_id is None:
-        raise errors.GenericError(f"certificates are not looked at: {submitted.error}")
+        raise errors.GenericError(f"certificates are not checked: {submitted.error}")
     files.write_atomic(now.paths.watcher_certificates, f"{moment:.0f}\n", mode=0o600)
-    _LOG.debug("Job %s looks at certificates", submitted.job_id)
+    _LOG.debug("Job %s checks certificates", submitted.job_id)
 
 
 def _last(now: Round) -> float:

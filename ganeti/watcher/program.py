@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=constants.WATCHER,
-        description="Look after the cluster for a moment. Cron starts it every five minutes on all"
-        " nodes; what concerns the whole cluster is done on the master node.",
+        description="Start daemons and instances that died, then end. A timer or cron starts"
+        " it every five minutes on all nodes; tasks for the whole cluster run on the master node only.",
         epilog="gnt-cluster watcher pause 1h keeps it from acting for a while.",
     )
     parser.add_argument(
@@ -84,9 +84,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--ignore-pause", action="store_true", help="act in spite of a pause")
     for name in ("--wait-children", "--no-wait-children"):
         parser.add_argument(name, action="store_true", help=_OLD)
-    parser.add_argument(
-        "--no-verify-disks", action="store_true", help="do not look whether disks are active"
-    )
+    parser.add_argument("--no-verify-disks", action="store_true", help="do not verify disks")
     parser.add_argument(
         "--no-strict",
         action="store_true",
@@ -102,11 +100,11 @@ def command_line() -> argparse.ArgumentParser:
         type=int,
         default=0,
         metavar="SECONDS",
-        help="so long after the boot of this node, look again every 15 seconds until the master"
-        " answers and all instances that should run do (default: look once)",
+        help="until so many seconds after the boot of this node, check again every 15 seconds,"
+        " until the master answers and all instances that should run do (default: check once)",
     )
     parser.add_argument(
-        "--node-group", metavar="GROUP", help="look after one node group only (name or UUID)"
+        "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"
     )
     return parser
 

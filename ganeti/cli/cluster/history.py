@@ -20,7 +20,7 @@ _USUAL = 1000
 _SHORT = 120
 
 _NAMES = {
-    "since": override(kind="string", metavar="<time>", help=f"Only what is newer; {moments.FORMS}"),
+    "since": override(kind="string", metavar="<time>", help=f"Only newer changes; {moments.FORMS}"),
     "until": override(kind="string", metavar="<time>", help="Only what is older"),
     "job": override(metavar="<job-id>"),
     "kind": override(metavar="<kind>"),

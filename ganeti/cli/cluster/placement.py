@@ -99,9 +99,10 @@ def _size(size: Fields, found: Fields) -> str:
 def place(call: Call) -> int:
     """Show where a new instance would go, and why it would not go to other nodes.
 
-    The allocator hail is asked. Without a size it is the standard size of the policy. Each line
-    is a node that could run the instance, with its mirror and the score of the cluster then, or
-    what the node is short of. Nothing is created or reserved. Fails when there is no place.
+    The allocator hail answers. The default size is the standard size of the policy. Each line
+    is a node. For a node that could run the instance it shows the secondary node and the
+    score that the cluster would have; for any other, which resources are missing. Nothing is
+    created or reserved. Fails when there is no place.
     """
     found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
     _print_found(call, found, _place_lines(found))

@@ -50,7 +50,7 @@ class _Node(Record):
     usage="[--on] {--all | --groups <group>... | <node>...}",
 )
 def epo(call: Call) -> int:
-    """Emergency power-off: stop instances and switch nodes off; --on takes it back.
+    """Emergency power-off: stop instances and switch nodes off; --on undoes it.
 
     First all instances with these nodes as their primary node are stopped, at the same time, and
     stay recorded as running. Then the nodes are marked as offline and switched off with their

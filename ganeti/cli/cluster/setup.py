@@ -152,7 +152,7 @@ def master_failover(call: Call) -> None:
 def accept_config(call: Call) -> None:
     """Accept what was changed by hand in the configuration file of this node.
 
-    The master daemon must not run. Shows what is different from what the master had written,
+    The master daemon must not run. Shows what differs from what the master wrote,
     checks the result and asks. Without this, a master daemon does not start on an edited file.
     """
     from ganeti import paths
@@ -190,9 +190,9 @@ def recover_quorum(call: Call) -> None:
     master node. They are marked offline and are no candidates any more; the others go on.
 
     Refused if one of the named nodes answers. If they are not dead but cut off, they can elect
-    a master of their own: switch them off first. When they come back they are told that they are
-    no candidates any more and their copies of the configuration are removed;
-    gnt-node modify --offline=no takes them back.
+    a master of their own: switch them off first. When they come back, they are not candidates any
+    more, and their copies of the configuration are removed. gnt-node modify --offline=no
+    makes such a server a node in use again.
     """
     from ganeti.bootstrap.quorum import Recovery
 

@@ -54,7 +54,7 @@ def search_tags(call: Call) -> int:
 
 @CLUSTER.command("queue", choice("drain", "undrain", "info"))
 def queue(call: Call) -> None:
-    """Refuse new jobs (drain), accept them again (undrain), or show which it is."""
+    """Refuse new jobs (drain), accept them again (undrain), or show whether they are refused."""
     word = call.args[0]
     if word == "info":
         drained = call.client.query_config_values(["drain_flag"])[0]

@@ -69,8 +69,8 @@ class Findings:
 def verify(call: Call) -> int:
     """Check configuration, nodes and instances; fails when something is wrong.
 
-    On a terminal only findings are shown, under the headings they belong to; --verbose shows all
-    headings, as in output to a file. The last line, on standard error, counts the findings.
+    On a terminal a heading is shown only if it has findings; --verbose shows all headings, as in
+    output to a file. The last line, on standard error, counts the findings.
     """
     result = jobs.run(call)
     quiet = sys.stdout.isatty() and not call.opts.verbose

@@ -20,7 +20,7 @@ _METAD_SECONDS = 20.0
     " cleanuplocks",
 )
 def wconfd(call: Call) -> None:
-    """Ask the keeper of configuration and locks, which is a part of the master daemon.
+    """Ask about locks; ganeti-wconfd, which did this in Ganeti, is part of the master daemon.
 
     The answer is JSON. flushconfig and cleanuplocks only check that the master daemon answers: it
     writes each change before it acknowledges it, and frees the locks of a job when the job ends.

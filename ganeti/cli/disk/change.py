@@ -30,7 +30,7 @@ DISK.submits("rename", "OP_DISK_RENAME", _NAME, one("new-name", "new_name"))
             "-e",
             "--ext-params",
             metavar="<key>=<value>,...",
-            help="What the template knows: vg, metavg, access, provider and keys of the provider",
+            help="Parameters of the template: vg, metavg, access, provider, keys of the provider",
         ),
         "nodes": override("-n", "--node", kind="nodes"),
         "size": override("-s", "--size", kind="string"),

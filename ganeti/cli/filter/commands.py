@@ -33,9 +33,10 @@ _NAMES = {
 def add(call: Call) -> None:
     """Add a filter rule and print its uuid.
 
-    Of the rules that fit a job, the first one by priority, watermark and uuid decides, CONTINUE
-    left out. The watermark of a rule is the highest job id at the time when it was made. To
-    accept no new jobs but finish those in the queue:
+    Rules are tried in the order of priority, watermark and uuid. The first one that matches a
+    job decides; a rule with the action CONTINUE never does. The watermark of a rule is the
+    highest job id at the time when it was made. To accept no new jobs but finish those in the
+    queue:
 
       gnt-filter add --predicates '[["jobid", [">", "id", "watermark"]]]' --action REJECT
     """

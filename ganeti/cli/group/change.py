@@ -76,7 +76,7 @@ def assign_nodes(call: Call) -> None:
 def evacuate(call: Call) -> int:
     """Move all instances of a node group to other groups.
 
-    With --dry-run a line for each instance says by which operations it would go where.
+    With --dry-run only print, for each instance, where it would move and by which operations.
     """
     dry_run = call.opts.dry_run
     op = jobs.build_own(call)

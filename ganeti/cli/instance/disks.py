@@ -41,7 +41,7 @@ def activate_disks(call: Call) -> None:
 def deactivate_disks(call: Call) -> None:
     """Deactivate the disks of a stopped instance.
 
-    With -f this is done without looking whether the instance runs.
+    With -f it is not checked whether the instance runs.
     """
     jobs.run(call)
 

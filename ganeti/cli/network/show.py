@@ -75,7 +75,7 @@ def list_fields(call: Call) -> int:
 def show_info(call: Call) -> None:
     """Show networks with their maps of addresses and who uses them (all without arguments).
 
-    The text is Ganeti's and not YAML; programs take --format json or yaml.
+    The text is for people; programs use --format json or yaml.
     """
     if call.args:
         known = call.client.query_networks([], ("name", "uuid"))

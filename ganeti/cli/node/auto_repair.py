@@ -55,11 +55,11 @@ def decide(last: bool | None, lost: Mapping[str, bool | None]) -> Decision:
 
 @NODE.command("auto-repair-storage", options=(o.PRIORITY,))
 def auto_repair_storage(call: Call) -> None:
-    """Drop a lost disk from its volume group, if that is the only thing wrong. For cron.
+    """Remove a lost physical volume from its volume group, if nothing else is wrong. For cron.
 
-    A repair happens when the last run found all volume groups consistent and now exactly one node
-    misses a physical volume. It is refused while a mirror has its last good copy there. What was
-    not mirrored is gone with its disk; see gnt-instance replace-disks for the rest.
+    It acts only if the last run found all volume groups complete, and now exactly one node
+    misses a physical volume. It refuses while a mirrored disk has its last good copy there.
+    Volumes that were not mirrored are lost; gnt-instance replace-disks repairs mirrored ones.
     """
     state = paths.current().data / _STATE
     decision = decide(_read_state(state), _find_lost_disks(call))

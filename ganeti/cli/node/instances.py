@@ -42,7 +42,7 @@ def evacuate(call: Call) -> int:
     """Move all instances off a node.
 
     Without -p and -s, instances leave whether the node is their primary or their secondary.
-    With --dry-run a line for each instance says by which operations it would go where.
+    With --dry-run only print, for each instance, where it would move and by which operations.
     """
     opts = call.opts
     mode = call.spec.parameters(call)["mode"] or "all"

@@ -58,7 +58,7 @@ def user_passwd(call: Call) -> None:
 
 @RAPI.command("user remove", one("name"))
 def user_remove(call: Call) -> None:
-    """Remove a user; connections that are open go on until their next request."""
+    """Remove a user; the next request of this user is refused."""
     _check_master()
     _remove_user(call.args[0])
     _distribute(call)
@@ -79,8 +79,9 @@ def user_list(call: Call) -> None:
 def token_add(call: Call) -> None:
     """Create a token, a secret for a program in place of a password, and print it.
 
-    It is shown only now; a digest of it is kept. It is sent as 'Authorization: Bearer <token>',
-    or as the password of any user. With --group or --tag it knows no other objects.
+    It cannot be shown again: only its checksum is stored. It is sent as
+    'Authorization: Bearer <token>', or as the password of any user. With --group or --tag it
+    gives access to no other objects.
 
       gnt-rapi token add --permissions read --expires 90d monitoring
       gnt-rapi token add --permissions write --tag shop --quota instances=5,memory=16g shop

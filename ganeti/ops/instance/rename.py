@@ -34,7 +34,7 @@ class InstanceRename(
     FindingOperation[OpInstanceRename, str, str],
     PlannedInstanceOperation[OpInstanceRename, _Plan, str],
 ):
-    """The instance must be stopped. Its disks move to the new name, its OS is told."""
+    """The instance must be stopped. Disks get the new name; the OS's rename script runs."""
 
     for_reservation = ReservationRename
 
@@ -72,7 +72,7 @@ class InstanceRename(
     def run(self) -> str:
         ctx, old = self.ctx, self.instance
         if self.plan.same:
-            ctx.log(f"instance {old.name} has this name already; only its OS is told")
+            ctx.log(f"instance {old.name} has this name already; only the OS script rename runs")
         else:
             self._rename()
         self._tell_os(old.name)

@@ -218,7 +218,7 @@ SPLIT_BRAIN = Trouble(
 )
 STANDALONE = Trouble(
     "alone",
-    "the device does not look for its peer",
+    "the device does not try to connect to its peer",
     "gnt-instance activate-disks INSTANCE",
 )
 WAITING = Trouble(

@@ -92,7 +92,7 @@ def test_a_script_that_is_no_file(paths: Paths, make_os: MakeOs) -> None:
     text = reason(paths)
     assert "script import is not a regular file" in text
     assert "script export is missing (a link that leads nowhere)" in text
-    assert "script rename cannot be looked at: Too many levels of symbolic links" in text
+    assert "script rename cannot be accessed: Too many levels of symbolic links" in text
 
 
 def test_neither_create_script(paths: Paths, make_os: MakeOs) -> None:

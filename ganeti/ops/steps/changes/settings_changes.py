@@ -172,7 +172,7 @@ def _backend(
         node_checks.resources(
             ctx,
             primary,
-            f"instance {instance.name} with {full['maxmem']} MiB (--force does not look)",
+            f"instance {instance.name} with {full['maxmem']} MiB (--force skips this check)",
             memory=(str(instance.real_hypervisor), more),
         )
     result.values["beparams"] = values

@@ -119,8 +119,7 @@ class Cleanup:
         if runs:  # reported below as one of several copies
             return
         ctx.log(
-            f"* the migration from {item.source.name} to {item.target.name} is over; {node.name}"
-            " is told so"
+            f"* ending the migration from {item.source.name} to {item.target.name} on {node.name}"
         )
         wire = annotate.instance(ctx.config, destination.as_if_on(instance, node))
         try:
