@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=constants.WATCHER,
-        description="Start daemons and instances that died, then end. A timer or cron starts"
-        " it every five minutes on all nodes; tasks for the whole cluster run on the master node only.",
+        description="Start daemons and instances that died, then end. A timer or cron starts it"
+        " every five minutes on all nodes; tasks for the whole cluster run on the master only.",
         epilog="gnt-cluster watcher pause 1h keeps it from acting for a while.",
     )
     parser.add_argument(
