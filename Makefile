@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-contract
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -72,6 +72,9 @@ types: $(VENV)/dev.stamp ## types (mypy --strict)
 
 imports: $(VENV)/dev.stamp ## floors of the architecture (import-linter)
 	@$(BIN)/lint-imports
+
+check-contract: $(VENV)/dev.stamp ## how much of Ganeti's interfaces is there, item by item (a minute)
+	@$(BIN)/python -m pytest -p contract_report test/contract/interface test/cluster/test_cluster_contract.py test/unit/ops/test_op_verify*.py
 
 check-placement: $(VENV)/dev.stamp ## balancing, maintenance and capacity with twenty guests on five nodes (a minute)
 	@PLACEMENT=1 $(BIN)/python -m pytest test/placement

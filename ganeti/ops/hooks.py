@@ -22,6 +22,8 @@ from ganeti.storage.registry import traits_of
 #: Result codes of a single hook script.
 SKIPPED, FAILED, SUCCEEDED = 0, 1, 2
 
+#: Path of the hooks that run after each change of the configuration.
+CONFIG_UPDATE = "config-update"
 HOOK_PATH = "/sbin:/bin:/usr/sbin:/usr/bin"
 
 
@@ -52,7 +54,24 @@ def run_post(ctx: Context, op: OpCode, before: Hooks | None, after: Hooks | None
         return
     env = environment(ctx, op, before, "post")
     env.update((f"GANETI_POST_{key}", _text(value)) for key, value in after.env.items())
-    for answer in _call(ctx, after, "post", env).values():
+    _report_failures(ctx, _call(ctx, after, "post", env))
+
+
+def run_config_update(ctx: Context, op: OpCode, before: Hooks | None) -> None:
+    """Run the hooks on the master that follow each change of the configuration.
+
+    They have the variables from before the change; a failure is only reported.
+    """
+    if not (ctx.paths.hooks / f"{CONFIG_UPDATE}-post.d").is_dir():
+        return
+    master = [ctx.config.cluster.master_node]
+    kind, own = (before.object_type, before.env) if before else ("", {})
+    hooks = Hooks(CONFIG_UPDATE, kind, own, [], master)
+    _report_failures(ctx, _call(ctx, hooks, "post", environment(ctx, op, hooks, "post")))
+
+
+def _report_failures(ctx: Context, answers: dict[NodeUuid, Answer[list[list[Any]]]]) -> None:
+    for answer in answers.values():
         if answer.error is not None:
             ctx.warn(f"hooks could not be run: {errors.text(answer.error)}")
             continue

@@ -77,10 +77,15 @@ class OpExecution:
             result = operation.preview()
             self._ctx.log("Dry run: nothing was changed")
             return result
-        with self._ctx.undo as undo:
-            result = operation.run()
-            undo.pop_all()
-        hooks.run_post(self._ctx, self._op, before, operation.hooks())
+        serial = self._ctx.config.data.serial_no
+        try:
+            with self._ctx.undo as undo:
+                result = operation.run()
+                undo.pop_all()
+            hooks.run_post(self._ctx, self._op, before, operation.hooks())
+        finally:
+            if self._ctx.config.data.serial_no != serial:
+                hooks.run_config_update(self._ctx, self._op, before)
         return result
 
     def close(self) -> None:

@@ -194,3 +194,78 @@ def test_read_only_disks_and_too_many() -> None:
     assert "vdev=xvda,access=ro" in text
     with pytest.raises(errors.HypervisorError, match="at most 26 disks"):
         domain_config.pvm(instance(), [disk()] * 27, PvmParams())
+
+
+_KERNEL = {"kernel_path": "/boot/k"}
+_LOADER = {"use_bootloader": True, "bootloader_path": "/usr/bin/pygrub"}
+#: Parameters that do not go into the configuration, and which test sees their effect.
+_ELSEWHERE = {
+    "migration_mode": "test/unit/ops/test_op_migration.py",
+    "migration_port": "test/contract/hypervisor/test_xen_moves.py",
+    "vnc_password_file": "test/contract/hypervisor/test_contract.py",
+}
+_BOTH = {
+    "cpu_cap": (50, {}, "cap = 50"),
+    "cpu_mask": ("1", {}, "cpus = '1'"),
+    "cpu_weight": (512, {}, "cpu_weight = 512"),
+    "cpuid": ("host,tm=0", {}, "cpuid = 'host,tm=0'"),
+    "reboot_behavior": ("exit", {}, "on_reboot = 'destroy'"),
+    "soundhw": ("hda", {}, "soundhw = 'hda'"),
+    "vif_script": ("/etc/vif", {}, "script=/etc/vif"),
+}
+#: parameter -> (value, other parameters, what the configuration then has)
+PVM_EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    **_BOTH,
+    "blockdev_prefix": ("xvd", {}, "vdev=xvda"),
+    "bootloader_args": ("-q", _LOADER, "bootloader_args = '-q'"),
+    "bootloader_path": ("/usr/bin/other", _LOADER, "bootloader = '/usr/bin/other'"),
+    "guest_type": ("pvh", {}, "type = 'pvh'"),
+    "initrd_path": ("/boot/i", _KERNEL, "ramdisk = '/boot/i'"),
+    "kernel_args": ("single", _KERNEL, "extra = 'single'"),
+    "kernel_path": ("/boot/k", {}, "kernel = '/boot/k'"),
+    "root_path": ("/dev/sda", _KERNEL, "root = '/dev/sda'"),
+    "use_bootloader": (True, {"bootloader_path": "/b"}, "bootloader = '/b'"),
+}
+HVM_EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    **_BOTH,
+    "acpi": (False, {}, "acpi = 0"),
+    "blockdev_prefix": ("sd", {}, "vdev=sda"),
+    "boot_order": ("n", {}, "boot = 'n'"),
+    "cdrom_image_path": ("/cd.iso", {}, "target=/cd.iso"),
+    "device_model": ("/opt/qemu", {}, "device_model_override = '/opt/qemu'"),
+    "disk_type": ("ioemu", {}, "vdev=hda"),
+    "kernel_path": ("/opt/fw", {}, "firmware_override = '/opt/fw'"),
+    "nic_type": ("e1000", {}, "model=e1000"),
+    "pae": (False, {}, "pae = 0"),
+    "pci_pass": ("0000:01:00.0", {}, "pci = ['0000:01:00.0']"),
+    "use_localtime": (True, {}, "localtime = 1"),
+    "vif_type": ("vif", {}, "type=vif"),
+    "viridian": (True, {}, "viridian = 1"),
+    "vnc_bind_address": ("127.0.0.1", {}, "vnclisten = '127.0.0.1'"),
+}
+ROWS = [
+    (kind, name, row)
+    for kind, rows in ((PvmParams, PVM_EFFECTS), (HvmParams, HVM_EFFECTS))
+    for name, row in rows.items()
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "row"), ROWS, ids=[f"{k.__name__}-{n}" for k, n, _ in ROWS]
+)
+def test_parameter_has_its_effect(kind: type[Any], name: str, row: tuple[Any, Any, str]) -> None:
+    value, others, effect = row
+
+    def text(**chosen: Any) -> str:
+        if kind is PvmParams:
+            return domain_config.pvm(instance(), [disk()], PvmParams(**chosen))
+        return hvm(HvmParams(**chosen))
+
+    assert effect not in text(**others | {name: getattr(kind(), name)})
+    assert effect in text(**{**others, name: value})
+
+
+def test_every_parameter_has_an_effect() -> None:
+    for kind, rows in ((PvmParams, PVM_EFFECTS), (HvmParams, HVM_EFFECTS)):
+        names = {field.name for field in msgspec.structs.fields(kind)}
+        assert names == rows.keys() | (_ELSEWHERE.keys() & names)

@@ -1,0 +1,69 @@
+"""Every recorded parameter has an effect, which a test observes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import contract
+from effects import EFFECTS
+
+
+def wanted() -> list[str]:
+    table = contract.recorded("params")
+    nested = [
+        f"{kind} {group} {name}"
+        for kind in ("hypervisor", "disk")
+        for group, names in table[kind].items()
+        for name in names
+    ]
+    plain = [
+        f"{kind} {name}"
+        for kind in ("backend", "node", "nic", "policy", "spec", "cluster")
+        for name in table[kind]
+    ]
+    return nested + plain
+
+
+def test_every_parameter_has_an_effect_that_a_test_observes() -> None:
+    names = wanted()
+    unknown = [item for item in EFFECTS if not item.endswith("*") and item not in names]
+    assert not unknown
+    contract.hold("parameters with an effect", names, [item for item in names if proof(item)])
+
+
+def proof(item: str) -> str:
+    """The test that shows the effect, empty if there is none."""
+    group, _, name = item.rpartition(" ")
+    for key in (item, f"{group} *"):
+        _how, test = EFFECTS.get(key, ("", ""))
+        if test and speaks_of(test, name, whole_file=key.endswith("*")):
+            return test
+        if test and not key.endswith("*"):
+            print(f"{test} says nothing of {item}")
+    return ""
+
+
+@cache
+def functions(path: str) -> dict[str, str]:
+    """Tests and fixtures of a file with their text."""
+    text = (contract.ROOT / path).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = {"": text}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    return found
+
+
+def speaks_of(test: str, name: str, *, whole_file: bool) -> bool:
+    path, _, function = test.partition("::")
+    known = functions(path)
+    assert function in known, f"{test} does not exist"
+    text = known["" if whole_file else function]
+    pattern = re.sub("[-_]", "[-_]", name)
+    if whole_file:
+        return re.search(f'"{pattern}": \\(', text) is not None
+    return re.search(rf"\b{pattern}\b", text) is not None

@@ -1,0 +1,254 @@
+"""What scripts and administrators find in Ganeti, against what is here: the recorded tables.
+
+``test/recorded/contract_*.json`` hold names that others rely on; they never follow the code. Each
+function of :data:`TABLES` goes through one of them by looking at the code; tests in
+``test/contract/interface`` and ``test/cluster/test_cluster_contract.py`` try what has to run.
+:func:`hold` keeps the truth in one place: :data:`NOT_YET`, which may only become shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ganeti.base import jsonio
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Table -> what is missing. An entry leaves when it is built; none comes in.
+NOT_YET: dict[str, frozenset[str]] = {
+    "commands": frozenset({
+        "gnt-backup export", "gnt-backup import", "gnt-backup list", "gnt-backup list-fields",
+        "gnt-backup remove", "gnt-cluster upgrade",
+    }),
+    "options": frozenset({"gnt-backup", "gnt-cluster upgrade"}),
+    "options with values": frozenset({"gnt-backup", "gnt-cluster upgrade"}),
+    "opcodes": frozenset({"OP_BACKUP_EXPORT", "OP_BACKUP_PREPARE", "OP_BACKUP_REMOVE"}),
+    "requests of the remote API": frozenset({
+        "DELETE /2/instances/<instance>/export", "PUT /2/instances/<instance>/export",
+        "PUT /2/instances/<instance>/prepare-export",
+    }),
+    "requests that are answered": frozenset({"DELETE /2/instances/<instance>/export"}),
+    "node calls": frozenset({
+        "blockdev_image", "etc_hosts_modify", "export_info", "export_remove", "export_start",
+        "finalize_export", "impexp_abort", "impexp_cleanup", "impexp_status", "import_start",
+        "instance_metadata_modify", "node_configure_ovs", "node_ssh_key_add",
+        "node_ssh_key_remove", "node_ssh_keys_renew", "os_export", "x509_cert_create",
+        "x509_cert_remove",
+    }),
+    "daemons": frozenset({"ganeti-kvmd", "ganeti-metad"}),
+    "hooks": frozenset({"instance-export"}),
+    "variables of hooks": frozenset({
+        "instance-add pre SRC_IMAGES", "instance-add post SRC_IMAGES", "instance-add pre SRC_NODE",
+        "instance-add post SRC_NODE", "instance-add pre SRC_PATH", "instance-add post SRC_PATH",
+        "instance-export",
+    }),
+    "parameters with an effect": frozenset({
+        "backend always_failover", "cluster add_uids", "cluster beparams",
+        "cluster blacklisted_os", "cluster candidate_pool_size", "cluster compression_tools",
+        "cluster data_collector_interval", "cluster default_iallocator_params",
+        "cluster disk_state", "cluster diskparams", "cluster drbd_helper",
+        "cluster enabled_data_collectors", "cluster enabled_user_shutdown",
+        "cluster gluster_storage_dir", "cluster hv_state", "cluster hvparams",
+        "cluster install_image", "cluster ipolicy", "cluster maintain_node_health",
+        "cluster max_running_jobs", "cluster max_tracked_jobs", "cluster modify_etc_hosts",
+        "cluster ndparams", "cluster nicparams", "cluster osparams_private_cluster",
+        "cluster prealloc_wipe_disks", "cluster remove_uids", "cluster shared_file_storage_dir",
+        "cluster vg_name", "cluster zeroing_image", "disk drbd c-delay-target",
+        "disk drbd c-fill-target", "disk drbd c-max-rate", "disk drbd c-min-rate",
+        "disk drbd c-plan-ahead", "disk drbd data-stripes", "disk drbd disk-barriers",
+        "disk drbd disk-custom", "disk drbd dynamic-resync", "disk drbd meta-barriers",
+        "disk drbd meta-stripes", "disk drbd metavg", "disk drbd net-custom",
+        "disk drbd protocol", "disk drbd resync-rate", "disk ext access", "disk gluster access",
+        "disk gluster host", "disk gluster port", "disk gluster volume", "disk rbd access",
+        "disk rbd pool", "disk rbd user-id", "hypervisor fake migration_mode",
+        "hypervisor xen-hvm migration_mode", "hypervisor xen-hvm vnc_password_file",
+        "hypervisor xen-pvm migration_mode", "node cpu_speed", "node ovs", "node ovs_link",
+        "node ovs_name", "node spindle_count", "node ssh_port", "policy disk-templates",
+        "policy minmax", "policy spindle-ratio", "policy std", "policy vcpu-ratio",
+    }),
+}  # fmt: skip
+#: Table -> what will not be built, because nothing here needs it. doc/compat.md says why.
+NEVER: dict[str, frozenset[str]] = {
+    "node calls": frozenset({
+        "blockdev_convert", "get_file_info", "get_watcher_pause", "jobqueue_purge",
+        "jobqueue_rename", "jobqueue_set_drain_flag", "jobqueue_update", "node_ensure_daemon",
+        "node_start_master_daemons", "node_verify_light", "upload_file",
+    }),
+    "daemons": frozenset({"ganeti-luxid", "ganeti-wconfd"}),
+}  # fmt: skip
+#: What was found in this run: table -> (number of wanted things, those that are missing).
+FOUND: dict[str, tuple[int, list[str]]] = {}
+
+
+@cache
+def recorded(name: str) -> Any:
+    """A recorded table."""
+    path = ROOT / "test" / "recorded" / f"contract_{name}.json"
+    return jsonio.loads(path.read_text(encoding="utf-8"))
+
+
+def hold(table: str, wanted: Collection[str], have: Collection[str]) -> None:
+    """Note what is there, and fail if that is not what :data:`NOT_YET` says.
+
+    An entry there also stands for what begins with it: a command for its options.
+    """
+    missing = sorted(set(wanted) - set(have))
+    FOUND[table] = (len(set(wanted)), missing)
+    known = NOT_YET.get(table, frozenset()) | NEVER.get(table, frozenset())
+    covers = {
+        item: {name for name in known if f"{item} ".startswith(f"{name} ")} for item in missing
+    }
+    lost = [item for item, names in covers.items() if not names]
+    built = sorted(known.difference(*covers.values()))
+    assert not lost, f"{table}: not there: {', '.join(lost)}"
+    assert not built, f"{table}: take out of the list of what is missing: {', '.join(built)}"
+
+
+# what the code says of itself -----------------------------------------------------------------
+
+
+def _commands() -> tuple[list[str], list[str]]:
+    wanted = [
+        f"{program} {word}"
+        for program, commands in recorded("cli").items()
+        for name, facts in commands.items()
+        for word in (name, *facts["aliases"])
+    ]
+    return wanted, [item for item in wanted if find_command(item) is not None]
+
+
+def find_command(item: str) -> Any:
+    """The command ``gnt-x name``, or None."""
+    from ganeti.cli.programs import PROGRAMS
+
+    program, _, name = item.partition(" ")
+    found = PROGRAMS.get(program)
+    if found is None:
+        return None
+    found.load()
+    return found.find(name)
+
+
+def _options() -> tuple[list[str], list[str]]:
+    wanted, have = [], []
+    for program, commands in recorded("cli").items():
+        for name, facts in commands.items():
+            command = find_command(f"{program} {name}")
+            flags = {f for o in command.all_options for f in o.flags} if command else set()
+            for flag in facts["options"]:
+                wanted.append(item := f"{program} {name} {flag}")
+                if flag in flags:
+                    have.append(item)
+    return wanted, have
+
+
+def _opcodes() -> tuple[list[str], list[str]]:
+    from ganeti.ops import registry
+
+    wanted = list(recorded("opcodes"))
+    return wanted, [op_id for op_id in wanted if registry.is_built(op_id)]
+
+
+def _parameters() -> tuple[list[str], list[str]]:
+    from ganeti.base import typed
+    from ganeti.opcodes import registry
+
+    classes = registry.all_opcodes()
+    wanted, have = [], []
+    for op_id, names in recorded("opcodes").items():
+        cls = classes.get(op_id)
+        known = {field.encode_name for field in typed.fields(cls)} if cls else set()
+        wanted += [f"{op_id} {name}" for name in names]
+        have += [f"{op_id} {name}" for name in names if name in known]
+    return wanted, have
+
+
+def _fields() -> tuple[list[str], list[str]]:
+    from ganeti.query.registry import KINDS
+
+    wanted, have = [], []
+    for kind, facts in recorded("query_fields").items():
+        known = KINDS.get(kind).fields if kind in KINDS.names() else {}
+        wanted += [f"{kind} {name}" for name in facts["fields"]]
+        have += [f"{kind} {name}" for name in facts["fields"] if name in known]
+    return wanted, have
+
+
+def _luxi_methods() -> tuple[list[str], list[str]]:
+    from ganeti.luxi.calls import METHODS
+
+    return recorded("names")["luxi_methods"], list(METHODS)
+
+
+def _node_calls() -> tuple[list[str], list[str]]:
+    from ganeti.rpc import wire
+
+    return recorded("names")["node_calls"], list(wire.specs())
+
+
+def _errors() -> tuple[list[str], list[str]]:
+    from ganeti import errors
+
+    return recorded("names")["errors"], list(errors.CLASSES)
+
+
+def _requests() -> tuple[list[str], list[str]]:
+    from ganeti.opcodes.base import id_of
+    from ganeti.ops import registry
+    from ganeti.rapi import routes
+
+    table = routes.by_path()
+    wanted, have = [], []
+    for path, resource in recorded("rapi")["resources"].items():
+        known = table.get(routes.shape(path.replace("<", "{").replace(">", "}")), {})
+        for method in resource["methods"]:
+            wanted.append(item := f"{method} {path}")
+            route = known.get(method)
+            if route and (route.opcode is None or registry.is_built(id_of(route.opcode))):
+                have.append(item)
+    return wanted, have
+
+
+def _verify_codes() -> tuple[list[str], list[str]]:
+    from ganeti.opcodes.enums import CVErrorCode
+
+    return recorded("names")["verify_codes"], [code.value for code in CVErrorCode]
+
+
+def _collectors() -> tuple[list[str], list[str]]:
+    from ganeti.mond.registry import COLLECTORS
+
+    return recorded("names")["collectors"], [item.name for item in COLLECTORS]
+
+
+def _confd_requests() -> tuple[list[str], list[str]]:
+    from ganeti.confd.messages import Kind
+
+    wanted = recorded("names")["confd_requests"]
+    return list(wanted), [name for name, number in wanted.items() if number in set(Kind)]
+
+
+def _daemons() -> tuple[list[str], list[str]]:
+    return recorded("names")["daemons"], [path.name for path in (ROOT / "daemons").iterdir()]
+
+
+Table = Callable[[], tuple[list[str], list[str]]]
+#: Name of a table -> what there should be, and what of it there is.
+TABLES: dict[str, Table] = {
+    "commands": _commands,
+    "options": _options,
+    "opcodes": _opcodes,
+    "opcode parameters": _parameters,
+    "query fields": _fields,
+    "requests of the remote API": _requests,
+    "LUXI methods": _luxi_methods,
+    "node calls": _node_calls,
+    "error classes": _errors,
+    "codes of verify": _verify_codes,
+    "collectors of mond": _collectors,
+    "requests of confd": _confd_requests,
+    "daemons": _daemons,
+}
