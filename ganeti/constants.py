@@ -32,7 +32,7 @@ DEFAULT_PORTS: Final = {NODED: 1811, RAPI: 5080, CONFD: 1814, MOND: 1815}
 #: Those that serve over UDP; the others use TCP.
 UDP_SERVICES: Final = frozenset((CONFD,))
 
-#: The allocator inside, which a new cluster asks by default.
+#: The built-in allocator, which a new cluster asks by default.
 BUILT_IN_ALLOCATOR: Final = "hail"
 
 EXIT_SUCCESS: Final = 0

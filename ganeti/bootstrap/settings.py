@@ -41,7 +41,7 @@ class InitSettings(FixedSettings, kw_only=True):
     gluster_storage_dir: str | None = None
     mac_prefix: str | None = None
     candidate_pool_size: int | None = None
-    #: None: the allocator inside; empty: none
+    #: None: the built-in allocator; empty: none
     default_iallocator: str | None = None
     default_iallocator_params: dict[str, Any] = {}
     uid_pool: list[tuple[int, int]] = []

@@ -45,7 +45,7 @@ def verify_says(cluster: Cluster, text: str) -> None:
 
 
 def test_while_a_disk_is_made(cluster: Cluster, node: Node, book: Book) -> None:
-    with book.case("gnt-instance add", FAULT) as case:
+    with book.case("gnt-instance add -t plain", FAULT) as case:
         line = f"instance add -t plain -H fake -o noop --no-nics -n {node.name}"
         ran = crash(cluster, node, "lvcreate", line, "--disk", "0:size=64M", WEB)
         assert ran.code == 1
@@ -62,7 +62,7 @@ def test_while_a_disk_grows_and_while_it_is_removed(
     cluster: Cluster, node: Node, book: Book
 ) -> None:
     cluster.add(WEB, "plain", node, "--disk", "0:size=64M")
-    with book.case("gnt-instance grow-disk", FAULT) as case:
+    with book.case("gnt-instance grow-disk (plain)", FAULT) as case:
         ran = crash(cluster, node, "lvextend", "instance grow-disk", WEB, "0", "32M", but="--test")
         assert ran.code == 1
         assert cluster.cells("instance list -o status,disk.sizes", WEB) == [["running", "64"]]
@@ -70,7 +70,7 @@ def test_while_a_disk_grows_and_while_it_is_removed(
         assert cluster.cells("instance list -o status,disk.sizes", WEB) == [["running", "96"]]
         case.outcome = "the job fails, the instance goes on; the volume has grown, the record not"
         case.recovery = "daemon started again, cluster repair-disk-sizes"
-    with book.case("gnt-instance remove", FAULT) as case:
+    with book.case("gnt-instance remove (plain)", FAULT) as case:
         ran = crash(cluster, node, "lvremove", "instance remove -f", WEB)
         assert ran.code == 1
         verify_says(cluster, "is missing")
@@ -80,7 +80,9 @@ def test_while_a_disk_grows_and_while_it_is_removed(
 
 
 def test_the_node_dies_while_a_disk_is_made(cluster: Cluster, node: Node, book: Book) -> None:
-    with book.case("gnt-instance add", "power cut of the node while its disk is made") as case:
+    with book.case(
+        "gnt-instance add -t plain", "power cut of the node while its disk is made"
+    ) as case:
         # The daemon looks into this directory first; a boot brings the real program back.
         slow = "/usr/local/sbin/lvcreate"
         node.sh(f"printf '#!/bin/sh\\nexec sleep 300\\n' > {slow}; chmod +x {slow}")

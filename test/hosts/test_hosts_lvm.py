@@ -47,7 +47,9 @@ def test_a_volume_is_adopted_with_its_data(cluster: Cluster, book: Book) -> None
     cluster.add("web1", "plain", node, "--disk", "0:adopt=mine", "--no-install", "--no-start")
     (path,) = node.volumes()
     assert node.sh(f"head -c 6 {path}") == "before"
-    with book.case("gnt-instance add with adopted disk", "the volume belongs to another") as case:
+    with book.case(
+        "gnt-instance add -t plain --disk 0:adopt=", "the volume belongs to another"
+    ) as case:
         name = path.rpartition("/")[2]
         words = ["--disk", f"0:adopt={name}", "--no-install", "--no-start"]
         ran = cluster.try_add("web2", "plain", node, *words)
@@ -60,12 +62,12 @@ def test_a_volume_is_adopted_with_its_data(cluster: Cluster, book: Book) -> None
 
 def test_what_cannot_be_made_leaves_nothing(cluster: Cluster, book: Book) -> None:
     node = cluster.nodes[1]
-    with book.case("gnt-instance add", "volume group too small") as case:
+    with book.case("gnt-instance add -t plain", "volume group too small") as case:
         ran = cluster.try_add("web1", "plain", node, "--disk", "0:size=4G")
         assert ran.code == 1
         assert re.search("not enough space in xenvg on node node2.*needed 4096 MiB", ran.err)
         case.outcome = "refused, nothing left behind"
-    with book.case("gnt-instance add", "volume group missing on the node") as case:
+    with book.case("gnt-instance add -t plain", "volume group missing on the node") as case:
         node.sh(f"vgrename -q {VG} other")
         ran = cluster.try_add("web1", "plain", node, "--disk", "0:size=64M")
         assert ran.code == 1

@@ -130,12 +130,13 @@ OPERATIONS: dict[str, Callable[[OneProcess], OpCode]] = {
 PAGE = Path(__file__).parents[2] / "doc" / "reference" / "faults.md"
 _TITLE = "\n## The daemon of a node is killed at any call\n"
 _TEXT = """
-Each operation on disks in files, the daemon killed at each of its calls to a node, before or after
-it has done that work (`test/property/test_daemon_deaths.py`; `UPDATE_RECORDED=1` writes this
-table). In every case: an instance never runs twice, what was on disks that were to stay is still
-there, and `gnt-cluster verify` names files without a disk and disks without a file. Recovery in
-every case: the daemon started again; then the instance can be stopped, started and removed as
-usual, after `gnt-instance migrate --cleanup` when it was on its way to another node.
+Each operation on disks of the templates `file` and `sharedfile` (`migrate` and `failover`), the
+daemon killed at each of its calls to a node, before or after it has done that work
+(`test/property/test_daemon_deaths.py`; `UPDATE_RECORDED=1` writes this table). In every case: an
+instance never runs twice, what was on disks that were to stay is still there, and `gnt-cluster
+verify` names files without a disk and disks without a file. Recovery in every case: the daemon
+started again; then the instance can be stopped, started and removed as usual, after `gnt-instance
+migrate --cleanup` when it was on its way to another node.
 
 | operation | deaths | job comes through | job fails and names the node |
 | --- | ---: | ---: | ---: |

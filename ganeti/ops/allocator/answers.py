@@ -25,7 +25,7 @@ MOVES = frozenset(("OP_INSTANCE_FAILOVER", "OP_INSTANCE_MIGRATE", "OP_INSTANCE_R
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Why an instance has no place; ``data`` only of the allocator inside."""
+    """Why an instance has no place; ``data`` only of the built-in allocator."""
 
     text: str
     data: dict[str, Any] | None = None

@@ -24,7 +24,7 @@ from ganeti.rpc.calls import NodeCalls
 
 #: Stands for the allocator that the cluster has by default.
 DEFAULT = "."
-#: Seconds that the program of the allocator inside gets.
+#: Seconds that the program of the built-in allocator gets.
 PROGRAM_TIME = 120.0
 
 
@@ -213,7 +213,7 @@ def run(ctx: Context, name: str, text: str, extra: Mapping[str, object] | None =
 
 
 def _run_program(ctx: Context, text: str, params: Mapping[str, Any]) -> str:
-    """What the program ``hail`` answers, which decides as the allocator inside does."""
+    """What the program ``hail`` answers, which decides as the built-in allocator does."""
     options = [f"--{key}" if value is None else f"--{key}={value}" for key, value in params.items()]
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=ctx.paths.run) as file:
         file.write(text)

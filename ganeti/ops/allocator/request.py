@@ -3,7 +3,7 @@
 Sizes are MiB. The memory of instances that are marked as running but use less than they may is
 counted as used, so that nobody is promised what they can take back. Forthcoming instances are
 told as if they were running: what they will need is not free. The same holds for places that the
-allocator inside has just chosen.
+built-in allocator has just chosen.
 """
 
 from __future__ import annotations

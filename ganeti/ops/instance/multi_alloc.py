@@ -33,7 +33,7 @@ class _Plan:
 class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str, Any]]):
     """Returns ``{"jobs": [[true, id]], "allocatable": [name], "failed": [name], "refusals": {}}``.
 
-    ``refusals`` tells as data why the allocator inside has no place for those that failed.
+    ``refusals`` tells as data why the built-in allocator has no place for those that failed.
     Instances for which there are no nodes do not hinder the others.
     """
 
