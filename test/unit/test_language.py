@@ -67,10 +67,11 @@ def parts(text: str) -> Iterator[str]:
 
 
 def long_sentences(text: str) -> list[str]:
-    """Sentences of too many words; code and a link count as one word each."""
+    """Sentences of too many words; code, a list of names and a link count as one word each."""
     found = []
     for part in parts(text):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "CODE", part))
+        plain = re.sub(r"CODE(?:[,;] CODE)+", "CODE", plain)
         for sentence in re.split(r"(?<=[.!?]) ", plain):
             if sum(1 for word in sentence.split() if re.search(r"\w", word)) > LONGEST:
                 found.append(sentence)
