@@ -161,42 +161,42 @@ class OpPrereqError(GenericError):
             super().__init__(message, str(code), data)
 
 
-def invalid(text: str) -> OpPrereqError:
+def make_invalid_error(text: str) -> OpPrereqError:
     """The refusal of a request that can never be done as it is given."""
     return OpPrereqError(text, ErrorCode.INVAL)
 
 
-def wrong_state(text: str) -> OpPrereqError:
+def make_state_error(text: str) -> OpPrereqError:
     """The refusal of a request that does not fit the state of what it is about."""
     return OpPrereqError(text, ErrorCode.STATE)
 
 
-def not_known(text: str) -> OpPrereqError:
+def make_unknown_error(text: str) -> OpPrereqError:
     """The refusal of a request that names something that does not exist."""
     return OpPrereqError(text, ErrorCode.NOENT)
 
 
-def already_exists(text: str) -> OpPrereqError:
+def make_exists_error(text: str) -> OpPrereqError:
     """The refusal to make something that exists."""
     return OpPrereqError(text, ErrorCode.EXISTS)
 
 
-def not_unique(text: str) -> OpPrereqError:
+def make_not_unique_error(text: str) -> OpPrereqError:
     """The refusal of an address or device that something else uses."""
     return OpPrereqError(text, ErrorCode.NOTUNIQUE)
 
 
-def not_enough(text: str, data: Any = None) -> OpPrereqError:
+def make_resources_error(text: str, data: Any = None) -> OpPrereqError:
     """The refusal of a request for which resources do not suffice; ``data`` names them."""
     return OpPrereqError(text, ErrorCode.NORES, data)
 
 
-def bad_environment(text: str) -> OpPrereqError:
+def make_environment_error(text: str) -> OpPrereqError:
     """The refusal of a request that something on a node does not allow."""
     return OpPrereqError(text, ErrorCode.ENVIRON)
 
 
-def unresolved(text: str) -> OpPrereqError:
+def make_unresolved_error(text: str) -> OpPrereqError:
     """The refusal of a host name without an address."""
     return OpPrereqError(text, ErrorCode.RESOLVER)
 

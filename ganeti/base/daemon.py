@@ -45,7 +45,7 @@ class PidFile:
         """
         files.ensure_dir(self.path.parent, 0o775)
         # Who asks whether a daemon runs has the lock for a moment (see running_pid).
-        retry.until(self._try_lock, timeout=PROBE_WAIT)
+        retry.retry_until(self._try_lock, timeout=PROBE_WAIT)
         if not self._lock.held:
             self._refuse()
         fd = self._lock.fileno()
@@ -107,9 +107,9 @@ class StopSignal:
         """Catch the signals from now on."""
         signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
         for number in (*_STOP_SIGNALS, signal.SIGHUP):
-            signal.signal(number, self._caught)
+            signal.signal(number, self._note_signal)
 
-    def _caught(self, number: int, _frame: FrameType | None) -> None:
+    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
         # May interrupt anything, so it takes no lock. Needed only when the pipe was full.
         if number in _STOP_SIGNALS:
             self._asked = True
@@ -157,7 +157,7 @@ def become(user: str, own: Iterable[Path]) -> None:
     os.setuid(entry.pw_uid)
 
 
-def calm_collector() -> None:
+def tune_collector() -> None:
     """Let the collector look at new objects only, and only after many; call it when ready.
 
     Answers to large queries are made of tens of thousands of small lists, none of them in a cycle;
@@ -168,7 +168,7 @@ def calm_collector() -> None:
     gc.set_threshold(*COLLECT_AFTER)
 
 
-def few_arenas() -> None:
+def limit_arenas() -> None:
     """Let all threads share two heaps of the C library; call it before threads are started.
 
     By default each thread gets one of its own, up to eight for each core, and each keeps what was

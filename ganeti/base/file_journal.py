@@ -84,7 +84,7 @@ class FileJournal:
         """Bytes in the journal."""
         return self._journal.size
 
-    def unsettled(self) -> dict[str, bytes]:
+    def read_unsettled(self) -> dict[str, bytes]:
         """What the files do not have yet, read from the disk; needs no :meth:`open`.
 
         Raises:
@@ -104,7 +104,7 @@ class FileJournal:
             self._settle()
 
     @contextlib.contextmanager
-    def settled(self) -> Iterator[None]:
+    def hold_settled(self) -> Iterator[None]:
         """Settle, then keep the files still: for whoever reads, moves or removes them."""
         with self._settling:
             self._settle()

@@ -312,7 +312,7 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def inside(path: str | Path, root: Path) -> bool:
+def is_inside(path: str | Path, root: Path) -> bool:
     """Whether an absolute path, with symbolic links and ``..`` resolved, is below ``root``."""
     text = os.fspath(path)
     if not os.path.isabs(text) or "\0" in text:

@@ -59,19 +59,19 @@ class DirectoryWatcher:
 
     def start(self) -> None:
         with self._lock:
-            self._notifier = _Notifier(self._manager, self._handle, self._lost)
+            self._notifier = _Notifier(self._manager, self._handle, self._report_lost_changes)
             self._notifier.name = f"inotify-{self._directory.name}"
             self._notifier.daemon = True
             self._notifier.start()
 
     def _handle(self, event: pyinotify.Event) -> None:
-        self._tell(ANY_NAME if event.mask & _BLIND else event.name)
+        self._report(ANY_NAME if event.mask & _BLIND else event.name)
 
-    def _lost(self, reason: Exception) -> None:
+    def _report_lost_changes(self, reason: Exception) -> None:
         log.warning("changes in %s were not understood: %s", self._directory, reason)
-        self._tell(ANY_NAME)
+        self._report(ANY_NAME)
 
-    def _tell(self, name: str) -> None:
+    def _report(self, name: str) -> None:
         try:
             self._on_change(name)
         except Exception:  # a thread's last frame: the watch must outlive one bad file

@@ -27,14 +27,14 @@ _COMPACT = simplejson.JSONEncoder(separators=(",", ":"), ensure_ascii=True)
 _PRETTY = simplejson.JSONEncoder(indent=2, sort_keys=True, ensure_ascii=False)
 
 
-def _finite(text: str) -> float:
+def _check_finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise ValueError(f"the number {text[:20]} is too large")
     return value
 
 
-def _no_constant(text: str) -> float:
+def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not a JSON number")
 
 
@@ -44,7 +44,7 @@ _SUSPECT = rb"\\u(?:0000|[dD][89a-fA-F])"
 #: Bytes from which on importing msgspec costs less than reading without it.
 _LARGE = 256 * 1024
 
-_DECODER = simplejson.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
+_DECODER = simplejson.JSONDecoder(parse_float=_check_finite, parse_constant=_refuse_constant)
 
 
 def dumps(value: Any) -> str:
@@ -65,20 +65,20 @@ def answer_bytes(value: Any) -> bytes:
     what JSON has; of other values some (sets, times) are written in a form of msgspec's own.
     """
     try:
-        return _fast().encode(value)
+        return _make_encoder().encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return dumps_bytes(value)
 
 
 @cache
-def _fast() -> msgspec.json.Encoder:
+def _make_encoder() -> msgspec.json.Encoder:
     """The encoder; imported here so that commands, which write little, need not load it."""
     import msgspec
 
     return msgspec.json.Encoder()
 
 
-def pretty(value: Any) -> str:
+def format_pretty(value: Any) -> str:
     """Indented text with sorted keys, for humans."""
     return _PRETTY.encode(value)
 
@@ -95,7 +95,7 @@ def read(data: bytes) -> Any:
     """
     if len(data) > _LARGE or "msgspec" in sys.modules:
         with contextlib.suppress(ValueError, RecursionError):
-            return _fast_decoder().decode(data)
+            return _make_decoder().decode(data)
     return loads(data)
 
 
@@ -110,13 +110,13 @@ def read_request(data: bytes) -> Any:
     """
     value = read(data)
     if re.search(_SUSPECT, data):
-        problem = next((found for text in _texts(value) if (found := unusable(text))), None)
+        problem = next((found for text in _texts(value) if (found := explain_refusal(text))), None)
         if problem is not None:
             raise errors.ParseError(f"invalid JSON: {problem}")
     return value
 
 
-def unusable(text: str) -> str | None:
+def explain_refusal(text: str) -> str | None:
     """Why :func:`read_request` refuses a text, None when it does not."""
     found = re.search(_UNUSABLE, text)
     return found and f"\\u{ord(found[0]):04x} is not a character that can be used"
@@ -137,7 +137,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 @cache
-def _fast_decoder() -> msgspec.json.Decoder[Any]:
+def _make_decoder() -> msgspec.json.Decoder[Any]:
     import msgspec
 
     return msgspec.json.Decoder()
@@ -160,7 +160,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _UNIQUE_DECODER = simplejson.JSONDecoder(
-    parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_unique
+    parse_float=_check_finite, parse_constant=_refuse_constant, object_pairs_hook=_unique
 )
 
 
@@ -171,20 +171,20 @@ def loads_unique(data: str | bytes) -> Any:
         ParseError: as there, or a key is there twice; the text has the path to it.
     """
     value = _load(_UNIQUE_DECODER, data)
-    path = _doubled(value) if isinstance(value, dict | list) else None
+    path = _find_double_key(value) if isinstance(value, dict | list) else None
     if path is not None:
         raise errors.ParseError(f"invalid JSON: the key {path} is there twice")
     return value
 
 
-def _doubled(value: Any) -> str | None:
+def _find_double_key(value: Any) -> str | None:
     """Path of a key that was there twice."""
     if isinstance(value, _Doubled):
         return value.key
     items = value.items() if isinstance(value, dict) else enumerate(value)
     for key, item in items:
         if isinstance(item, dict | list):
-            rest = _doubled(item)
+            rest = _find_double_key(item)
             if rest is not None:
                 return f"{key}/{rest}"
     return None

@@ -39,10 +39,10 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """A text from outside cannot pretend to be another line."""
-        return _one_line(super().formatMessage(record))
+        return _join_lines(super().formatMessage(record))
 
 
-def _one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -107,7 +107,7 @@ def send_to_file(logger: logging.Logger, file: Path) -> None:
 
 class _PlainFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return _one_line(record.getMessage())
+        return _join_lines(record.getMessage())
 
 
 def add_syslog(program: str) -> None:

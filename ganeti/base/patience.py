@@ -18,7 +18,7 @@ VARIABLE = "GANETI_TIME_FACTOR"
 LARGEST = 1000.0
 
 
-def scaled(seconds: float) -> float:
+def scale(seconds: float) -> float:
     """A limit in seconds as it holds on this machine.
 
     Raises:

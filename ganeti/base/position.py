@@ -21,18 +21,18 @@ _OWN = "own"
 
 def read(paths: Paths) -> Position:
     """Position of the state on this node; (0, 0) when it is not known."""
-    return _stored(paths)[0]
+    return _read_stored(paths)[0]
 
 
-def made_here(paths: Paths) -> bool:
+def is_made_here(paths: Paths) -> bool:
     """Whether the state was made by a master on this node.
 
     Then no copy has more of that term, whatever the numbers say: they are not flushed.
     """
-    return _stored(paths)[1]
+    return _read_stored(paths)[1]
 
 
-def _stored(paths: Paths) -> tuple[Position, bool]:
+def _read_stored(paths: Paths) -> tuple[Position, bool]:
     try:
         words = files.read_text(paths.position_file).split()
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def write(paths: Paths, position: Position, *, own: bool = False) -> None:
     Only a new term is flushed: a number lost in a power cut makes the copy look older than it is,
     which is safe.
     """
-    old, was_own = _stored(paths)
+    old, was_own = _read_stored(paths)
     if position <= old:
         return
     text = text_of(position, own=own)

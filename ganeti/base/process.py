@@ -107,9 +107,9 @@ def run(
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise errors.CommandError(f"cannot run {argv[0]}: {reason}") from error
         if most is None:
-            stdout, stderr, timed_out = _communicate(child, input, patience.scaled(timeout))
+            stdout, stderr, timed_out = _communicate(child, input, patience.scale(timeout))
         else:
-            (stdout, timed_out), stderr = _read_some(child, most, patience.scaled(timeout)), None
+            (stdout, timed_out), stderr = _read_some(child, most, patience.scale(timeout)), None
     return Result(
         tuple(argv),
         -signal.SIGKILL if child.returncode is None else child.returncode,
@@ -126,10 +126,10 @@ def _communicate(
         out, err = child.communicate(data, timeout)
     except subprocess.TimeoutExpired:
         kill_group(child.pid)
-        return *_last_words(child), True
+        return *_read_rest(child), True
     except BaseException:  # an interrupt too: the program must not outlive us
         kill_group(child.pid)
-        _last_words(child)
+        _read_rest(child)
         raise
     return out, err, False
 
@@ -173,7 +173,7 @@ def _identity(user: pwd.struct_passwd | None) -> dict[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _last_words(child: subprocess.Popen[bytes]) -> tuple[bytes | None, bytes | None]:
+def _read_rest(child: subprocess.Popen[bytes]) -> tuple[bytes | None, bytes | None]:
     """What a killed program has written; takes at most twice ``KILL_WAIT`` seconds."""
     try:
         return child.communicate(timeout=KILL_WAIT)

@@ -48,7 +48,7 @@ def argv(
         except ValueError as err:
             raise errors.ParameterError(f"variable {VARIABLE} cannot be used: {err}") from err
         return [*words, node, text]
-    connect = round(patience.scaled(CONNECT_TIMEOUT))
+    connect = round(patience.scale(CONNECT_TIMEOUT))
     words = ["ssh", "-oBatchMode=yes", f"-oConnectTimeout={connect}", "-oEscapeChar=none"]
     words.append(f"-oStrictHostKeyChecking={'yes' if check_host_key else 'accept-new'}")
     if tty:

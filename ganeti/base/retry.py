@@ -18,7 +18,7 @@ def delays(first: float, factor: float, largest: float) -> Iterator[float]:
         pause = min(pause * factor, largest)
 
 
-def until(
+def retry_until(
     attempt: Callable[[], T | None],
     *,
     timeout: float,

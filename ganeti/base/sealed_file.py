@@ -46,7 +46,7 @@ def write(path: Path, data: bytes | str, *, mode: int, uid: int = -1, gid: int =
     """
     raw = data.encode("utf-8") if isinstance(data, str) else data
     digests, copy = companions(path)
-    known = _known(path)
+    known = _read_digests(path)
     with contextlib.suppress(FileNotFoundError):
         present = _digest(path.read_bytes())
         known = [present] if known is None or present in known else known
@@ -75,25 +75,25 @@ def begin(path: Path) -> None:
     Raises:
         OSError: as :func:`accept`.
     """
-    if _known(path) is None:
+    if _read_digests(path) is None:
         accept(path)
 
 
 def seal(path: Path, data: bytes) -> Seal:
     """What the digests say of the content of the file."""
-    known = _known(path)
+    known = _read_digests(path)
     if known is None:
         return Seal.MISSING
     return Seal.GOOD if _digest(data) in known else Seal.BROKEN
 
 
-def previous(path: Path) -> bytes | None:
+def read_previous(path: Path) -> bytes | None:
     """What the program has written last; None when it is not known."""
     try:
         raw = companions(path)[1].read_bytes()
     except OSError:
         return None
-    known = _known(path)
+    known = _read_digests(path)
     return raw if known and _digest(raw) == known[-1] else None
 
 
@@ -101,7 +101,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _known(path: Path) -> list[str] | None:
+def _read_digests(path: Path) -> list[str] | None:
     """Digests, the newest last; None when there is no file with them."""
     try:
         text = companions(path)[0].read_text(encoding="ascii", errors="replace")

@@ -110,7 +110,7 @@ def is_wanted(service: Service, paths: Paths) -> bool:
     """
     if not service.needs(paths).exists():
         return False
-    return not service.optional or _given(service, paths) is not None
+    return not service.optional or _read_words(service, paths) is not None
 
 
 def options_of(service: Service, paths: Paths) -> list[str]:
@@ -119,10 +119,10 @@ def options_of(service: Service, paths: Paths) -> list[str]:
     Raises:
         ConfigurationError: the file cannot be read, or the value is not a list of words.
     """
-    return _given(service, paths) or []
+    return _read_words(service, paths) or []
 
 
-def _given(service: Service, paths: Paths) -> list[str] | None:
+def _read_words(service: Service, paths: Paths) -> list[str] | None:
     """Words of the last line that sets its variable; None when there is none."""
     path = paths.under("/etc/default/ganeti")
     try:

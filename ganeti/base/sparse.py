@@ -44,7 +44,7 @@ def pieces(fd: int, size: int) -> Iterator[Piece]:
     if os.lseek(fd, 0, os.SEEK_END) < size:
         raise OSError(errno.EIO, f"it ends before {size} bytes")
     zeros = 0
-    for piece in _raw(fd, size):
+    for piece in _find_pieces(fd, size):
         if piece.data is None:
             zeros += piece.size
             while zeros >= _ZERO_PIECE:
@@ -59,13 +59,13 @@ def pieces(fd: int, size: int) -> Iterator[Piece]:
         yield Piece(zeros, None)
 
 
-def _raw(fd: int, size: int) -> Iterator[Piece]:
+def _find_pieces(fd: int, size: int) -> Iterator[Piece]:
     """Pieces as they are found."""
     position = 0
     while position < size:
-        start = min(_next_data(fd, position), size)
+        start = min(_seek_data(fd, position), size)
         yield Piece(start - position, None)
-        position = start if start == size else min(_next_hole(fd, start), size)
+        position = start if start == size else min(_seek_hole(fd, start), size)
         while start < position:
             data = os.pread(fd, min(CHUNK, position - start), start)
             if not data:
@@ -74,7 +74,7 @@ def _raw(fd: int, size: int) -> Iterator[Piece]:
             start += len(data)
 
 
-def _next_data(fd: int, position: int) -> int:
+def _seek_data(fd: int, position: int) -> int:
     try:
         return os.lseek(fd, position, os.SEEK_DATA)
     except OSError as err:
@@ -85,7 +85,7 @@ def _next_data(fd: int, position: int) -> int:
         raise
 
 
-def _next_hole(fd: int, position: int) -> int:
+def _seek_hole(fd: int, position: int) -> int:
     try:
         return os.lseek(fd, position, os.SEEK_HOLE)
     except OSError as err:

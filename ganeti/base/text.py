@@ -48,24 +48,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     names = list(known)
     if len(name) >= _BEGINNING:
-        for part in (str, _last_part):
+        for part in (str, _take_last_part):
             begun = [other for other in names if part(other).startswith(name)]
             if begun:
-                return _meant(min(begun, key=len))
+                return _hint(min(begun, key=len))
     by_label = {} if "." in name else {other.partition(".")[0]: other for other in names}
     spelled = {**by_label, **{other: other for other in names}}
     import difflib  # only for a refusal
 
     found = difflib.get_close_matches(name, list(spelled), n=1)
-    return _meant(spelled[found[0]]) if found else ""
+    return _hint(spelled[found[0]]) if found else ""
 
 
-def _last_part(name: str) -> str:
+def _take_last_part(name: str) -> str:
     """``memory`` of ``be/memory``."""
     return name.rpartition("/")[2]
 
 
-def _meant(name: str) -> str:
+def _hint(name: str) -> str:
     return f" (did you mean {name}?)"
 
 

@@ -47,12 +47,12 @@ def find(where: Paths) -> Edit | None:
     if sealed_file.seal(where.config_file, data) is Seal.GOOD:
         return None
     _check_journal(where, new["serial_no"])
-    return Edit(hand_edits.known_changes(where, new), verify.problems(config))
+    return Edit(hand_edits.describe_edit(where, new), verify.problems(config))
 
 
 def _check_journal(where: Paths, serial: int) -> None:
     """Changes that are only in the journal must not be taken for older than the edit."""
-    raw = sealed_file.previous(where.config_file)
+    raw = sealed_file.read_previous(where.config_file)
     before = serial if raw is None else jsonio.loads(raw)["serial_no"]
     hidden = [
         record["serial"]

@@ -49,7 +49,7 @@ class Failover:
     def __post_init__(self) -> None:
         self.config: Config = read_config(self.where)
         name = paths.hostname()
-        found = self._named(name)
+        found = self._find_node(name)
         if found is None:
             raise errors.OpPrereqError(
                 f"this node is called {name}, which is not a node of the cluster",
@@ -59,7 +59,7 @@ class Failover:
         self.old: Node = self.config.master
         self.rpc = NodeRpc(Identity(self.where.client_cert, self.where.ca_cert).client_context())
 
-    def _named(self, name: str) -> Node | None:
+    def _find_node(self, name: str) -> Node | None:
         return next((node for node in self.config.nodes.values() if node.name == name), None)
 
     def run(self, *, dry_run: bool) -> None:
@@ -109,7 +109,7 @@ class Failover:
         """
         views = [answer.value.master for answer in answers.values() if answer.value is not None]
         followed = Counter(views).most_common(1)
-        named = self._named(followed[0][0]) if followed else None
+        named = self._find_node(followed[0][0]) if followed else None
         if self.node.uuid == self.config.master.uuid and (
             named is None or named.uuid == self.node.uuid
         ):
@@ -132,20 +132,20 @@ class Failover:
         self._start()
         self.say(f"{self.node.name} is the master now")
 
-    def _own(self) -> vote.Own:
+    def _read_own_state(self) -> vote.Own:
         jobs = JobFiles(self.where.queue)
         return vote.Own(
             self.node,
             self.config.data.serial_no,
             jobs.last_id(),
             position.read(self.where),
-            position.made_here(self.where),
+            position.is_made_here(self.where),
         )
 
-    def _renewed(self) -> vote.Own:
+    def _read_state_again(self) -> vote.Own:
         """What this node has now; its master may still send changes."""
         self.config = read_config(self.where)
-        return self._own()
+        return self._read_own_state()
 
     def _vote(self) -> dict[NodeUuid, Answer[MasterView]]:
         if self.no_voting:
@@ -153,11 +153,11 @@ class Failover:
         return vote.hold(
             self.config,
             self.rpc,
-            self._own(),
+            self._read_own_state(),
             failover=True,
             patience=PATIENCE,
             retiring=self.config.master.uuid,
-            renew=self._renewed,
+            renew=self._read_state_again,
         )
 
     def _plan(self, answers: dict[NodeUuid, Answer[MasterView]]) -> list[str]:
@@ -209,7 +209,9 @@ class Failover:
         self.config = read_config(self.where)
 
     def _claim(self, answers: dict[NodeUuid, Answer[MasterView]]) -> None:
-        number = vote.claim(self.config, self.rpc, self._own(), answers, alone=self.no_voting)
+        number = vote.claim(
+            self.config, self.rpc, self._read_own_state(), answers, alone=self.no_voting
+        )
         self.say(f"Term {number} begins; calls of older masters are refused")
 
     def _record(self) -> None:

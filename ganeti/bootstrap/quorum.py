@@ -73,8 +73,8 @@ class Recovery:
             answers = self._check_votes()  # time has passed
             services.stop_master(self.where)
             self.config = read_config(self.where)
-            left = self._without_dead()
-            number = vote.claim(left, self.rpc, self._own(), answers, lead=vote.LEAD)
+            left = self._remove_dead()
+            number = vote.claim(left, self.rpc, self._read_own_state(), answers, lead=vote.LEAD)
             self.say(f"Term {number} begins; calls of other masters are refused")
             self._record()
             for problem in services.start_master(self.where):
@@ -109,24 +109,26 @@ class Recovery:
     def _check_votes(self) -> dict[NodeUuid, Answer[MasterView]]:
         """The answers of all nodes, when they allow it; see :meth:`run` for errors."""
         answers = vote.ask(self.config, self.rpc)
-        alive = [node.name for node in self.dead if answers[node.uuid].ok or _knock(node)]
+        alive = [
+            node.name for node in self.dead if answers[node.uuid].ok or _accepts_connections(node)
+        ]
         if alive:
             raise errors.OpPrereqError(
                 f"still alive: {join_names(alive)} (the node daemon takes connections); nodes that"
                 " answer are not removed. See their node-daemon.log, or stop them",
                 errors.ErrorCode.STATE,
             )
-        own, left = self._own(), self._without_dead()
-        if vote.missing_answers(self.config, own, answers) is None:
+        own, left = self._read_own_state(), self._remove_dead()
+        if vote.explain_missing_answers(self.config, own, answers) is None:
             raise errors.OpPrereqError(
                 "a majority answers, so nothing is to be recovered; gnt-node modify --offline=yes"
                 f" marks {self._all_names()}",
                 errors.ErrorCode.STATE,
             )
         problem = (
-            vote.newer_data(left, own, answers)
-            or vote.missing_answers(left, own, answers)
-            or vote.other_master(left, own, answers)
+            vote.find_newer_data(left, own, answers)
+            or vote.explain_missing_answers(left, own, answers)
+            or vote.find_other_master(left, own, answers)
         )
         if problem is not None:
             raise errors.NoMasterError(
@@ -134,16 +136,16 @@ class Recovery:
             )
         return answers
 
-    def _own(self) -> vote.Own:
+    def _read_own_state(self) -> vote.Own:
         return vote.Own(
             self.config.master,
             self.config.data.serial_no,
             JobFiles(self.where.queue).last_id(),
             position.read(self.where),
-            position.made_here(self.where),
+            position.is_made_here(self.where),
         )
 
-    def _without_dead(self) -> Config:
+    def _remove_dead(self) -> Config:
         """The configuration as it will be."""
         data = self.config.data
         given_up = {
@@ -153,7 +155,7 @@ class Recovery:
         return Config(base.replace(data, nodes={**data.nodes, **given_up}))
 
     def _plan(self) -> list[str]:
-        left = [node.name for node in self._without_dead().nodes.values() if node.master_candidate]
+        left = [node.name for node in self._remove_dead().nodes.values() if node.master_candidate]
         return [
             f"{self._all_names()} become offline and are not master candidates any more",
             f"Master candidates that are left: {join_names(sorted(left))}",
@@ -181,7 +183,7 @@ class Recovery:
             store.change("recover-quorum", author, edit)
 
 
-def _knock(node: Node) -> bool:
+def _accepts_connections(node: Node) -> bool:
     """Whether something at the port of the node daemon takes connections."""
     try:
         socket.create_connection((node.primary_ip, resolve.port(constants.NODED)), KNOCK).close()

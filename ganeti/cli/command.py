@@ -49,12 +49,12 @@ class Args(Record):
         return f"[{name}]" if self.least == 0 else name
 
 
-def one(kind: str, field: str = "") -> Args:
+def take_one(kind: str, field: str = "") -> Args:
     """Exactly one argument."""
     return Args(kind, field=field)
 
 
-def many(kind: str, least: int = 0, field: str = "") -> Args:
+def take_many(kind: str, least: int = 0, field: str = "") -> Args:
     """Any number of arguments, at least ``least``."""
     return Args(kind, least, None, field=field)
 
@@ -189,7 +189,7 @@ class Command(Record):
         if self.run is None or not self.run.__doc__:
             from ganeti.cli import fields
 
-            return fields.of(self.op)[0] if self.op else self.name
+            return fields.find_fields(self.op)[0] if self.op else self.name
         from inspect import cleandoc
 
         return cleandoc(self.run.__doc__)

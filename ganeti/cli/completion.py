@@ -49,7 +49,7 @@ _NOUN = re.compile(r"<([a-z-]+)>(,\.\.\.)?(\[:<secondary>\])?")
 _WORD = re.compile(r"[a-z0-9-]+")
 
 
-def tell(program: Program, words: Sequence[str]) -> None:
+def print_completions(program: Program, words: Sequence[str]) -> None:
     """Print what may stand in place of the last word, one on each line; nothing on errors."""
     last = words[-1] if words else ""
     for word in _candidates(program, list(words[:-1]), last):
@@ -131,12 +131,12 @@ def _arguments(program: Program, command: Command, given: list[str], last: str) 
     place = len(given)
     for arg in command.args:
         if arg.most is None or place < arg.most:
-            return (word for word in _of(program, arg) if arg.most or word not in given)
+            return (word for word in _list_values(program, arg) if arg.most or word not in given)
         place -= arg.most
     return ()
 
 
-def _of(program: Program, arg: Args) -> Iterable[str]:
+def _list_values(program: Program, arg: Args) -> Iterable[str]:
     if arg.choices:
         return arg.choices
     if arg.kind in _FILES:

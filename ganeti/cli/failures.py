@@ -39,7 +39,9 @@ def lines(err: errors.GanetiError, *, debug: int = 0) -> list[str]:
     if isinstance(err, errors.HooksAbort):
         return _hooks(err.args)
     if isinstance(err, errors.ResolverError):
-        return [f"Failure: can't resolve hostname '{err.args[0] if err.args else '?'}'{_why(err)}"]
+        return [
+            f"Failure: can't resolve hostname '{err.args[0] if err.args else '?'}'{_reason(err)}"
+        ]
     if isinstance(err, errors.JobQueueFull) and not err.args:
         return [
             "Failure: the job queue is full; archive old jobs (gnt-job autoarchive) and try again"
@@ -98,7 +100,7 @@ def _parameter(text: str) -> str:
     return f"Failure: unknown/wrong parameter name '{text}'"
 
 
-def _why(err: errors.ResolverError) -> str:
+def _reason(err: errors.ResolverError) -> str:
     return f": {err.args[2]}" if len(err.args) > 2 and err.args[2] else ""
 
 

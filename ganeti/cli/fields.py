@@ -97,7 +97,7 @@ NAMES: Mapping[str, Override] = {
 _POLICY = "ipolicy"
 
 
-def of(op_id: str) -> tuple[str, tuple[Field, ...]]:
+def find_fields(op_id: str) -> tuple[str, tuple[Field, ...]]:
     """Description and fields of an opcode, or of another request (``derive.REQUESTS``).
 
     From the table that tools/make-docs keeps, because importing opcodes takes as long as all else
@@ -126,7 +126,7 @@ def options(
     ``new`` is for what is created: a key taken back to its default is left out then, elsewhere
     it is sent as the word ``default``.
     """
-    for field in of(op_id)[1]:
+    for field in find_fields(op_id)[1]:
         name = field[0]
         if name in without or name == _POLICY or (only is not None and name not in only):
             continue
@@ -200,5 +200,5 @@ def _metavar(name: str, kind: str) -> str:
 
 def _take(kind: str, *, new: bool) -> Callable[[Any], Any] | None:
     if kind in ("keyval", "keyprivateval"):
-        return values.no_resets if new else values.resets_as_default
-    return values.by_name if kind == "identkeyval" else None
+        return values.drop_resets if new else values.resets_as_default
+    return values.index_by_name if kind == "identkeyval" else None

@@ -46,7 +46,7 @@ def choose(call: Call) -> str | None:
     return form
 
 
-def of_query(result: QueryResult) -> list[Record]:
+def make_records(result: QueryResult) -> list[Record]:
     """One object for each row of a query."""
     names = [item.name for item in result.fields]
     found = []
@@ -89,11 +89,11 @@ def _yaml(records: Sequence[Record]) -> list[str]:
     return [
         f"{'- ' if first else '  '}{_key(name)}: {yaml_scalar(value)}"
         for record in records
-        for first, (name, value) in zip(_true_once(), record.items(), strict=False)
+        for first, (name, value) in zip(_yield_true_once(), record.items(), strict=False)
     ]
 
 
-def _true_once() -> Iterable[bool]:
+def _yield_true_once() -> Iterable[bool]:
     yield True
     while True:
         yield False

@@ -43,18 +43,18 @@ def show(call: Call, data: object) -> None:
     """Print a structure in the form that ``--format`` asks for."""
     form = call.opts.format
     if form == "json":
-        print(jsonio.pretty(_without_pairs(data)))
+        print(jsonio.format_pretty(_convert_pairs(data)))
     elif data:
         print(dump(data, formats.yaml_scalar if form == "yaml" else None), end="")
 
 
-def _without_pairs(data: object) -> Any:
+def _convert_pairs(data: object) -> Any:
     """A structure with mappings in place of pairs."""
     pairs = _pairs(data)
     if pairs is not None:
-        return {key: _without_pairs(value) for key, value in pairs}
+        return {key: _convert_pairs(value) for key, value in pairs}
     if isinstance(data, list | tuple):
-        return [_without_pairs(item) for item in data]
+        return [_convert_pairs(item) for item in data]
     return data.value if isinstance(data, Flow) else data
 
 

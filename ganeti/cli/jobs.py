@@ -115,7 +115,7 @@ def run_op(call: Call, op_id: str, **params: object) -> Any:
 
 def run_for_result(call: Call, op_id: str, **params: object) -> Any:
     """Like :func:`run_op` for a command that prints the result: the log goes to stderr."""
-    return run_ops(call, [build(call, op_id, **params)], feedback=tell_entry)[0]
+    return run_ops(call, [build(call, op_id, **params)], feedback=report_entry)[0]
 
 
 def run_ops(call: Call, ops: Sequence[WireOp], *, feedback: Feedback | None = None) -> list[Any]:
@@ -206,7 +206,7 @@ def show_entry(entry: LogEntry) -> None:
         print(line, flush=True)
 
 
-def tell_entry(entry: LogEntry) -> None:
+def report_entry(entry: LogEntry) -> None:
     """Like :func:`show_entry`, on stderr."""
     for line in _lines(entry):
         notices.say(line)

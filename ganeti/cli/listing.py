@@ -88,11 +88,11 @@ def show_list(
     if condition is not None:
         qfilter = condition if qfilter is None else ["&", condition, qfilter]
     if limit:
-        qfilter = _last(call, kind, [name_field, *extra_fields], qfilter, limit)
+        qfilter = _limit_rows(call, kind, [name_field, *extra_fields], qfilter, limit)
     result = call.client.query(kind, [*fields, *richer.needs], qfilter)
     unknown = [item.name for item in result.fields if item.kind == "unknown"]
     if unknown and person:
-        notices.say(_no_fields(call, kind, unknown))
+        notices.say(_describe_unknown_fields(call, kind, unknown))
         return constants.EXIT_UNKNOWN_FIELD
     if form is None:
         lines = output.query_table(
@@ -105,7 +105,7 @@ def show_list(
             colour=output.wants_colour(),
         )
     else:
-        records = formats.of_query(result)
+        records = formats.make_records(result)
         lines = formats.lines(form, fields, records, headers=not opts.no_headers)
     output.print_lines(lines)
     return _warn_unknown(call, kind, unknown)
@@ -115,7 +115,7 @@ def _names(call: Call, kind: str) -> list[str]:
     return [item.name for item in call.client.query_fields(kind)]
 
 
-def _last(call: Call, kind: str, fields: list[str], qfilter: object, limit: int) -> Any:
+def _limit_rows(call: Call, kind: str, fields: list[str], qfilter: object, limit: int) -> Any:
     """A filter of the last rows only, when there are more; says how many are left out."""
     names = [row[0][1] for row in call.client.query(kind, fields, qfilter).data]
     if len(names) <= limit:
@@ -138,21 +138,21 @@ def show_fields(call: Call, kind: str) -> int:
     return _warn_unknown(call, kind, [item.name for item in fields if item.kind == "unknown"])
 
 
-def _with_hints(call: Call, kind: str, names: Sequence[str]) -> str:
+def _add_hints(call: Call, kind: str, names: Sequence[str]) -> str:
     known = _names(call, kind)
     return ", ".join(f"{name}{nearest(name, known)}" for name in names)
 
 
-def _no_fields(call: Call, kind: str, names: Sequence[str]) -> str:
+def _describe_unknown_fields(call: Call, kind: str, names: Sequence[str]) -> str:
     noun = "field" if len(names) == 1 else "fields"
-    hints = _with_hints(call, kind, names)
+    hints = _add_hints(call, kind, names)
     return f"Unknown {kind} {noun} {hints}; {call.program} list-fields lists all"
 
 
 def _warn_unknown(call: Call, kind: str, names: Sequence[str]) -> int:
     if not names:
         return constants.EXIT_SUCCESS
-    notices.warn(f"Queried for unknown fields {_with_hints(call, kind, names)}")
+    notices.warn(f"Queried for unknown fields {_add_hints(call, kind, names)}")
     return constants.EXIT_UNKNOWN_FIELD
 
 

@@ -27,7 +27,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "list": values.split_list,
     "words": values.words,
     "nodes": values.nodes,
-    "maybefloat": values.maybe_float,
+    "maybefloat": values.parse_float_or_default,
     "keyval": values.keyval,
     "keyprivateval": values.keyval,
     "identkeyval": values.identkeyval,

@@ -44,7 +44,7 @@ class _Missing(str):
     colour: str
 
     @classmethod
-    def of(cls, status: int, verbose: bool) -> _Missing:
+    def from_status(cls, status: int, verbose: bool) -> _Missing:
         made = cls(MISSING.get(status, MISSING[1])[verbose])
         made.colour = _COLOURS.get(status, _COLOURS[1])
         return made
@@ -84,7 +84,7 @@ def yes_no(value: object) -> str:
     return "Y" if value else "N"
 
 
-def _as_text(value: object) -> str:
+def _convert_to_text(value: object) -> str:
     return str(value)
 
 
@@ -95,7 +95,7 @@ def _formatter(kind: str, unit: str) -> Format:
         return timestamp
     if kind == "unit":
         return lambda value: units.format_size(value, unit)
-    return _as_text
+    return _convert_to_text
 
 
 def cells(
@@ -105,7 +105,7 @@ def cells(
     columns = [formats.get(item.name) or _formatter(item.kind, unit) for item in result.fields]
     return [
         [
-            form(value) if status == 0 else _Missing.of(status, verbose)
+            form(value) if status == 0 else _Missing.from_status(status, verbose)
             for (status, value), form in zip(row, columns, strict=True)
         ]
         for row in result.data

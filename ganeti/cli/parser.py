@@ -92,7 +92,7 @@ def _take_long(
         _apply(option, flag, "", result)
         return
     if not has_value:
-        text = _next(flag, rest)
+        text = _take_value(flag, rest)
     _apply(option, flag, text, result)
 
 
@@ -125,12 +125,12 @@ def _take_short(
         if option is None:
             raise UnknownOption(f"no such option: {flag}")
         if option.takes_value:
-            _apply(option, flag, letters or _next(flag, rest), result)
+            _apply(option, flag, letters or _take_value(flag, rest), result)
             return
         _apply(option, flag, "", result)
 
 
-def _next(flag: str, rest: list[str]) -> str:
+def _take_value(flag: str, rest: list[str]) -> str:
     if not rest:
         raise UsageError(f"option {flag} needs a value")
     return rest.pop(0)

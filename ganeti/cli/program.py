@@ -43,7 +43,7 @@ def _run(program: Program, words: list[str]) -> int:
     if name == _COMPLETE:
         from ganeti.cli import completion
 
-        completion.tell(program, words[1:])
+        completion.print_completions(program, words[1:])
         return constants.EXIT_SUCCESS
     program.load(name)
     command, rest = program.match(words or [""])

@@ -28,9 +28,9 @@ def instances(call: Call) -> list[str]:
     if mode == "instances":
         return find_instances(call.client, call.args)
     if mode == "instances-by-tags":
-        found = _with_tags(call.client.query_instances([], ["name", "tags"]), call.args)
-        return _some(found, f"No instance has one of the tags {', '.join(call.args)}")
-    return _on_nodes(call.client, mode, call.args)
+        found = _select_by_tags(call.client.query_instances([], ["name", "tags"]), call.args)
+        return _require_names(found, f"No instance has one of the tags {', '.join(call.args)}")
+    return _select_by_nodes(call.client, mode, call.args)
 
 
 _MISSING = {
@@ -43,25 +43,25 @@ def _all(call: Call) -> list[str]:
     if call.args:
         raise errors.OpPrereqError("Give either --all or names, not both", _INVAL)
     names = [str(row[0]) for row in call.client.query_instances([], ["name"])]
-    return _some(names, "The cluster has no instances")
+    return _require_names(names, "The cluster has no instances")
 
 
-def _some(names: list[str], otherwise: str) -> list[str]:
+def _require_names(names: list[str], otherwise: str) -> list[str]:
     if not names:
         raise errors.OpPrereqError(otherwise, _INVAL)
     return names
 
 
-def _with_tags(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
+def _select_by_tags(rows: Sequence[Sequence[object]], tags: Collection[str]) -> list[str]:
     wanted = set(tags)
     return [str(name) for name, own in rows if isinstance(own, list) and wanted.intersection(own)]
 
 
-def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
+def _select_by_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
     names = list(args)
     if mode.endswith("-by-tags"):
-        names = _some(
-            _with_tags(client.query_nodes([], ["name", "tags"]), args),
+        names = _require_names(
+            _select_by_tags(client.query_nodes([], ["name", "tags"]), args),
             f"No node has one of the tags {', '.join(args)}",
         )
         mode = mode.removesuffix("-by-tags")
@@ -73,7 +73,7 @@ def _on_nodes(client: Client, mode: str, args: Sequence[str]) -> list[str]:
             found.update(dict.fromkeys(primary or ()))
         if mode in ("nodes", "nodes-sec"):
             found.update(dict.fromkeys(secondary or ()))
-    return _some(list(found), f"There are no such instances on {', '.join(names)}")
+    return _require_names(list(found), f"There are no such instances on {', '.join(names)}")
 
 
 def find_instances(client: Client, names: Sequence[str]) -> list[str]:

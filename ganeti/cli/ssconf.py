@@ -20,7 +20,7 @@ def mapping(key: str) -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
 
 
-def everything() -> dict[str, str]:
+def read_contents() -> dict[str, str]:
     """Contents of all files by key, as a new node is to get them."""
     data = paths.current().data
     return {

@@ -9,7 +9,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Args, Call, Program, many, one
+from ganeti.cli.command import Args, Call, Program, take_many, take_one
 
 _CHANGE_OPTIONS = (o.TAG_SOURCE, o.PRIORITY, *o.SUBMIT_OPTIONS)
 
@@ -19,7 +19,7 @@ def add_commands(program: Program, kind: str, noun: str) -> None:
 
     ``noun`` is what the first argument names; empty for the cluster, which takes none.
     """
-    target: Sequence[Args] = (one(noun),) if noun else ()
+    target: Sequence[Args] = (take_one(noun),) if noun else ()
     what = f"an {noun}" if noun[:1] in ("i",) else f"a {noun}"
     if not noun:
         what = "the cluster"
@@ -42,8 +42,8 @@ def add_commands(program: Program, kind: str, noun: str) -> None:
     add_tags.__doc__ = f"Add tags to {what}."
     remove_tags.__doc__ = f"Remove tags from {what}."
     program.command("list-tags", *target)(list_tags)
-    program.command("add-tags", *target, many("tag"), options=_CHANGE_OPTIONS)(add_tags)
-    program.command("remove-tags", *target, many("tag"), options=_CHANGE_OPTIONS)(remove_tags)
+    program.command("add-tags", *target, take_many("tag"), options=_CHANGE_OPTIONS)(add_tags)
+    program.command("remove-tags", *target, take_many("tag"), options=_CHANGE_OPTIONS)(remove_tags)
 
 
 def read_tags(words: Sequence[str], source: str | None) -> list[str]:

@@ -161,7 +161,7 @@ def number(text: str) -> float:
         raise ValueError(f"'{text}' is not a number") from None
 
 
-def maybe_float(text: str) -> float | str:
+def parse_float_or_default(text: str) -> float | str:
     """A number, or the word ``default``."""
     if text.lower() == "default":
         return "default"
@@ -233,7 +233,7 @@ def index_list(given: list[IdentKeyVals], what: str) -> list[dict[str, Any]]:
     return [places.get(index, {}) for index in range(max(places, default=-1) + 1)]
 
 
-def by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
+def index_by_name(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, Any]]:
     """``[("kvm", {...})]`` as a mapping; later keys of the same name are added.
 
     Raises:
@@ -257,7 +257,7 @@ def disk_state(given: Sequence[IdentKeyVals]) -> dict[str, dict[str, dict[str, A
         OpPrereqError: a name without a storage type.
     """
     result: dict[str, dict[str, dict[str, Any]]] = {}
-    for place, keys in by_name(given).items():
+    for place, keys in index_by_name(given).items():
         storage, slash, name = place.partition("/")
         if not (storage and slash and name):
             raise errors.OpPrereqError(
@@ -281,7 +281,7 @@ def value_of_switches(given: Sequence[object], names: Mapping[Any, str]) -> Any:
     return found[0]
 
 
-def no_resets(params: KeyVals) -> dict[str, Any]:
+def drop_resets(params: KeyVals) -> dict[str, Any]:
     """Parameters of a new object: a key taken back to its default is left out."""
     return {key: value for key, value in params.items() if value is not None}
 

@@ -118,14 +118,14 @@ def _node_ip(view: View, query: Any) -> Reply:
     if not isinstance(link, str) or (one is None) == (several is None):
         return _WRONG
     if one is not None:
-        return _by_instance_ip(view, link, one)
+        return _answer_by_instance_ip(view, link, one)
     if not isinstance(several, list):
         return _WRONG
-    found = [_by_instance_ip(view, link, address) for address in several]
+    found = [_answer_by_instance_ip(view, link, address) for address in several]
     return view.ok([[int(item.status), item.answer, item.serial] for item in found])
 
 
-def _by_instance_ip(view: View, link: str, address: Any) -> Reply:
+def _answer_by_instance_ip(view: View, link: str, address: Any) -> Reply:
     if not isinstance(address, str):
         return _WRONG
     item = view.links.get(link, {}).get(address)

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         daemon.explain_end(text, constants.EXIT_NOTCLUSTER)
         parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: {text}\n")
     try:
-        options = tcp_daemon.serving(constants.CONFD, arguments)
+        options = tcp_daemon.read_options(constants.CONFD, arguments)
     except errors.GanetiError as err:
         parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
     return tcp_daemon.run(
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> argparse.ArgumentParser:
-    return tcp_daemon.small_parser(
+    return tcp_daemon.make_small_parser(
         constants.CONFD,
         "Answers signed questions about the configuration. It runs on all nodes; only master"
         " candidates have the configuration and can answer.",
@@ -75,7 +75,7 @@ def _serve(options: Serving, where: paths.Paths, background: daemon.Background) 
             options.address,
             made.port,
         )
-        daemon.calm_collector()
+        daemon.tune_collector()
         background.ready()
         with daemon.watchdog(lambda: _ask_self(options, where)):
             stop.wait()

@@ -51,7 +51,7 @@ class Follower:
             self._take(None, stamps, "this node has no configuration: it answers nothing")
             return None
         try:
-            config = self._grown(stamps) or store.read_config(paths)
+            config = self._read_growth(stamps) or store.read_config(paths)
         except (errors.GanetiError, OSError) as err:
             text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
             self._say(f"the configuration cannot be read: {text}")
@@ -71,7 +71,7 @@ class Follower:
             log.warning("%s", text)
         self._told = text
 
-    def _grown(self, stamps: tuple[_Stamp | None, _Stamp | None]) -> Config | None:
+    def _read_growth(self, stamps: tuple[_Stamp | None, _Stamp | None]) -> Config | None:
         """The last configuration with the lines that the journal has got; None: read it all."""
         (old_file, old), (file, new) = self._stamps, stamps
         if self._view is None or file != old_file or old is None or new is None:

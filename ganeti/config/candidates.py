@@ -31,7 +31,7 @@ def _sorted(nodes: list[Node]) -> list[Node]:
     return sorted(nodes, key=lambda node: natural_key(node.name))
 
 
-def to_promote(
+def choose_promotions(
     config: Config, *, size: int | None = None, without: Collection[NodeUuid] = ()
 ) -> list[Node]:
     """The nodes to promote so that there are as many candidates as wanted, or as possible.
@@ -46,7 +46,7 @@ def to_promote(
     return _sorted(free)[: max(0, wanted - have)]
 
 
-def to_demote(config: Config, *, size: int) -> list[Node]:
+def choose_demotions(config: Config, *, size: int) -> list[Node]:
     """The nodes to demote so that no more than ``size`` candidates are left; never the master."""
     others = [n for n in config.candidates() if n.uuid != config.cluster.master_node]
     return _sorted(others)[max(0, size - 1) :]

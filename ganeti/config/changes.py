@@ -275,7 +275,7 @@ class Draft:
             value.setdefault("put", {}).setdefault(container, {})[uuid] = base.to_wire(obj)
             before = getattr(self.config.data, container).get(uuid)
             if before is not None:
-                old.setdefault(container, {})[uuid] = _differing(before, obj)
+                old.setdefault(container, {})[uuid] = _find_former_values(before, obj)
         for container, uuid in self._deletes:
             value.setdefault("delete", {}).setdefault(container, []).append(uuid)
             before = getattr(self.config.data, container).get(uuid)
@@ -283,13 +283,13 @@ class Draft:
                 old.setdefault(container, {})[uuid] = base.to_wire(before)
         if self._cluster is not None:
             value["cluster"] = base.to_wire(self._cluster)
-            old["cluster"] = _differing(self.config.cluster, self._cluster)
+            old["cluster"] = _find_former_values(self.config.cluster, self._cluster)
         if old:
             value["old"] = old
         return value
 
 
-def _differing(old: ConfigObject, new: ConfigObject) -> dict[str, Any]:
+def _find_former_values(old: ConfigObject, new: ConfigObject) -> dict[str, Any]:
     """Former values of what differs. Most values are the very same objects, so this is cheap."""
     found: dict[str, Any] = {}
     for key in old.__struct_fields__:
@@ -317,7 +317,7 @@ def replay(config: Config, value: dict[str, Any], *, mtime: float) -> Config:
     cluster = None
     if "cluster" in value:
         cluster = base.from_wire(Cluster, value["cluster"], "cluster")
-    return config.apply(puts, _deleted(value), cluster, mtime=mtime)
+    return config.apply(puts, _find_deleted(value), cluster, mtime=mtime)
 
 
 def _class_of(container: str) -> type[ConfigObject]:
@@ -330,7 +330,7 @@ def _class_of(container: str) -> type[ConfigObject]:
     return found
 
 
-def _deleted(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _find_deleted(value: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for container, uuids in value.get("delete", {}).items():
         _class_of(container)
         for uuid in uuids:

@@ -59,7 +59,7 @@ def name_of(container: str, values: Values) -> str:
     return str(values.get("name") or "")
 
 
-def touched(record: Record) -> Iterator[Touch]:
+def find_touched(record: Record) -> Iterator[Touch]:
     """The objects that a record changed."""
     old: dict[str, dict[str, Values]] = record.get("old", {})
     if "cluster" in record:
@@ -118,16 +118,16 @@ def _branches(value: object, other: object) -> Values | None:
     """What is below a value, if it is compared piece by piece with the other one."""
     if isinstance(value, dict):
         return value
-    if isinstance(value, list | tuple) and _structured(value, other):
+    if isinstance(value, list | tuple) and _is_structured(value, other):
         return {str(index): item for index, item in enumerate(value)}
     if value is None and isinstance(other, dict):
         return {}
-    if value is None and isinstance(other, list | tuple) and _structured(other, None):
+    if value is None and isinstance(other, list | tuple) and _is_structured(other, None):
         return {}
     return None
 
 
-def _structured(value: Any, other: Any) -> bool:
+def _is_structured(value: Any, other: Any) -> bool:
     """Whether two lists are lists of more than plain values."""
     both = [*value, *(other if isinstance(other, list | tuple) else ())]
     return any(isinstance(item, dict | list | tuple) for item in both)
@@ -181,14 +181,14 @@ class _Story:
         return {**head, "change": "changed", "keys": keys} if keys else None
 
 
-def together(records: Iterable[Record]) -> list[Difference]:
+def merge_records(records: Iterable[Record]) -> list[Difference]:
     """What several records, the newest first, changed together, with their serials and jobs.
 
     Objects that are as they were, and those that came and went, are left out.
     """
     stories: dict[tuple[str, str], _Story] = {}
     for record in records:
-        for touch in touched(record):
+        for touch in find_touched(record):
             key = (touch.container, touch.uuid)
             if key not in stories:
                 stories[key] = _Story(touch.container, touch.uuid, touch.new)

@@ -80,7 +80,7 @@ def check(paths: Paths, data: bytes) -> Seal:
     raise errors.ConfigurationError(
         f"{path} was edited at {_moment(paths)}, after the master had written it:"
         f" {_brief(paths, new)}. Nothing was done with it. If it is right, run '{COMMAND}' on this"
-        f" node, which shows what is different and asks{_back(paths)}"
+        f" node, which shows what is different and asks{_describe_restore(paths)}"
     )
 
 
@@ -89,21 +89,21 @@ def _moment(paths: Paths) -> str:
 
 
 def _brief(paths: Paths, new: object) -> str:
-    lines = known_changes(paths, new)
+    lines = describe_edit(paths, new)
     if lines is None:
         return "its SHA-256 is not that in config.data.sha256; what was there before is not known"
     more = len(lines) - _NAMED
     return "; ".join([*lines[:_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
-def _back(paths: Paths) -> str:
-    if sealed_file.previous(paths.config_file) is None:
+def _describe_restore(paths: Paths) -> str:
+    if sealed_file.read_previous(paths.config_file) is None:
         return ""
     _digests, copy = sealed_file.companions(paths.config_file)
     return f". To take it back: cp {copy} {paths.config_file}"
 
 
-def known_changes(paths: Paths, new: object) -> list[str] | None:
+def describe_edit(paths: Paths, new: object) -> list[str] | None:
     """What an edit changed; None when what was there before is not known."""
-    previous = sealed_file.previous(paths.config_file)
+    previous = sealed_file.read_previous(paths.config_file)
     return None if previous is None else describe(jsonio.loads(previous), new)

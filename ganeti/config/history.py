@@ -58,7 +58,7 @@ class Segment:
     last: int
     path: Path
 
-    def inside(self, other: Segment) -> bool:
+    def is_inside(self, other: Segment) -> bool:
         return other.first <= self.first and self.last <= other.last
 
 
@@ -132,7 +132,7 @@ class History:
         """The segments, newest first, without those whose changes are all in another one."""
         found: list[Segment] = []
         for segment in sorted(self._all(), key=lambda s: (-s.last, s.first)):
-            if not any(segment.inside(other) for other in found):
+            if not any(segment.is_inside(other) for other in found):
                 found.append(segment)
         return found
 
@@ -144,7 +144,7 @@ class History:
         matches = [match for name in names if (match := _NAME.fullmatch(name))]
         return [Segment(int(m[1]), int(m[2]), self._directory / m[0]) for m in matches]
 
-    def newest_first(self, upto: int, born: float) -> Iterator[Line]:
+    def read_newest_first(self, upto: int, born: float) -> Iterator[Line]:
         """Each change once, from serial ``upto`` backwards; skips serials that are not recorded.
 
         Ends at changes older than ``born``, the creation of the cluster: those are of a former one.
@@ -153,7 +153,7 @@ class History:
             ConfigurationError: a segment is damaged; the text names it.
         """
         floor = upto + 1
-        for line in self._backwards(upto):
+        for line in self._read_backwards(upto):
             if line.serial >= floor:
                 continue
             if line.time < born:
@@ -161,7 +161,7 @@ class History:
             floor = line.serial
             yield line
 
-    def _backwards(self, upto: int) -> Iterator[Line]:
+    def _read_backwards(self, upto: int) -> Iterator[Line]:
         # The journal first: lines that leave it meanwhile are then found in a segment.
         floor = upto + 1
         for raw in reversed(self._journal_lines()):
@@ -229,7 +229,7 @@ def _decode(raw: bytes) -> journal.Record:
     return record
 
 
-def _damaged(path: Path, err: Exception) -> errors.ConfigurationError:
+def _make_error(path: Path, err: Exception) -> errors.ConfigurationError:
     return errors.ConfigurationError(
         f"{path} is damaged ({err}): restore it from a backup, or move it away to go on without"
         " this part of the history"
@@ -242,7 +242,7 @@ def _read(path: Path) -> list[bytes]:
     try:
         return gzip.decompress(data).split(b"\n")[:-1]
     except (OSError, EOFError, zlib.error) as err:
-        raise _damaged(path, err) from err
+        raise _make_error(path, err) from err
 
 
 def _first_line(path: Path) -> Line:
@@ -250,4 +250,4 @@ def _first_line(path: Path) -> Line:
         try:
             return _line(file.readline().rstrip(b"\n"))
         except (OSError, EOFError, zlib.error) as err:
-            raise _damaged(path, err) from err
+            raise _make_error(path, err) from err

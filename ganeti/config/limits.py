@@ -105,7 +105,7 @@ class _Check:
         # A tag is of instances and disks; nodes and groups have those of everybody.
         if kind is None or (self._limits.tag is not None and kind in (Mark.NODE, Mark.GROUP)):
             raise self._refusal(f"do {op.op_id}")
-        named = {mark for info in _given(op) for mark in self._parameter(op, info)}
+        named = {mark for info in _find_given_fields(op) for mark in self._parameter(op, info)}
         if isinstance(op, OpInstanceCreate):
             self._creation(op)
         elif isinstance(op, OpDiskCreate):
@@ -125,7 +125,7 @@ class _Check:
         """Check one parameter that is given; its marks."""
         found, value = marks.of(info.type), getattr(op, info.name)
         if Mark.SAFE in found:
-            self._inside(value, info.name)
+            self._check_parts(value, info.name)
         elif Mark.HVPARAMS in found:
             known = HYPERVISORS.get(self._hypervisor(op)).params
             self._keys(value, marks.names(known, Mark.SAFE), "hypervisor parameter")
@@ -136,7 +136,7 @@ class _Check:
             self._keys(params.expand_backend(value), known_here, "backend parameter")
         elif found & set(_KINDS):
             for kind in found & set(_KINDS):
-                self._named(kind, [value] if isinstance(value, str) else value)
+                self._check_names(kind, [value] if isinstance(value, str) else value)
         else:
             raise self._refusal(f"set the parameter '{info.name}'")
         return found
@@ -149,7 +149,7 @@ class _Check:
             return str(self._config.cluster.enabled_hypervisors[0])
         return str(found.hypervisor)
 
-    def _named(self, kind: Mark, words: Iterable[str]) -> None:
+    def _check_names(self, kind: Mark, words: Iterable[str]) -> None:
         for word in words:
             if not self._scope.has(kind, word):
                 raise self._refusal(f"do anything with {_KINDS[kind]} '{word}'")
@@ -159,22 +159,22 @@ class _Check:
             if key not in allowed:
                 raise self._refusal(f"set the {what} '{key}'")
 
-    def _inside(self, value: object, where: str) -> None:
+    def _check_parts(self, value: object, where: str) -> None:
         """Check the parts of a value that is safe as a whole."""
         if isinstance(value, list):
             for item in value:
-                self._inside(item, where)
+                self._check_parts(item, where)
         elif isinstance(value, DiskChange) and value.action is DdmFull.ATTACH:
             self._refuse_foreign_disk(value.params)
         elif isinstance(value, DiskChange) and value.action is DdmFull.DETACH:
-            self._detached(value.item)
-            self._inside(value.params, where)
+            self._check_detached(value.item)
+            self._check_parts(value.params, where)
         elif isinstance(value, Change | DiskRecreation):
-            self._inside(value.params, where)
+            self._check_parts(value.params, where)
         elif isinstance(value, DiskParams):
             self._keys(value.to_wire(), marks.names(DiskKeys, Mark.SAFE), "disk parameter")
         elif isinstance(value, msgspec.Struct):
-            given = [info.name for info in _given(value)]
+            given = [info.name for info in _find_given_fields(value)]
             self._keys(dict.fromkeys(given), marks.names(type(value), Mark.SAFE), f"key in {where}")
         elif isinstance(value, dict):
             raise self._refusal(f"set the parameter '{where}'")
@@ -188,9 +188,9 @@ class _Check:
         self._keys(given, frozenset(_NAMES_OF_DISK), "disk parameter")
         if not words or not all(isinstance(word, str) for word in words):
             raise self._refusal("attach a disk without its uuid")
-        self._named(Mark.DISK, words)
+        self._check_names(Mark.DISK, words)
 
-    def _detached(self, item: int | str) -> None:
+    def _check_detached(self, item: int | str) -> None:
         if self._limits.tag is not None:
             if item not in self._config.disks:
                 raise self._refusal("detach a disk that is not named by its uuid")
@@ -211,7 +211,7 @@ class _Check:
         if op.mode is not InstCreateMode.CREATE:
             raise self._refusal("import instances")
         if op.commit:
-            self._named(Mark.INSTANCE, [op.instance_name])
+            self._check_names(Mark.INSTANCE, [op.instance_name])
         if op.tags or not op.commit:
             self._own_tag(op.tags)
         if op.commit:
@@ -225,12 +225,12 @@ class _Check:
         kind = kinds.get(str(op.kind))
         if kind is None or (kind is Mark.NODE and self._limits.tag is not None):
             raise self._refusal(f"change tags of the {op.kind}")
-        self._named(kind, [op.name or ""])
+        self._check_names(kind, [op.name or ""])
         if isinstance(op, OpTagsDel) and self._limits.tag in op.tags:
             raise self._refusal(f"remove the tag '{self._limits.tag}'")
 
 
-def _given(value: msgspec.Struct) -> list[msgspec.structs.FieldInfo]:
+def _find_given_fields(value: msgspec.Struct) -> list[msgspec.structs.FieldInfo]:
     """The fields that do not have their default, or are required."""
     return [
         info

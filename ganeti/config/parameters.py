@@ -91,7 +91,7 @@ def merge(
     return {**kept, **own}
 
 
-def _changed(
+def _apply_change(
     schema: type[msgspec.Struct],
     current: Mapping[str, object],
     change: Mapping[str, object],
@@ -110,13 +110,13 @@ def backend(current: Mapping[str, object], change: Mapping[str, object]) -> Para
     Raises:
         ParameterError, OpPrereqError: a wrong name or value, or minmem above maxmem.
     """
-    partial = _changed(BackendParams, current, params.expand_backend(change), "backend")
+    partial = _apply_change(BackendParams, current, params.expand_backend(change), "backend")
     full = params.check(BackendParams, partial, "backend", partial=False)
     _check_memory(full)
     return full
 
 
-def own_backend(
+def change_own_backend(
     config: Config, current: Mapping[str, object], change: Mapping[str, object]
 ) -> Params:
     """Own backend parameters of an instance after a change; the others come from the cluster.
@@ -124,7 +124,7 @@ def own_backend(
     Raises:
         ParameterError, OpPrereqError: a wrong name or value, or minmem above maxmem.
     """
-    own = _changed(BackendParams, current, params.expand_backend(change), "backend")
+    own = _apply_change(BackendParams, current, params.expand_backend(change), "backend")
     _check_memory(config.beparams_for(own))
     return own
 
@@ -136,7 +136,7 @@ def _check_memory(full: Params) -> None:
 
 def nic(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
     """Complete parameters of NICs; OpPrereqError, ParameterError."""
-    partial = _changed(NicParams, current, change, "NIC")
+    partial = _apply_change(NicParams, current, change, "NIC")
     full = params.check(NicParams, partial, "NIC", partial=False)
     check_nic(full)
     return full
@@ -180,7 +180,7 @@ def node(
         raise refuse(
             f"node parameters of a whole group or cluster, not of a node: {', '.join(wrong)}"
         )
-    return _changed(NodeParams, current, change, "node")
+    return _apply_change(NodeParams, current, change, "node")
 
 
 def cluster_node(current: Mapping[str, object], change: Mapping[str, object]) -> Params:
@@ -193,7 +193,7 @@ def hypervisor(name: str, current: Mapping[str, object], change: Mapping[str, ob
     driver = HYPERVISORS.get(name)
     what = f"hypervisor {name}"
     return params.check(
-        driver.params, _changed(driver.params, current, change, what), what, partial=False
+        driver.params, _apply_change(driver.params, current, change, what), what, partial=False
     )
 
 
@@ -203,7 +203,7 @@ def os_hypervisor(name: str, current: Mapping[str, object], change: Mapping[str,
     wrong = sorted(set(change) & driver.traits.global_params)
     if wrong:
         raise refuse(f"parameters of the whole cluster, not of an OS: {', '.join(wrong)}")
-    return _changed(driver.params, current, change, f"hypervisor {name}")
+    return _apply_change(driver.params, current, change, f"hypervisor {name}")
 
 
 def disk(
@@ -230,15 +230,15 @@ def disk(
                     f" {', '.join(known) or 'none'}"
                 )
         own = {
-            key: _typed(value, type(known[key]), f"'{key}' of disk template {name}")
+            key: _convert(value, type(known[key]), f"'{key}' of disk template {name}")
             for key, value in given.items()
             if value != params.VALUE_DEFAULT
         }
-        result[str(name)] = _sensible(str(name), merge(result.get(str(name), {}), given, own))
+        result[str(name)] = _check_template(str(name), merge(result.get(str(name), {}), given, own))
     return {name: values for name, values in result.items() if values}
 
 
-def _sensible(template: str, values: Params) -> Params:
+def _check_template(template: str, values: Params) -> Params:
     """The same parameters, if the template's driver can do something with them."""
     if template in TEMPLATES:
         try:
@@ -256,7 +256,7 @@ def cluster_disk(
     return {name: {**values, **own.get(name, {})} for name, values in default_params().items()}
 
 
-def _typed(value: object, wanted: type, what: str) -> Any:
+def _convert(value: object, wanted: type, what: str) -> Any:
     if wanted is bool and isinstance(value, str):
         return params.boolean(value, f"parameter {what}")
     try:
@@ -319,7 +319,7 @@ def _state(current: Mapping[str, object], given: object, known: Iterable[str], w
                 f" choose from {', '.join(known)}"
             )
     own = {
-        key: _typed(value, int, f"'{key}' in {what}")
+        key: _convert(value, int, f"'{key}' in {what}")
         for key, value in given.items()
         if value != params.VALUE_DEFAULT
     }

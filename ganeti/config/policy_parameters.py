@@ -27,7 +27,7 @@ def cluster_policy(current: Mapping[str, object], change: Mapping[str, object]) 
     own = _policy(change)
     builtin = ipolicy.defaults()
     start = {key: builtin[key] if change.get(key) == "default" else current[key] for key in builtin}
-    return _sound(ipolicy.fill(start, own))
+    return _check_policy(ipolicy.fill(start, own))
 
 
 def group_policy(
@@ -45,11 +45,11 @@ def group_policy(
         own["minmax"] = ipolicy.fill(cluster, {"minmax": own["minmax"]})["minmax"]
     result = merge(current, change, own)
     # The standard size only has to fit where no group has bounds of its own.
-    _sound({**ipolicy.fill(cluster, result)}, standard="minmax" not in result)
+    _check_policy({**ipolicy.fill(cluster, result)}, standard="minmax" not in result)
     return result
 
 
-def _sound(policy: Params, *, standard: bool = True) -> Params:
+def _check_policy(policy: Params, *, standard: bool = True) -> Params:
     checked = policy if standard else {**policy, "std": dict(policy["minmax"][0]["min"])}
     problems = ipolicy.problems(checked)
     if problems:

@@ -24,7 +24,7 @@ def redact(value: object, path: Sequence[str] = ()) -> Any:
     which parameter there is. Values that are null stay.
     """
     if any(_is_secret(key) for key in path):
-        return _hidden(value)
+        return _hide(value)
     if isinstance(value, dict):
         return {key: redact(item, (str(key),)) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -39,9 +39,9 @@ def _is_secret(key: str) -> bool:
     return bool(_SECRET.search(key)) and not _PLACE.search(key)
 
 
-def _hidden(value: object) -> Any:
+def _hide(value: object) -> Any:
     if isinstance(value, dict):
-        return {key: _hidden(item) for key, item in value.items()}
+        return {key: _hide(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_hidden(item) for item in value]
+        return [_hide(item) for item in value]
     return None if value is None else REDACTED

@@ -31,7 +31,7 @@ class MemoryClaim:
     mebibytes: int
     reserves: bool
 
-    def told_by(self, config: Config) -> bool:
+    def is_counted_by(self, config: Config) -> bool:
         """Whether who reads the configuration counts it already."""
         found = config.instances.get(InstanceUuid(self.instance))
         return found is not None and (self.reserves or bool(found.forthcoming))
@@ -124,7 +124,7 @@ class Reservations:
             kind = f"in network {found.name} the address"
             if wanted == VALUE_POOL:
                 besides = {value for name, value in self._taken if name == kind}
-                wanted = _free_address(config, found, besides)
+                wanted = _find_free_address(config, found, besides)
             elif not external and address_pool.is_external(found, wanted):
                 raise errors.ReservationError(
                     f"IP address {wanted} of network {found.name} is reserved for something outside"
@@ -152,13 +152,13 @@ class Reservations:
             for node in nodes:
                 kind = f"DRBD minor of node {node}"
                 taken = {int(value) for name, value in self._taken if name == kind}
-                minor = drbd.first_free(taken | set(used.get(node, ())))
+                minor = drbd.find_free_minor(taken | set(used.get(node, ())))
                 self._reserve(kind, str(minor), job_id)
                 found.append(minor)
         return found
 
 
-def _free_address(config: Config, network: Network, besides: set[str]) -> str:
+def _find_free_address(config: Config, network: Network, besides: set[str]) -> str:
     """The lowest address that nothing has, whatever the map says; AddressPoolError if none."""
     for instance in config.instances.values():
         besides.update(nic.ip for nic in instance.nics if nic.network == network.uuid and nic.ip)

@@ -81,12 +81,12 @@ def affects(before: Config, after: Config) -> bool:
         old.cluster is not new.cluster
         or old.nodes is not new.nodes
         or old.nodegroups is not new.nodegroups
-        or (old.networks is not new.networks and _other_names(old.networks, new.networks))
-        or (old.instances is not new.instances and _other_names(old.instances, new.instances))
+        or (old.networks is not new.networks and _has_other_names(old.networks, new.networks))
+        or (old.instances is not new.instances and _has_other_names(old.instances, new.instances))
     )
 
 
-def _other_names(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
+def _has_other_names(old: Mapping[U, Named], new: Mapping[U, Named]) -> bool:
     if len(old) != len(new):
         return True
     for uuid, item in new.items():

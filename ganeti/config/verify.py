@@ -20,22 +20,22 @@ def problems(config: Config) -> list[str]:
         *defects(config),
         *(
             f"node {node} belongs to the missing node group {group}"
-            for node, group in lost_nodes(config).items()
+            for node, group in find_lost_nodes(config).items()
         ),
         *(
             f"instance {instance} has the missing primary node {node}"
-            for instance, node in lost_instances(config).items()
+            for instance, node in find_lost_instances(config).items()
         ),
     ]
 
 
-def lost_nodes(config: Config) -> dict[str, str]:
+def find_lost_nodes(config: Config) -> dict[str, str]:
     """Names of nodes whose node group does not exist, with its uuid."""
     nodes = config.nodes.values()
     return {node.name: node.group for node in nodes if node.group not in config.groups}
 
 
-def lost_instances(config: Config) -> dict[str, str]:
+def find_lost_instances(config: Config) -> dict[str, str]:
     """Instances whose primary node does not exist, with its uuid; a reservation may have none."""
     return {
         instance.handle: instance.primary_node or "(none)"
@@ -91,7 +91,7 @@ def _instances(config: Config) -> Iterator[str]:
     for instance in config.instances.values():
         what = f"instance {instance.name or instance.uuid}"
         if not instance.forthcoming:
-            yield from _real_instance(config, instance, what)
+            yield from _check_real_instance(config, instance, what)
         seen: set[str] = set()
         for uuid in instance.disks:
             if uuid not in config.disks:
@@ -101,7 +101,7 @@ def _instances(config: Config) -> Iterator[str]:
             seen.add(uuid)
 
 
-def _real_instance(config: Config, instance: Instance, what: str) -> Iterator[str]:
+def _check_real_instance(config: Config, instance: Instance, what: str) -> Iterator[str]:
     if not instance.name:
         yield f"{what} has no name"
     if instance.hypervisor is None:

@@ -21,7 +21,7 @@ class Expected:
     size: int
 
     @property
-    def whose(self) -> str:
+    def owner(self) -> str:
         """Name of the instance or uuid of the disk, with the word for it."""
         if self.instance is None:
             return f"disk {self.disk.uuid}"
@@ -34,11 +34,11 @@ class Expected:
         return bool(promised)
 
 
-def of_disk(disk: Disk) -> list[Disk]:
+def list_volumes(disk: Disk) -> list[Disk]:
     """The logical volumes of a disk: itself, or those that it is built on."""
     if traits_of(disk.dev_type).is_volume:
         return [disk] if len(disk.logical_id) == 2 else []
-    return [volume for child in disk.children for volume in of_disk(child)]
+    return [volume for child in disk.children for volume in list_volumes(child)]
 
 
 def name(volume: Disk) -> str:
@@ -47,7 +47,7 @@ def name(volume: Disk) -> str:
     return f"{group}/{own}"
 
 
-def expected(config: Config) -> dict[str, dict[str, Expected]]:
+def list_expected(config: Config) -> dict[str, dict[str, Expected]]:
     """Node uuid -> ``group/volume`` -> what it is there for.
 
     Volumes of forthcoming instances count: their creation may be under way.
@@ -57,20 +57,20 @@ def expected(config: Config) -> dict[str, dict[str, Expected]]:
     }
     found: dict[str, dict[str, Expected]] = {}
     for disk in config.disks.values():
-        for volume in of_disk(disk):
+        for volume in list_volumes(disk):
             for node in disk.nodes:
                 here = found.setdefault(node, {})
                 here[name(volume)] = Expected(owners.get(disk.uuid), disk, volume.size)
     return found
 
 
-def to_come(disks: Sequence[Disk], volume: Disk) -> list[list[int]]:
+def list_coming(disks: Sequence[Disk], volume: Disk) -> list[list[int]]:
     """What will be made in the group of a volume after it, as :data:`~ganeti.rpc.objects.BATCH`.
 
     ``disks`` are those that one node makes in this order; ``volume`` is of the first of them.
     """
     first, *later = [
-        [each for each in of_disk(disk) if each.logical_id[0] == volume.logical_id[0]]
+        [each for each in list_volumes(disk) if each.logical_id[0] == volume.logical_id[0]]
         for disk in disks
     ]
     rest = first[first.index(volume) + 1 :]
@@ -81,5 +81,5 @@ def groups(config: Config) -> set[str]:
     """Volume groups in which disks lie or will lie."""
     names = {config.cluster.volume_group_name} if config.cluster.volume_group_name else set()
     for disk in config.disks.values():
-        names.update(str(volume.logical_id[0]) for volume in of_disk(disk))
+        names.update(str(volume.logical_id[0]) for volume in list_volumes(disk))
     return {str(name) for name in names}

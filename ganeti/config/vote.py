@@ -50,7 +50,7 @@ def majority(count: int) -> int:
     return count // 2 + 1
 
 
-def missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
+def explain_missing_answers(config: Config, own: Own, answers: Answers) -> str | None:
     """Why too few nodes have answered, None when there are enough. Pure.
 
     The own node must be among them: its daemon would else take part in what the last master does,
@@ -86,7 +86,9 @@ def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
     return not with_copy or answer.value.config_serial is not None
 
 
-def newer_data(config: Config, own: Own, answers: Answers, *, retiring: str = "") -> str | None:
+def find_newer_data(
+    config: Config, own: Own, answers: Answers, *, retiring: str = ""
+) -> str | None:
     """Which node has newer data than we, None when none has. Pure.
 
     ``retiring`` is the uuid of a master that will be stopped first: what it has now does not count.
@@ -126,7 +128,7 @@ def newer_data(config: Config, own: Own, answers: Answers, *, retiring: str = ""
     return None
 
 
-def other_master(config: Config, own: Own, answers: Answers) -> str | None:
+def find_other_master(config: Config, own: Own, answers: Answers) -> str | None:
     """Why we are not the master of a majority, None when we are. Pure."""
     votes: dict[str, int] = {own.node.name: 1}
     for uuid, answer in answers.items():
@@ -171,7 +173,7 @@ def hold(
 
     With ``failover`` nobody needs to take this node for the master yet. While too few nodes
     answer they are asked again for ``patience`` seconds (the whole cluster may be booting).
-    ``retiring`` is a master that will be stopped before the claim (see :func:`newer_data`).
+    ``retiring`` is a master that will be stopped before the claim (see :func:`find_newer_data`).
     ``renew`` tells again what this node has, where a master still sends changes to it: after the
     others have answered, and again while they have more.
 
@@ -183,17 +185,20 @@ def hold(
     while True:
         answers = ask(config, rpc)
         own = own if renew is None else renew()
-        missing = missing_answers(config, own, answers)
-        late = renew is not None and newer_data(config, own, answers, retiring=retiring) is not None
+        missing = explain_missing_answers(config, own, answers)
+        late = (
+            renew is not None
+            and find_newer_data(config, own, answers, retiring=retiring) is not None
+        )
         if (missing is None and not late) or clock.monotonic() + PAUSE > end:
             break
         wait(PAUSE)  # nodes do not tell when they have come up; bounded by the patience
     problem = None
     if missing is None and not failover:
-        problem = other_master(config, own, answers)
+        problem = find_other_master(config, own, answers)
     if missing is not None and not failover:
         missing += "; if these nodes are dead, see gnt-cluster recover-quorum"
-    problem = problem or newer_data(config, own, answers, retiring=retiring)
+    problem = problem or find_newer_data(config, own, answers, retiring=retiring)
     _check("the vote on the master", problem, missing)
     return answers
 
@@ -226,8 +231,10 @@ def claim(
     awake = [node for node in _voters(config) if node.uuid in answers and answers[node.uuid].ok]
     accepted = rpc.many(awake, NodeCalls.master_claim, number, own.node.name)
     if not alone:
-        problem = newer_data(config, own, accepted)
-        _check("the claim of the master role", problem, missing_answers(config, own, accepted))
+        problem = find_newer_data(config, own, accepted)
+        _check(
+            "the claim of the master role", problem, explain_missing_answers(config, own, accepted)
+        )
     if own.node.uuid in accepted:
         # From now on what is here counts as newer than all that older masters have written.
         rpc.one(own.node, NodeCalls.replica_update, ReplicaUpdate(epoch=number))

@@ -71,7 +71,7 @@ def check(tree: Filter | None, operand: Callable[[str], Operand]) -> None:
     for condition in shape.conditions(tree):
         _check_kind(condition, operand(condition.field))
         if isinstance(condition, Match):
-            patterns.compiled(condition.pattern)
+            patterns.compile_pattern(condition.pattern)
 
 
 def predicate(
@@ -88,15 +88,18 @@ def predicate(
         case And(operands):
             return _all([predicate(part, operand, column, budget) for part in operands])
         case Or(operands):
-            values, rest = _listed_values(operands, operand)
-            parts = [_one_of(column(name), operand(name), found) for name, found in values.items()]
+            values, rest = _collect_listed_values(operands, operand)
+            parts = [
+                _test_membership(column(name), operand(name), found)
+                for name, found in values.items()
+            ]
             parts += [predicate(part, operand, column, budget) for part in rest]
             return _any(parts)
         case Not(inner):
             negated = predicate(inner, operand, column, budget)
             return lambda row: not negated(row)
         case Truth(name):
-            return _truth(column(name), operand(name))
+            return _test_truth(column(name), operand(name))
         case Compare(order, name, value):
             return _compare(column(name), operand(name), order, value)
         case Match(name, pattern):
@@ -131,7 +134,7 @@ def _any(parts: list[Predicate[R]]) -> Predicate[R]:
     return test
 
 
-def _listed_values(
+def _collect_listed_values(
     operands: tuple[Filter, ...], operand: Callable[[str], Operand]
 ) -> tuple[dict[str, set[Value]], list[Filter]]:
     """Several ``==`` on one field under ``|`` as sets of values, and the other operands.
@@ -155,7 +158,7 @@ def _listed_values(
     return values, rest
 
 
-def _one_of(column: Column[R], operand: Operand, values: set[Value]) -> Predicate[R]:
+def _test_membership(column: Column[R], operand: Operand, values: set[Value]) -> Predicate[R]:
     def test(row: R) -> bool:
         status, got = column(row)
         return got in values or status != 0
@@ -177,7 +180,7 @@ def _one_of(column: Column[R], operand: Operand, values: set[Value]) -> Predicat
     return test_hostname
 
 
-def _truth(column: Column[R], operand: Operand) -> Predicate[R]:
+def _test_truth(column: Column[R], operand: Operand) -> Predicate[R]:
     if operand.kind is FieldKind.BOOL:
 
         def test(row: R) -> bool:

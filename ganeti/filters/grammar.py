@@ -98,7 +98,7 @@ def parse(text: str) -> Wire:
     try:
         *tokens, end = _tokens().parse_string(text)
     except pp.ParseBaseException as err:
-        raise _error(text, err.loc, _expected(text, err)) from None
+        raise _error(text, err.loc, _explain_expected(text, err)) from None
     wire = _assemble(text, tokens, end)
     tree.from_wire(wire)
     return wire
@@ -213,7 +213,7 @@ def _read_regex(text: str, location: int, found: pp.ParseResults) -> str:
     return f"(?{''.join(sorted(set(flags)))}){body}" if flags else body
 
 
-def _expected(text: str, err: pp.ParseBaseException) -> str:
+def _explain_expected(text: str, err: pp.ParseBaseException) -> str:
     """What the grammar would have taken where it gave up."""
     message = err.msg[:1].lower() + err.msg[1:]
     rest = text[err.loc :]

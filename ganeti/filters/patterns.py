@@ -54,7 +54,7 @@ class Budget:
         """Begin a new pass with the full time."""
         self._deadline = Deadline(self._seconds, self._clock)
 
-    def left(self) -> float:
+    def measure_left(self) -> float:
         return self._deadline.left
 
 
@@ -63,8 +63,8 @@ def matcher(pattern: str, budget: Budget) -> Callable[[str], bool]:
 
     The pattern is compiled here, the test raises ParameterError when the budget is used up.
     """
-    search = compiled(pattern).search
-    left = budget.left
+    search = compile_pattern(pattern).search
+    left = budget.measure_left
     length = TAME_TEXT if is_tame(pattern) else -1
 
     def test(text: str) -> bool:
@@ -103,7 +103,7 @@ def is_tame(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def compiled(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """The compiled pattern; ParameterError when it is wrong or could cost too much."""
     import regex  # type: ignore[import-untyped, unused-ignore]
 
@@ -158,7 +158,7 @@ class _Scanner:
     def _step(self, position: int, char: str) -> int:
         """Take one part of the pattern; returns where the next one begins."""
         if char == "(":
-            return self._open(position)
+            return self._enter_group(position)
         if char == ")":
             if len(self._groups) > 1:
                 whole, _ = self._groups.pop()
@@ -178,7 +178,7 @@ class _Scanner:
             return found.end() if found else len(self._pattern)
         return position + 1
 
-    def _open(self, position: int) -> int:
+    def _enter_group(self, position: int) -> int:
         found = _COMMENT.match(self._pattern, position)
         if found is None:
             found = _CLOSED.match(self._pattern, position)

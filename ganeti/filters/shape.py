@@ -37,7 +37,7 @@ def fields_used(tree: Filter | None) -> list[str]:
     return list(dict.fromkeys(node.field for node in conditions(tree)))
 
 
-def pinned_names(tree: Filter | None, name_field: str) -> list[Value] | None:
+def find_pinned_names(tree: Filter | None, name_field: str) -> list[Value] | None:
     """The names when a filter does nothing but list names, in its order; else None.
 
     Such a filter is one ``==`` on the name field, or several under ``|``. Repeated names are
@@ -85,15 +85,15 @@ def relax(tree: Filter | None, unknown: Callable[[str], bool]) -> Filter | None:
     None when all rows may pass. Conditions on unknown fields count as passed, also below ``!``:
     negations are moved inwards first, so that the result is never too strict.
     """
-    return None if tree is None else _relaxed(tree, unknown, True)
+    return None if tree is None else _relax(tree, unknown, True)
 
 
-def _relaxed(node: Filter, unknown: Callable[[str], bool], positive: bool) -> Filter | None:
+def _relax(node: Filter, unknown: Callable[[str], bool], positive: bool) -> Filter | None:
     match node:
         case Not(operand):
-            return _relaxed(operand, unknown, not positive)
+            return _relax(operand, unknown, not positive)
         case And(operands) | Or(operands):
-            parts = [_relaxed(operand, unknown, positive) for operand in operands]
+            parts = [_relax(operand, unknown, positive) for operand in operands]
             known = tuple(part for part in parts if part is not None)
             if isinstance(node, And) is positive:
                 return And(known) if known else None

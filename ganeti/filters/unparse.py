@@ -11,7 +11,7 @@ _FIELD = re.compile(r"(?!(?:and|or|not|in)$)[A-Za-z][A-Za-z0-9_/.]*")
 _STRING_BODY = r"(?:[^{q}\n\r\\]|{q}{q}|\\(?:[^x]|x[0-9a-fA-F]+))*"
 
 
-def to_text(tree: Filter) -> str:
+def format_filter(tree: Filter) -> str:
     """The text of a filter; parsing it returns a filter with the same meaning.
 
     Raises ParameterError for what the language has no words for: ``&`` and ``|`` without
@@ -27,7 +27,7 @@ def to_text(tree: Filter) -> str:
         case Not(Contains(name, value)):
             return f"{_value(value)} not in {_name(name)}"
         case Not(operand):
-            text = to_text(operand)
+            text = format_filter(operand)
             return f"not ({text})" if isinstance(operand, And | Or) else f"not {text}"
         case Truth(name):
             return _name(name)
@@ -43,7 +43,7 @@ def _join(word: str, operands: tuple[Filter, ...], grouped: tuple[type, ...]) ->
     if not operands:
         raise ParameterError(f"A filter text cannot say '{word}' without conditions")
     parts = (
-        f"({to_text(operand)})" if isinstance(operand, grouped) else to_text(operand)
+        f"({format_filter(operand)})" if isinstance(operand, grouped) else format_filter(operand)
         for operand in operands
     )
     return f" {word} ".join(parts)

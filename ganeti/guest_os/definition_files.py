@@ -164,7 +164,7 @@ def _read_variants(reading: _Reading) -> None:
         if not OS_NAME.fullmatch(name):
             reading.defects.append(f"file {VARIANTS_FILE}: {name[:40]!r} cannot be a variant")
             return
-    twice = _twice(lines)
+    twice = _find_duplicate(lines)
     if twice:
         reading.defects.append(f"file {VARIANTS_FILE} has '{twice}' twice")
     reading.variants = tuple(dict.fromkeys(lines))
@@ -193,7 +193,7 @@ def _read_parameters(reading: _Reading) -> None:
             )
             return
         found.append((name, rest[0] if rest else ""))
-    twice = _twice([variable_of(name) for name, _ in found])
+    twice = _find_duplicate([variable_of(name) for name, _ in found])
     if twice:
         reading.defects.append(f"file {PARAMETERS_FILE}: two parameters become {twice}")
     reading.parameters = tuple(found)
@@ -204,7 +204,7 @@ def variable_of(parameter: str) -> str:
     return f"OSP_{parameter.upper().replace('-', '_')}"
 
 
-def _twice(names: Sequence[str]) -> str | None:
+def _find_duplicate(names: Sequence[str]) -> str | None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -51,10 +51,10 @@ def common(
     }
     for name, value in osparams.items():
         env[variable_of(name)] = _text(value)
-    return _checked(env)
+    return _check(env)
 
 
-def of_instance(
+def make_instance_environment(
     definition: OsDefinition,
     instance: NodeInstance,
     disks: Sequence[AttachedDisk],
@@ -91,10 +91,10 @@ def of_instance(
     for kind, params in (("BE", instance.beparams), ("HV", instance.hvparams)):
         for name, value in params.items():
             env[f"INSTANCE_{kind}_{name}"] = _text(value)
-    return _checked(env)
+    return _check(env)
 
 
-def for_create(
+def make_create_environment(
     definition: OsDefinition,
     instance: NodeInstance,
     disks: Sequence[AttachedDisk],
@@ -103,13 +103,13 @@ def for_create(
     debug: int = 0,
 ) -> Environment:
     """For ``create`` (and ``create_untrusted``)."""
-    env = of_instance(definition, instance, disks, debug=debug)
+    env = make_instance_environment(definition, instance, disks, debug=debug)
     if reinstall:
         env["INSTANCE_REINSTALL"] = "1"
     return env
 
 
-def for_rename(
+def make_rename_environment(
     definition: OsDefinition,
     instance: NodeInstance,
     disks: Sequence[AttachedDisk],
@@ -118,12 +118,12 @@ def for_rename(
     debug: int = 0,
 ) -> Environment:
     """For ``rename``; the instance has its new name already."""
-    env = of_instance(definition, instance, disks, debug=debug)
+    env = make_instance_environment(definition, instance, disks, debug=debug)
     env["OLD_INSTANCE_NAME"] = old_name
-    return _checked(env)
+    return _check(env)
 
 
-def for_export(
+def make_export_environment(
     definition: OsDefinition,
     instance: NodeInstance,
     disks: Sequence[AttachedDisk],
@@ -138,14 +138,14 @@ def for_export(
     ``source`` is what is read instead of the disk itself (a snapshot of it); ``size_fd`` the
     descriptor to which the script may write the size of its dump in bytes.
     """
-    env = of_instance(definition, instance, disks, debug=debug)
+    env = make_instance_environment(definition, instance, disks, debug=debug)
     env.update(_transfer("EXPORT_", source or _pick(disks, index), index))
     if size_fd is not None:
         env["EXP_SIZE_FD"] = str(size_fd)
     return env
 
 
-def for_import(
+def make_import_environment(
     definition: OsDefinition,
     instance: NodeInstance,
     disks: Sequence[AttachedDisk],
@@ -154,7 +154,7 @@ def for_import(
     debug: int = 0,
 ) -> Environment:
     """For ``import`` into the disk at ``index``."""
-    env = of_instance(definition, instance, disks, debug=debug)
+    env = make_instance_environment(definition, instance, disks, debug=debug)
     env.update(_transfer("IMPORT_", _pick(disks, index), index))
     return env
 
@@ -229,7 +229,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _checked(env: Environment) -> Environment:
+def _check(env: Environment) -> Environment:
     """Refuse what the system call that starts a program would refuse, without showing values."""
     for name, value in env.items():
         try:

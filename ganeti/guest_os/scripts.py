@@ -72,8 +72,10 @@ def create(
             f" {definition_files.CREATE_UNTRUSTED}, which must run inside a helper virtual machine,"
             f" and this node has none; use an OS with a script {definition_files.CREATE}"
         )
-    env = environment.for_create(found, instance, disks, reinstall=reinstall, debug=debug)
-    log = new_log("add", instance, paths, clock=clock)
+    env = environment.make_create_environment(
+        found, instance, disks, reinstall=reinstall, debug=debug
+    )
+    log = make_log("add", instance, paths, clock=clock)
     _run(found, definition_files.CREATE, instance.name, env, log, timeout)
     return log
 
@@ -93,8 +95,8 @@ def rename(
     Blocks, returns and raises as :func:`create`; a definition that is not trusted is fine here.
     """
     found = definition.load(instance.os, paths.os_search_path, force_variant=True)
-    env = environment.for_rename(found, instance, disks, old_name, debug=debug)
-    log = new_log("rename", instance, paths, clock=clock)
+    env = environment.make_rename_environment(found, instance, disks, old_name, debug=debug)
+    log = make_log("rename", instance, paths, clock=clock)
     _run(found, definition_files.RENAME, instance.name, env, log, timeout)
     return log
 
@@ -128,7 +130,7 @@ def verify(
     try:
         result = process.run([str(script), *checks], timeout=timeout, env=env, cwd=found.path)
     except errors.CommandError as err:
-        raise errors.OpPrereqError(_not_started(script, err), ErrorCode.ENVIRON) from err
+        raise errors.OpPrereqError(_explain_start_failure(script, err), ErrorCode.ENVIRON) from err
     if result.ok:
         return
     said = _tidy(result.stdout + result.stderr)
@@ -171,7 +173,7 @@ def validate(
     return True
 
 
-def new_log(action: str, instance: NodeInstance, paths: Paths, *, clock: Clock = SYSTEM) -> Path:
+def make_log(action: str, instance: NodeInstance, paths: Paths, *, clock: Clock = SYSTEM) -> Path:
     """A new empty file ``<log>/os/<action>-<os>-<instance>-<timestamp>.log``, mode 0640.
 
     A very long instance name is cut so that the name fits; equal names get a number.
@@ -223,7 +225,7 @@ def _run(
     try:
         result = process.run([str(script)], timeout=timeout, env=env, cwd=found.path, log=log)
     except errors.CommandError as err:
-        raise errors.OpExecError(_not_started(script, err)) from err
+        raise errors.OpExecError(_explain_start_failure(script, err)) from err
     ending = _ending(result, timeout)
     _log.info(
         "OS script %s for %s %s after %.1f s, output in %s",
@@ -250,7 +252,7 @@ def _ending(result: process.Result, timeout: float) -> str:
     return "succeeded" if result.code == 0 else f"failed with exit code {result.code}"
 
 
-def _not_started(script: Path, err: errors.CommandError) -> str:
+def _explain_start_failure(script: Path, err: errors.CommandError) -> str:
     """Why a script that exists does not start: mostly its first line."""
     text = errors.text(err)
     try:

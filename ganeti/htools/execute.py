@@ -76,7 +76,7 @@ def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: 
                 if asked:
                     say(f"Stopped before set {number} of {len(wanted)}.")
                     return 0
-                if not _run_set(client, jobs, with_reason(values, asker, usual)):
+                if not _run_set(client, jobs, add_reason(values, asker, usual)):
                     return 1
         say("All jobs completed successfully.")
         return 0
@@ -85,14 +85,14 @@ def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: 
             signal.signal(signum, handler)
 
 
-def with_reason(values: Values, asker: str, usual: str) -> dict[str, Any]:
+def add_reason(values: Values, asker: str, usual: str) -> dict[str, Any]:
     """What every opcode gets: the priority and the reason of the command line."""
     reason = [[asker, values.get("reason") or usual, nanoseconds(SYSTEM.now())]]
     return {"priority": _PRIORITIES[values.get("priority", "normal")], "reason": reason}
 
 
 def _run_set(client: Client, jobs: Sequence[Job], common: dict[str, Any]) -> bool:
-    outrun = _outrun(client, jobs)
+    outrun = _find_moved_instances(client, jobs)
     if outrun:
         warn("The cluster has changed since the plan was made; the rest of it is not carried out:")
         warn("\n".join(f"  {line}" for line in outrun))
@@ -110,7 +110,7 @@ def _run_set(client: Client, jobs: Sequence[Job], common: dict[str, Any]) -> boo
     return len(ids) == len(jobs) and all(status == "success" for status in ends)
 
 
-def _outrun(client: Client, jobs: Sequence[Job]) -> list[str]:
+def _find_moved_instances(client: Client, jobs: Sequence[Job]) -> list[str]:
     """Instances that are not where the jobs of a set expect them."""
     expected = {job.expects[0]: job.expects[1:] for job in jobs if job.expects is not None}
     if not expected:

@@ -51,7 +51,7 @@ _KINDS = (
 )
 
 
-def asked(raw: Json) -> tuple[str, Json]:
+def read_request(raw: Json) -> tuple[str, Json]:
     """What a request asks for: its type, and the rest of it."""
     wanted = wire.take(raw, "request", dict, "request")
     kind = wire.take(wanted, "type", str, "request")
@@ -80,7 +80,7 @@ def cluster_of(raw: Json, values: Values) -> Cluster:
     """The cluster of a request, or that of ``-t`` or ``--simulate`` instead."""
     if "text_data" in values or "simulate" in values:
         return sources.read(values)
-    return sources.changed(request.cluster(raw), values)
+    return sources.apply_options(request.cluster(raw), values)
 
 
 def _survive(values: Values) -> bool:
@@ -161,11 +161,11 @@ def _secondary(
 
 def run(values: Values) -> int:
     raw = request.parse(sources.read_file(values.arguments[0]))
-    kind, wanted = asked(raw)
+    kind, wanted = read_request(raw)
     cluster = cluster_of(raw, values)
     _show("Initial", cluster, "pre-ialloc", "before", values)
     found = answer(kind, wanted, cluster, values)
-    _show("Final", _after(cluster, wanted, found), "post-ialloc", "after", values)
+    _show("Final", _apply_answer(cluster, wanted, found), "post-ialloc", "after", values)
     say(found.text())
     return 0
 
@@ -181,7 +181,7 @@ def _show(title: str, cluster: Cluster, suffix: str, when: str, values: Values) 
         warn(f"The cluster state {when} the request has been written to file '{path}'")
 
 
-def _after(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
+def _apply_answer(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
     """The cluster with the instances where the answer puts them."""
     places: dict[str, list[str]] = {}
     if found.success and wanted["type"] == "allocate":
@@ -200,10 +200,10 @@ def _after(cluster: Cluster, wanted: Json, found: Answer) -> Cluster:
         item = items.get(name) or request.instance(name, new[name])
         first, second = (*nodes, "")[:2]
         items[name] = dataclasses.replace(item, primary=first, secondary=second)
-    return rebuilt(cluster, tuple(items.values()))
+    return replace_instances(cluster, tuple(items.values()))
 
 
-def rebuilt(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
+def replace_instances(cluster: Cluster, items: tuple[Instance, ...]) -> Cluster:
     """Return the cluster with these instances; adjust the free memory and disk of its nodes."""
     after = dataclasses.replace(cluster, instances=items)
     old, new = Board(cluster), Board(after)

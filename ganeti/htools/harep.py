@@ -60,7 +60,7 @@ class State:
         return [item.tags, tags, self.cluster.tags]
 
     def submit(self, opcodes: list[Json], why: str, key: str | None = None) -> int:
-        common = execute.with_reason(self.values, "harep", why)
+        common = execute.add_reason(self.values, "harep", why)
         return self.client.submit_job([op | common for op in opcodes], key)
 
     def retag(self, item: Instance, old: Repair | None, new: Repair | None) -> None:
@@ -89,18 +89,18 @@ def run(values: Values) -> int:
             now=SYSTEM.now(),
         )
         for item in state.cluster.instances:
-            _look_at(state, item)
+            _treat(state, item)
     total = len(state.cluster.instances)
     found = ", ".join(f"{count} {word}" for word, count in state.count.items())
     say(f"{text.plural(total, 'instance')}: {found}" if total else "No instances.")
     return int(bool(state.count["not repaired"]))
 
 
-def _look_at(state: State, item: Instance) -> None:
+def _treat(state: State, item: Instance) -> None:
     """Finish or begin the repair of one instance, and count it."""
     found = repair.repairs(item.tags)
     begun = None
-    for one in repair.unfinished(found):
+    for one in repair.find_unfinished(found):
         if one.jobs:
             # What is known of the instance may be older than the end of the repair: look again
             # next time.
@@ -111,13 +111,13 @@ def _look_at(state: State, item: Instance) -> None:
         _say(item, "an earlier repair failed; remove its tag when you have mended it")
         state.count["failed"] += 1
         return
-    kind = repair.needed(item, state.offline)
+    kind = repair.find_needed_repair(item, state.offline)
     if kind is None:
         if begun is not None and not state.dry:
             state.retag(item, begun, None)
         state.count["healthy"] += 1
         return
-    if any(repair.suspended(tags, state.now) for tags in state.levels(item)):
+    if any(repair.is_suspended(tags, state.now) for tags in state.levels(item)):
         _say(item, f"needs {kind.word}, repairs are suspended")
         state.count["suspended"] += 1
         return
@@ -231,7 +231,7 @@ def _take_place(state: State, item: Instance, nodes: tuple[str, ...]) -> None:
     layout = Layout.first(board)
     first, second = (board.node_index.get(node, -1) for node in nodes)
     moved = layout.moved(board.instance_index[item.name], first, second)
-    state.cluster = hbal.with_places(state.cluster, moved)
+    state.cluster = hbal.apply_layout(state.cluster, moved)
 
 
 PROGRAM = Program("harep", "Repair instances whose nodes are offline.", KNOWN, run)

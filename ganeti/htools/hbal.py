@@ -204,7 +204,7 @@ def _print_commands(done: list[Step], name: str) -> None:
     say(plan.listing(done))
 
 
-def with_places(cluster: Cluster, layout: Layout) -> Cluster:
+def apply_layout(cluster: Cluster, layout: Layout) -> Cluster:
     """The cluster as the layout has it: what a text file of it says."""
     board = layout.board
     places = {item.name: layout.place(i) for i, item in enumerate(board.instances)}
@@ -212,7 +212,7 @@ def with_places(cluster: Cluster, layout: Layout) -> Cluster:
     free = {}
     for i, node in enumerate(board.nodes):
         free[node.name] = (
-            int(node.free_memory + _first_used(layout, 0, i) - layout.used[0][i]),
+            int(node.free_memory + _find_first_used(layout, 0, i) - layout.used[0][i]),
             int(board.disk_room[i] - layout.used[2][i]),
         )
     for item in cluster.instances:
@@ -229,7 +229,7 @@ def with_places(cluster: Cluster, layout: Layout) -> Cluster:
     return dataclasses.replace(cluster, instances=tuple(moved.values()), nodes=nodes)
 
 
-def _first_used(layout: Layout, use: int, node: int) -> float:
+def _find_first_used(layout: Layout, use: int, node: int) -> float:
     return float(layout.board.first_sums.used[use][node])
 
 
@@ -239,7 +239,7 @@ def _save(cluster: Cluster, last: Layout, values: Values) -> None:
     name = values.get("save")
     for suffix, what, when in (
         ("original", cluster, "before"),
-        ("balanced", with_places(cluster, last), "after"),
+        ("balanced", apply_layout(cluster, last), "after"),
     ):
         Path(f"{name}.{suffix}").write_text(text.dump(what), encoding="utf-8")
         warn(f"The cluster state {when} balancing has been written to file '{name}.{suffix}'")

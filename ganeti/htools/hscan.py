@@ -35,7 +35,7 @@ def run(values: Values) -> int:
         _scan("LOCAL", luxi.read(values.get("luxi", ""), memory), directory, values, width)
     for name in names:
         try:
-            cluster = rapi.read(rapi.Remote.of(values, name), memory)
+            cluster = rapi.read(rapi.Remote.from_values(values, name), memory)
         except errors.GanetiError as err:
             warn(f"{name}: {errors.text(err)}")
             failed = True

@@ -207,13 +207,13 @@ def _finish(
         _print_nodes(f"{title} allocation", done.layout, values)
     if "save" in values:
         path = f"{values.get('save')}.{suffix}"
-        Path(path).write_text(text.dump(_with_placed(cluster, done)), encoding="utf-8")
+        Path(path).write_text(text.dump(_add_placed(cluster, done)), encoding="utf-8")
 
 
-def _with_placed(cluster: Cluster, done: Filling) -> Cluster:
+def _add_placed(cluster: Cluster, done: Filling) -> Cluster:
     """The cluster with what was put, as a text file tells it."""
     nodes = done.layout.board.nodes
-    made = hbal.with_places(cluster, done.layout)
+    made = hbal.apply_layout(cluster, done.layout)
     more = tuple(
         dataclasses.replace(
             one.item,

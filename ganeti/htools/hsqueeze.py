@@ -100,12 +100,12 @@ def _print_commands(found: Sequence[Squeeze], name: str) -> None:
 def _jobs(found: Sequence[Squeeze]) -> list[list[Job]]:
     """Sets of jobs: the moves of all groups, then a job for each node."""
     sets: list[list[Job]] = [jobs for one in found for jobs in execute.jobs_of(one.moves)]
-    last = [Job(_switched(node, on=True)) for one in found for node in one.come]
-    last += [Job(_switched(node, on=False)) for one in found for node in one.go]
+    last = [Job(_make_switch_opcodes(node, on=True)) for one in found for node in one.come]
+    last += [Job(_make_switch_opcodes(node, on=False)) for one in found for node in one.go]
     return [*sets, last] if last else sets
 
 
-def _switched(node: str, *, on: bool) -> list[dict[str, Any]]:
+def _make_switch_opcodes(node: str, *, on: bool) -> list[dict[str, Any]]:
     """The opcodes that switch a node on, or mark it and switch it off."""
     power = {"OP_ID": "OP_OOB_COMMAND", "node_names": [node]}
     if on:
@@ -124,7 +124,7 @@ def _save(cluster: Cluster, found: Sequence[Squeeze], values: Values) -> None:
     after = cluster
     for one in found:
         if one.moves:
-            after = hbal.with_places(after, one.moves[-1].after)
+            after = hbal.apply_layout(after, one.moves[-1].after)
         after = squeeze.with_online(after, one.go, online=False)
         after = squeeze.with_online(after, one.come, online=True)
     for suffix, what, when in (("original", cluster, "before"), ("squeezed", after, "after")):

@@ -38,11 +38,13 @@ class MonitorError(errors.GenericError):
 Reports = dict[str, Any]
 
 
-def loaded(cluster: Cluster, values: Values, text: str | None) -> tuple[Instance, ...]:
+def add_loads(cluster: Cluster, values: Values, text: str | None) -> tuple[Instance, ...]:
     """The instances with their processor load; ``text`` is the content of ``--mond-data``."""
     collector = _OF_DOMAINS if "mond_xen" in values else _OF_NODE
     wanted = [node.name for node in cluster.nodes if not node.offline]
-    known = _ask(wanted, collector) if text is None else _recorded(text, values.get("mond_data"))
+    known = (
+        _ask(wanted, collector) if text is None else _read_recorded(text, values.get("mond_data"))
+    )
     loads: dict[str, float] = {}
     missing = []
     for name in wanted:
@@ -51,7 +53,7 @@ def loaded(cluster: Cluster, values: Values, text: str | None) -> tuple[Instance
         except MonitorError as err:
             missing.append(errors.text(err))
     if not missing:
-        return tuple(_with(item, loads) for item in cluster.instances)
+        return tuple(_set_load(item, loads) for item in cluster.instances)
     told = "; ".join(missing)
     if "exit_on_missing_mond_data" in values:
         raise MonitorError(told)
@@ -62,16 +64,16 @@ def loaded(cluster: Cluster, values: Values, text: str | None) -> tuple[Instance
 def check(values: Values) -> None:
     """Options that mean nothing without ``--mond`` are refused."""
     for key in ("mond_data", "exit_on_missing_mond_data", "mond_xen"):
-        if key in values and not wanted(values):
+        if key in values and not is_wanted(values):
             name = key.replace("_", "-")
             raise UsageError(f"option --{name} has no effect without --mond")
 
 
-def wanted(values: Values) -> bool:
+def is_wanted(values: Values) -> bool:
     return bool(values.get("mond", "no") == "yes")
 
 
-def _with(item: Instance, loads: Mapping[str, float]) -> Instance:
+def _set_load(item: Instance, loads: Mapping[str, float]) -> Instance:
     if item.name not in loads:
         return item
     return dataclasses.replace(item, load=dataclasses.replace(item.load, cpu=loads[item.name]))
@@ -105,7 +107,7 @@ def _is_load(value: Any) -> bool:
     return number and math.isfinite(value) and value >= 0
 
 
-def _recorded(text: str, name: str) -> dict[str, Reports]:
+def _read_recorded(text: str, name: str) -> dict[str, Reports]:
     """Reports by node from ``[{"node": ..., "reports": [...]}]``."""
     try:
         raw = jsonio.loads(text)
@@ -118,11 +120,11 @@ def _recorded(text: str, name: str) -> dict[str, Reports]:
         node, reports = _get(one, "node"), _get(one, "reports")
         if not isinstance(node, str) or not isinstance(reports, list):
             raise MonitorError(f"{name}, entry {number}: must have 'node' and a list 'reports'")
-        found[node] = _by_collector(reports, f"{name}, node {node}")
+        found[node] = _index_by_collector(reports, f"{name}, node {node}")
     return found
 
 
-def _by_collector(reports: Sequence[Any], where: str) -> Reports:
+def _index_by_collector(reports: Sequence[Any], where: str) -> Reports:
     for report in reports:
         if not isinstance(_get(report, "name"), str) or "data" not in report:
             raise MonitorError(f"{where}: a report has no 'name' or no 'data'")
@@ -151,7 +153,7 @@ def _ask_one(node: str, collector: str) -> Reports | None:
             link.close()
         if answer.status != http.client.OK:
             raise MonitorError(f"HTTP {answer.status}")
-        return _by_collector([jsonio.loads(body)], f"node {node}")
+        return _index_by_collector([jsonio.loads(body)], f"node {node}")
     except (OSError, http.client.HTTPException, errors.GanetiError) as err:
         program.warn(f"The monitoring daemon of {node} does not answer: {err}")
         return None

@@ -96,18 +96,18 @@ def _instance(raw: Json) -> Instance:
         secondary=secondaries[0] if secondaries else "",
         template=str(template),
         tags=wire.names(raw.get("tags"), where),
-        spindle_use=_or(wire.amount(raw.get("be/spindle_use")), 1),
+        spindle_use=_use_default(wire.amount(raw.get("be/spindle_use")), 1),
         spindles=None if None in spindles or not spindles else sum(filter(None, spindles)),
         forthcoming=bool(raw.get("forthcoming")),
         disks=sizes,
     )
 
 
-def _or(value: int | None, default: int) -> int:
+def _use_default(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def flat(raw: Mapping[str, object]) -> Json:
+def flatten(raw: Mapping[str, object]) -> Json:
     """An object of the remote API with the names of query fields."""
     result = dict(raw)
     for parameters, prefix in (("beparams", "be/"), ("ndparams", "ndp/")):

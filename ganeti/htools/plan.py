@@ -13,7 +13,7 @@ from ganeti.placement.use import NOWHERE
 Json = dict[str, Any]
 
 
-def touched(step: Step) -> frozenset[int]:
+def find_touched_nodes(step: Step) -> frozenset[int]:
     """The nodes that a move needs."""
     move, before = step.move, step.before
     nodes = {
@@ -30,7 +30,7 @@ def sets(steps: Sequence[Step]) -> list[list[Step]]:
     result: list[list[Step]] = []
     busy: set[int] = set()
     for step in steps:
-        nodes = touched(step)
+        nodes = find_touched_nodes(step)
         if not result or busy & nodes:
             result.append([])
             busy = set()

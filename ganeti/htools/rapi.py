@@ -47,7 +47,7 @@ class Remote:
     directory: Path | None = None
 
     @classmethod
-    def of(cls, values: Values, address: str | None = None) -> Remote:
+    def from_values(cls, values: Values, address: str | None = None) -> Remote:
         """What the command line says; raises :class:`UsageError`."""
         text = address or str(values.get("master"))
         settings = Settings(system=True, verify_hostname=True, connect_timeout=15.0, timeout=60.0)
@@ -85,11 +85,11 @@ def read_credentials(path: Path) -> tuple[str, str]:
 
 def read(remote: Remote, static_memory: int) -> Cluster:
     """Ask the remote API; raises :class:`RemoteError`."""
-    answers = _recorded(remote.directory) if remote.directory else _asked(remote)
-    nodes = [objects.flat(raw) for raw in _list(answers, "nodes")]
+    answers = _read_recorded(remote.directory) if remote.directory else _query(remote)
+    nodes = [objects.flatten(raw) for raw in _list(answers, "nodes")]
     instances = []
     for raw in _list(answers, "instances"):
-        item = objects.flat(raw)
+        item = objects.flatten(raw)
         item.setdefault("be/memory", item.get("be/maxmem"))
         if isinstance(raw.get("oper_ram"), int | float):
             item["be/memory"] = raw["oper_ram"]
@@ -107,11 +107,11 @@ def _list(answers: Mapping[str, object], name: str) -> list[dict[str, Any]]:
     return found
 
 
-def _recorded(directory: Path) -> dict[str, Any]:
+def _read_recorded(directory: Path) -> dict[str, Any]:
     return {name: jsonio.loads((directory / f"{name}.json").read_bytes()) for name in _PATHS}
 
 
-def _asked(remote: Remote) -> dict[str, Any]:
+def _query(remote: Remote) -> dict[str, Any]:
     try:
         link = Link(
             remote.host,

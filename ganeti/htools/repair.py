@@ -79,13 +79,13 @@ def repairs(tags: Iterable[str]) -> list[Repair]:
     return sorted(found, key=lambda repair: repair.time)
 
 
-def unfinished(found: Sequence[Repair]) -> list[Repair]:
+def find_unfinished(found: Sequence[Repair]) -> list[Repair]:
     """Repairs whose end is not on record."""
     ended = {repair.uuid for repair in found if repair.result is not None}
     return [repair for repair in found if repair.result is None and repair.uuid not in ended]
 
 
-def suspended(tags: Iterable[str], now: float) -> bool:
+def is_suspended(tags: Iterable[str], now: float) -> bool:
     """Whether an object says that nothing below it is repaired now.
 
     A time that cannot be read suspends for good.
@@ -115,7 +115,7 @@ def _words(tags: Iterable[str]) -> list[str]:
     return [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
 
 
-def needed(item: Instance, offline: frozenset[str]) -> Type | None:
+def find_needed_repair(item: Instance, offline: frozenset[str]) -> Type | None:
     """What an instance needs when some nodes are offline; None when it is well.
 
     Instances on shared storage need none of these: they start on any node.

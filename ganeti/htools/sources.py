@@ -30,7 +30,7 @@ def read(values: Values) -> Cluster:
         )
     if len(chosen) > 1:
         raise UsageError("give only one of -t, -L, -m, -I and --simulate")
-    return changed(_read(chosen[0], values), values)
+    return apply_options(_read(chosen[0], values), values)
 
 
 def _read(source: str, values: Values) -> Cluster:
@@ -42,7 +42,7 @@ def _read(source: str, values: Values) -> Cluster:
     if source == "luxi":
         return luxi.read(values.get("luxi"), node_memory)
     if source == "master":
-        return rapi.read(rapi.Remote.of(values), node_memory)
+        return rapi.read(rapi.Remote.from_values(values), node_memory)
     return request.cluster(request.parse(read_file(values.get("ialloc_src"))))
 
 
@@ -60,7 +60,7 @@ def read_text(name: str) -> Cluster:
     return text.load(read_file(name), name)
 
 
-def changed(cluster: Cluster, values: Values) -> Cluster:
+def apply_options(cluster: Cluster, values: Values) -> Cluster:
     """The cluster with the nodes, tags and loads that the command line gives."""
     mond.check(values)
     known = {node.name for node in cluster.nodes}
@@ -75,16 +75,16 @@ def changed(cluster: Cluster, values: Values) -> Cluster:
         nothing = Load(0.0, 0.0, 0.0, 0.0)
         instances = tuple(dataclasses.replace(item, load=nothing) for item in instances)
     elif "dynu_file" in values:
-        instances = _loaded(instances, values.get("dynu_file"))
-    elif mond.wanted(values):
+        instances = _read_loads(instances, values.get("dynu_file"))
+    elif mond.is_wanted(values):
         name = values.get("mond_data")
-        instances = mond.loaded(
+        instances = mond.add_loads(
             dataclasses.replace(cluster, nodes=nodes), values, read_file(name) if name else None
         )
     return dataclasses.replace(cluster, nodes=nodes, instances=instances, tags=cluster.tags + extra)
 
 
-def _loaded(instances: tuple[Instance, ...], name: str) -> tuple[Instance, ...]:
+def _read_loads(instances: tuple[Instance, ...], name: str) -> tuple[Instance, ...]:
     loads = {}
     known = {item.name for item in instances}
     for number, line in enumerate(read_file(name).splitlines(), 1):

@@ -35,7 +35,7 @@ class _NodeRow:
         self.layout, self.index, self.name = layout, index, name
         self.node = layout.board.nodes[index]
 
-    def used(self, use: Use) -> float:
+    def measure_used(self, use: Use) -> float:
         return float(self.layout.used[use][self.index])
 
     @property
@@ -50,11 +50,11 @@ class _NodeRow:
 
     @property
     def free_disk(self) -> int:
-        return int(self.layout.board.disk_room[self.index] - self.used(Use.DISK))
+        return int(self.layout.board.disk_room[self.index] - self.measure_used(Use.DISK))
 
     @property
     def vcpus(self) -> int:
-        return int(self.used(Use.CPU) + self.node.node_cpus)
+        return int(self.measure_used(Use.CPU) + self.node.node_cpus)
 
 
 def _share(part: float, whole: float) -> str:
@@ -67,7 +67,7 @@ NODE_FIELDS: dict[str, tuple[str, bool, Callable[[_NodeRow], str]]] = {
     "name": ("Name", False, lambda r: r.name),
     "tmem": ("t_mem", True, lambda r: str(r.node.memory)),
     "nmem": ("n_mem", True, lambda r: str(r.node.node_memory)),
-    "imem": ("i_mem", True, lambda r: str(int(r.used(Use.MEMORY)))),
+    "imem": ("i_mem", True, lambda r: str(int(r.measure_used(Use.MEMORY)))),
     "xmem": ("x_mem", True, lambda r: str(int(r.layout.board.missing[r.index]))),
     "fmem": ("f_mem", True, lambda r: str(r.node.free_memory)),
     "umem": ("u_mem", True, lambda r: str(r.unallocated)),
@@ -85,10 +85,10 @@ NODE_FIELDS: dict[str, tuple[str, bool, Callable[[_NodeRow], str]]] = {
         True,
         lambda r: f"{r.vcpus / (r.node.cpus * r.node.cpu_speed) if r.node.cpus else 0:.2f}",
     ),
-    "cload": ("lCpu", True, lambda r: f"{r.used(Use.LOAD_CPU):.3f}"),
-    "mload": ("lMem", True, lambda r: f"{r.used(Use.LOAD_MEMORY):.3f}"),
-    "dload": ("lDsk", True, lambda r: f"{r.used(Use.LOAD_DISK):.3f}"),
-    "nload": ("lNet", True, lambda r: f"{r.used(Use.LOAD_NET):.3f}"),
+    "cload": ("lCpu", True, lambda r: f"{r.measure_used(Use.LOAD_CPU):.3f}"),
+    "mload": ("lMem", True, lambda r: f"{r.measure_used(Use.LOAD_MEMORY):.3f}"),
+    "dload": ("lDsk", True, lambda r: f"{r.measure_used(Use.LOAD_DISK):.3f}"),
+    "nload": ("lNet", True, lambda r: f"{r.measure_used(Use.LOAD_NET):.3f}"),
     "ptags": ("PrimaryTags", False, lambda r: ",".join(r.node.tags)),
     "spindle_count": ("NodeSpindles", True, lambda r: str(r.node.spindles)),
     "group.uuid": ("group.uuid", False, lambda r: r.node.group),

@@ -43,7 +43,7 @@ class _Line:
             raise TextError(f"{self.where}, field {index + 1} ({name}): {value} is below {least}")
         return value
 
-    def real(self, index: int, name: str, default: float) -> float:
+    def read_real(self, index: int, name: str, default: float) -> float:
         if index >= len(self.fields):
             return default
         value = self._convert(index, name, float, "a number")
@@ -157,7 +157,7 @@ def _node(line: _Line, groups: set[str]) -> Node:
         exclusive_storage=line.choice(11, "exclusive storage", "YN", "N") == "Y",
         free_spindles=line.number(12, "free spindles", 0),
         node_cpus=line.number(13, "processors of the node", 1),
-        cpu_speed=line.real(14, "processor speed", 1.0),
+        cpu_speed=line.read_real(14, "processor speed", 1.0),
     )
 
 
@@ -210,8 +210,8 @@ def _policy(line: _Line) -> tuple[str, Policy]:
         standard=_spec(line, line.text(1, "standard size"), 1, "standard size"),
         bounds=tuple(zip(bounds[::2], bounds[1::2])),
         templates=line.names(3),
-        vcpu_ratio=line.real(4, "processor ratio", 4.0),
-        spindle_ratio=line.real(5, "spindle ratio", 32.0),
+        vcpu_ratio=line.read_real(4, "processor ratio", 4.0),
+        spindle_ratio=line.read_real(5, "spindle ratio", 32.0),
     )
     return line.fields[0], policy
 

@@ -220,7 +220,7 @@ def _wait_free(root: _Root) -> None:
     def gone() -> bool | None:
         return True if root.is_reused() or not _holders(root.device) else None
 
-    if not retry.until(gone, timeout=_FREE):
+    if not retry.retry_until(gone, timeout=_FREE):
         raise errors.HypervisorError(
             f"{root.source} is unmounted, but processes with mount namespaces of their own still"
             f" have it: {', '.join(_holders(root.device)[:5])}; end them"

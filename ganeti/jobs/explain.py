@@ -55,7 +55,7 @@ def explain(
         current = todo.pop(0)
         if current in seen:
             continue
-        found = _one(book, locks, pool, clock, current)
+        found = _explain_one(book, locks, pool, clock, current)
         if found is None:
             if current == job_id:
                 raise errors.JobLost(f"job {job_id} does not exist or is archived")
@@ -66,7 +66,7 @@ def explain(
     return {**first, "chain": chain}
 
 
-def _one(
+def _explain_one(
     book: Book, locks: LockManager, pool: WorkerPool[Job], clock: Clock, job_id: int
 ) -> Explanation | None:
     with book.mutex:
@@ -150,7 +150,7 @@ def _jobs(owners: Iterable[object]) -> str:
 
 
 def _worker_wait(book: Book, pool: WorkerPool[Job], job: Job, age: float) -> Explanation | None:
-    ahead = pool.ahead_of(job)
+    ahead = pool.count_ahead(job)
     if ahead is None:
         return None
     with book.mutex:

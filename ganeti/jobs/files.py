@@ -146,16 +146,16 @@ class JobFiles:
         """Bring the files up to date now; blocks for some flushes. OSError when that fails."""
         self._journal.settle()
 
-    def settled(self) -> AbstractContextManager[None]:
+    def hold_settled(self) -> AbstractContextManager[None]:
         """The files as they should be, and still, while this is held."""
-        return self._journal.settled()
+        return self._journal.hold_settled()
 
     def load(self) -> tuple[list[JobRecord], int]:
         """All live jobs in order of their ids, and the last id ever used.
 
         A file that cannot be read is moved aside to ``job-<id>.corrupted`` and logged.
         """
-        with self.settled():
+        with self.hold_settled():
             return self._load()
 
     def _load(self) -> tuple[list[JobRecord], int]:
@@ -183,7 +183,7 @@ class JobFiles:
             JobQueueError: the serial file holds no number.
             ConfigurationError: the journal is damaged.
         """
-        newer = self._journal.unsettled()
+        newer = self._journal.read_unsettled()
         ids = (int(match[1]) for match in map(_JOB_FILE.fullmatch, newer) if match)
         serial = int(newer.get(SERIAL, b"0"))
         return max([self._read_serial(), serial, *ids, *self._ids(self.directory)])
@@ -229,7 +229,7 @@ class JobFiles:
         if copies and written.round is not None:
             written.round.wait()
 
-    def soon(self, written: Written) -> None:
+    def flush_soon(self, written: Written) -> None:
         """Have files written within a moment; what is written until then shares their flush."""
         with self._unhurried:
             if self._late is None:
@@ -254,7 +254,7 @@ class JobFiles:
         """Remove files of jobs that nobody was told of."""
         gone = list(names)
         self._copies.remove_jobs(gone)
-        with self.settled():
+        with self.hold_settled():
             for name in gone:
                 files.remove(self.directory / name)
 
@@ -281,7 +281,7 @@ class JobFiles:
 
     def contents(self) -> dict[str, bytes]:
         """Every live job file, the serial and the keys, as they are on disk."""
-        with self.settled():
+        with self.hold_settled():
             return self._contents()
 
     def _contents(self) -> dict[str, bytes]:
@@ -332,7 +332,7 @@ class JobFiles:
     def archive(self, job_ids: Iterable[int]) -> None:
         """Move files of finished jobs to the archive."""
         job_ids = list(job_ids)
-        with self.settled():
+        with self.hold_settled():
             self._move(job_ids)
             # Before anybody reads the files as a whole: there they are no more.
             self._copies.archive_jobs([name_of(job_id) for job_id in job_ids])
@@ -349,14 +349,14 @@ class JobFiles:
         for directory in touched:
             files.fsync_dir(directory)
 
-    def archived(self, job_id: int) -> JobRecord | None:
+    def read_archived(self, job_id: int) -> JobRecord | None:
         """A job from the archive, None when it is not there or damaged."""
         try:
             return job_model.from_wire(jsonio.loads(self._archive_path(job_id).read_bytes()))
         except (FileNotFoundError, errors.GanetiError):
             return None
 
-    def archived_contents(self, names: Iterable[str]) -> dict[str, bytes]:
+    def read_archived_contents(self, names: Iterable[str]) -> dict[str, bytes]:
         """Files of archived jobs by their names in the queue; without those that are missing."""
         found: dict[str, bytes] = {}
         for name in names:
@@ -364,7 +364,7 @@ class JobFiles:
                 found[name] = self._archive_path(id_of(name)).read_bytes()
         return found
 
-    def archived_ids(self) -> list[int]:
+    def list_archived_ids(self) -> list[int]:
         found: list[int] = []
         for entry in os.scandir(self.directory / "archive"):
             if entry.is_dir():

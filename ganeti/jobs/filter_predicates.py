@@ -58,7 +58,7 @@ class JobFacts:
     ops: Sequence[Op]
 
     @classmethod
-    def of(cls, record: JobRecord) -> JobFacts:
+    def from_record(cls, record: JobRecord) -> JobFacts:
         return cls(record.id, [op.input for op in record.ops])
 
 
@@ -81,11 +81,13 @@ def action_of(raw: object) -> Action:
     if isinstance(raw, list | tuple) and len(raw) == 2 and raw[0] == RATE_LIMIT:
         limit = raw[1]
         if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= HIGHEST:
-            raise _wrong(f"{RATE_LIMIT} needs an integer from 1 on, not {shown(raw[1])}")
+            raise _make_error(
+                f"{RATE_LIMIT} needs an integer from 1 on, not {format_value(raw[1])}"
+            )
         return Action(RATE_LIMIT, limit)
     hint = nearest(raw, WORDS) if isinstance(raw, str) else ""
-    raise _wrong(
-        f"{shown(raw)} is not an action of a filter rule{hint}: expected {', '.join(WORDS)}"
+    raise _make_error(
+        f"{format_value(raw)} is not an action of a filter rule{hint}: expected {', '.join(WORDS)}"
         f' or ["{RATE_LIMIT}", <number>]'
     )
 
@@ -93,9 +95,9 @@ def action_of(raw: object) -> Action:
 def check_priority(raw: object) -> int:
     """The priority of a rule; OpPrereqError unless it is a number from 0 on."""
     if isinstance(raw, bool) or not isinstance(raw, int) or not 0 <= raw <= HIGHEST:
-        raise _wrong(
+        raise _make_error(
             f"the priority of a filter rule must be an integer from 0 to {HIGHEST},"
-            f" not {shown(raw)}"
+            f" not {format_value(raw)}"
         )
     return raw
 
@@ -110,21 +112,23 @@ class Predicates:
             OpPrereqError: what is wrong with which predicate.
         """
         if not isinstance(raw, list | tuple):
-            raise _wrong(f"the predicates of a filter rule must be a list, not {shown(raw)}")
+            raise _make_error(
+                f"the predicates of a filter rule must be a list, not {format_value(raw)}"
+            )
         self._budget = Budget(MATCH_LIMIT)
         self._tests: list[Callable[[JobFacts], bool]] = []
         for number, item in enumerate(raw, 1):
             try:
                 self._tests.append(self._compile(item, watermark))
             except (errors.QueryFilterParseError, errors.ParameterError) as err:
-                raise _wrong(f"predicate {number} is wrong: {errors.text(err)}") from err
+                raise _make_error(f"predicate {number} is wrong: {errors.text(err)}") from err
         self._told = False
 
     def _compile(self, item: object, watermark: int) -> Callable[[JobFacts], bool]:
         if not (isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)):
             raise errors.ParameterError(
                 f"expected [kind, filter] with one of the kinds {', '.join(KINDS)},"
-                f" not {shown(item)}"
+                f" not {format_value(item)}"
             )
         kind, raw = item
         if kind == "jobid":
@@ -208,7 +212,7 @@ class _Compiler(Generic[R]):
             return tree.Or(())
         if isinstance(node, tree.Compare) and self._watermark is not None:
             node = replace(node, value=self._job_id(node.value))
-        self._columns.append(_typed(get, _fits(node)))
+        self._columns.append(_make_column(get, _fits(node)))
         return replace(node, field=str(len(self._columns) - 1))
 
     def _job_id(self, value: tree.Value) -> int:
@@ -223,7 +227,7 @@ class _Compiler(Generic[R]):
         return value
 
 
-def _typed(get: Callable[[R], Any], fits: Callable[[Any], bool]) -> Column[R]:
+def _make_column(get: Callable[[R], Any], fits: Callable[[Any], bool]) -> Column[R]:
     def column(row: R) -> Cell:
         value = get(row)
         return 0, value if fits(value) else None
@@ -286,10 +290,12 @@ def _trail(op: Op) -> Sequence[Sequence[Any]]:
     return op.get("reason") or ()
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A JSON value in a message: short, and whatever is nested only as a list or an object."""
     if isinstance(value, list | tuple):
-        parts = ["[...]" if isinstance(part, list | tuple) else shown(part) for part in value[:4]]
+        parts = [
+            "[...]" if isinstance(part, list | tuple) else format_value(part) for part in value[:4]
+        ]
         return f"[{', '.join(parts + ['...'] * (len(value) > 4))}]"
     if isinstance(value, dict):
         return "an object"
@@ -300,5 +306,5 @@ def shown(value: object) -> str:
     return repr(value) if len(str(value)) <= 60 else f"{str(value)[:60]!r}..."
 
 
-def _wrong(text: str) -> errors.OpPrereqError:
+def _make_error(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, errors.ErrorCode.INVAL)

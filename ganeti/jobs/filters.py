@@ -41,7 +41,7 @@ class Pause:
 
     @property
     def explanation(self) -> str:
-        return f"{_named(self.rule)} pauses the job until the rule is changed or deleted"
+        return f"{_describe(self.rule)} pauses the job until the rule is changed or deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Limited:
     @property
     def explanation(self) -> str:
         ids = join_names(str(job_id) for job_id in self.running)
-        return f"{_named(self.rule)} lets {self.limit} such jobs run at a time, now {ids}"
+        return f"{_describe(self.rule)} lets {self.limit} such jobs run at a time, now {ids}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Reject:
 
     @property
     def explanation(self) -> str:
-        return f"{_named(self.rule)} rejects the job"
+        return f"{_describe(self.rule)} rejects the job"
 
     @property
     def error(self) -> errors.JobCanceled:
@@ -122,7 +122,7 @@ class Rules:
         ``running`` has for the uuid of a RATE_LIMIT rule the ids of the jobs that run under it;
         rules may be missing. An id that is the job's own does not count.
         """
-        found = self._first(job)
+        found = self._find_first(job)
         if found is None:
             return ACCEPTED
         rule, action = found.rule, found.action
@@ -131,16 +131,16 @@ class Rules:
         if action.name == "REJECT":
             return Reject(rule)
         if action.name == "ACCEPT":
-            return Accept(None, f"{_named(rule)} accepts the job")
+            return Accept(None, f"{_describe(rule)} accepts the job")
         others = tuple(sorted(set(running.get(rule.uuid, ())) - {job.id}))
         if len(others) >= action.limit:
             return Limited(rule, action.limit, others)
-        text = f"{_named(rule)} has room for the job: {len(others)} of {action.limit} run"
+        text = f"{_describe(rule)} has room for the job: {len(others)} of {action.limit} run"
         return Accept(rule.uuid, text)
 
     def limit_of(self, job: JobFacts) -> str | None:
         """Uuid of the RATE_LIMIT rule that decides over a job, None when no such rule does."""
-        found = self._first(job)
+        found = self._find_first(job)
         return found.rule.uuid if found is not None and found.action.limit else None
 
     def count(self, running: Iterable[JobFacts]) -> dict[str, set[int]]:
@@ -157,14 +157,14 @@ class Rules:
                 result.setdefault(uuid, set()).add(job.id)
         return result
 
-    def _first(self, job: JobFacts) -> _Compiled | None:
+    def _find_first(self, job: JobFacts) -> _Compiled | None:
         for item in self._deciding:
             if item.predicates.match(job):
                 return item
         return None
 
 
-def _named(rule: FilterRule) -> str:
+def _describe(rule: FilterRule) -> str:
     """The rule for people, with the reason that its author gave."""
     texts = [entry[1] for entry in rule.reason_trail if entry[0] == _USER]
     return f"filter rule {rule.uuid}{f' ({texts[0]:.200})' if texts else ''}"

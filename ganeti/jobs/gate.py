@@ -64,7 +64,7 @@ class Gate:
         verdict = self._depend(record.id, dependencies)
         if verdict is not None or record.start_timestamp is not None:
             return verdict
-        facts = JobFacts.of(record)
+        facts = JobFacts.from_record(record)
         decision = self._rules.decide(facts, self._running)
         if isinstance(decision, Reject):
             return decision.error
@@ -107,7 +107,7 @@ class Gate:
         named = ", ".join(map(str, waiting))
         return Hold(f"the end of job {named}, which it depends on", tuple(waiting))
 
-    def ended(self, job_id: int) -> list[int]:
+    def end_job(self, job_id: int) -> list[int]:
         """A job is done; returns the jobs to look at again, in order of ids."""
         again = self._waiting.pop(job_id, set())
         self.forget(job_id)
@@ -126,7 +126,7 @@ class Gate:
     def set_rules(self, rules: Iterable[FilterRule], running: Iterable[JobRecord]) -> list[int]:
         """Other filter rules hold from now on; returns the jobs to look at again."""
         self._rules = Rules(rules, self._rules)
-        facts = [JobFacts.of(record) for record in running]
+        facts = [JobFacts.from_record(record) for record in running]
         self._running = self._rules.count(facts) | reason_limits.count(facts)
         return sorted(self._filtered)
 

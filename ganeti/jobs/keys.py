@@ -45,7 +45,7 @@ class Keys:
         if record.key is not None:
             self._live.pop(record.key, None)
 
-    def archived(self, record: JobRecord) -> dict[str, bytes]:
+    def list_archived(self, record: JobRecord) -> dict[str, bytes]:
         """The file, with its content, that remembers the key of a job in the archive."""
         return {} if record.key is None else {_file(record.key): b"%d\n" % record.id}
 

@@ -129,7 +129,7 @@ class Machine:
         for index in range(first, len(self.job.ops)):
             self.change(index, **members)
 
-    def started(self, at: Stamp) -> None:
+    def note_start(self, at: Stamp) -> None:
         self.job.start_timestamp = self._news.setdefault("", {})["start_timestamp"] = at
 
     def log(self, at: Stamp, kind: str, message: object) -> None:
@@ -170,7 +170,7 @@ class Machine:
 # transitions -------------------------------------------------------------------------------
 
 
-def _submitted(machine: Machine, event: Event) -> Effect:
+def _submit(machine: Machine, event: Event) -> Effect:
     machine.job.received_timestamp = event.at
     if not machine.job.ops:
         machine.job.end_timestamp = event.at
@@ -178,10 +178,10 @@ def _submitted(machine: Machine, event: Event) -> Effect:
     return Effect.PERSIST | Effect.COPY | Effect.ENQUEUE
 
 
-def _picked(machine: Machine, event: Event) -> Effect:
+def _pick(machine: Machine, event: Event) -> Effect:
     machine.change(_current(machine.job), status=JobStatus.WAITING, start_timestamp=event.at)
     if machine.job.start_timestamp is None:
-        machine.started(event.at)
+        machine.note_start(event.at)
     return Effect.NOTIFY
 
 
@@ -190,7 +190,7 @@ def _locks_held(machine: Machine, event: Event) -> Effect:
     return Effect.PERSIST | Effect.COPY | Effect.NOTIFY
 
 
-def _done(machine: Machine, event: Event) -> Effect:
+def _succeed(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, OpDone)
     machine.change(
         _current(machine.job),
@@ -203,7 +203,7 @@ def _done(machine: Machine, event: Event) -> Effect:
     return _finish(machine, event)
 
 
-def _failed(machine: Machine, event: Event) -> Effect:
+def _fail(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, OpFailed)
     index = _current(machine.job)
     following = errors.encode_known(
@@ -222,7 +222,7 @@ def _logged(machine: Machine, event: Event) -> Effect:
 
 
 def _cancel_queued(machine: Machine, event: Event) -> Effect:
-    return _canceled(machine, event)
+    return _end_canceled(machine, event)
 
 
 def _cancel_waiting(machine: Machine, event: Event) -> Effect:
@@ -230,15 +230,15 @@ def _cancel_waiting(machine: Machine, event: Event) -> Effect:
     return Effect.PERSIST | Effect.CANCEL_LOCKS | Effect.NOTIFY
 
 
-def _canceled(machine: Machine, event: Event) -> Effect:
+def _end_canceled(machine: Machine, event: Event) -> Effect:
     machine.change_all(_current(machine.job), status=JobStatus.CANCELED, end_timestamp=event.at)
     return _finish(machine, event)
 
 
-def _rejected(machine: Machine, event: Event) -> Effect:
+def _reject(machine: Machine, event: Event) -> Effect:
     assert isinstance(event, Rejected)
     machine.change_all(_current(machine.job), result=event.error)
-    return _canceled(machine, event)
+    return _end_canceled(machine, event)
 
 
 def _cancel_running(machine: Machine, event: Event) -> Effect:
@@ -247,26 +247,26 @@ def _cancel_running(machine: Machine, event: Event) -> Effect:
     return Effect.NOTIFY
 
 
-def _done_after_cancel(machine: Machine, event: Event) -> Effect:
+def _succeed_after_cancel(machine: Machine, event: Event) -> Effect:
     """The operation ended before it was canceled; what follows it is not begun."""
-    effect = _done(machine, event)
-    return effect if machine.job.current() is None else _canceled(machine, event)
+    effect = _succeed(machine, event)
+    return effect if machine.job.current() is None else _end_canceled(machine, event)
 
 
-def _failed_after_cancel(machine: Machine, event: Event) -> Effect:
+def _fail_after_cancel(machine: Machine, event: Event) -> Effect:
     """It gave way, or it failed for a reason of its own after it had begun."""
     assert isinstance(event, OpFailed)
     index = _current(machine.job)
     begun = machine.job.ops[index].exec_timestamp is not None
     if begun and event.error[0] != errors.JobCanceled.__name__:
-        return _failed(machine, event)
+        return _fail(machine, event)
     machine.change(index, result=event.error)
-    return _canceled(machine, event)
+    return _end_canceled(machine, event)
 
 
 def _restart_canceling(machine: Machine, event: Event) -> Effect:
     begun = machine.job.ops[_current(machine.job)].exec_timestamp is not None
-    return _restart_running(machine, event) if begun else _canceled(machine, event)
+    return _restart_running(machine, event) if begun else _end_canceled(machine, event)
 
 
 def _priority(machine: Machine, event: Event) -> Effect:
@@ -289,7 +289,7 @@ def _restart_running(machine: Machine, event: Event) -> Effect:
         "the master daemon stopped while this operation was running; how far it got is not"
         " known, gnt-cluster verify shows what is left over"
     )
-    return _failed(machine, OpFailed(event.at, errors.encode_known(error)))
+    return _fail(machine, OpFailed(event.at, errors.encode_known(error)))
 
 
 def _ignore(machine: Machine, event: Event) -> Effect:
@@ -311,25 +311,25 @@ Handler = Callable[[Machine, Event], Effect]
 
 _S = JobStatus
 TRANSITIONS: dict[tuple[JobStatus, type[Event]], Handler] = {
-    (_S.QUEUED, Submitted): _submitted,
-    (_S.SUCCESS, Submitted): _submitted,  # a job without opcodes
-    (_S.QUEUED, Picked): _picked,
+    (_S.QUEUED, Submitted): _submit,
+    (_S.SUCCESS, Submitted): _submit,  # a job without opcodes
+    (_S.QUEUED, Picked): _pick,
     (_S.WAITING, LocksHeld): _locks_held,
     (_S.WAITING, Logged): _logged,
     (_S.RUNNING, Logged): _logged,
     (_S.CANCELING, Logged): _logged,
-    (_S.RUNNING, OpDone): _done,
-    (_S.RUNNING, OpFailed): _failed,
-    (_S.WAITING, OpFailed): _failed,  # its locks cannot be had
-    (_S.QUEUED, OpFailed): _failed,  # a job it depends on did not end as required
-    (_S.CANCELING, OpFailed): _failed_after_cancel,
+    (_S.RUNNING, OpDone): _succeed,
+    (_S.RUNNING, OpFailed): _fail,
+    (_S.WAITING, OpFailed): _fail,  # its locks cannot be had
+    (_S.QUEUED, OpFailed): _fail,  # a job it depends on did not end as required
+    (_S.CANCELING, OpFailed): _fail_after_cancel,
     (_S.QUEUED, CancelAsked): _cancel_queued,
-    (_S.QUEUED, Rejected): _rejected,
+    (_S.QUEUED, Rejected): _reject,
     (_S.WAITING, CancelAsked): _cancel_waiting,
     (_S.RUNNING, CancelAsked): _cancel_running,
-    (_S.CANCELING, OpDone): _done_after_cancel,
+    (_S.CANCELING, OpDone): _succeed_after_cancel,
     (_S.CANCELING, CancelAsked): _ignore,
-    (_S.CANCELING, CancelDone): _canceled,
+    (_S.CANCELING, CancelDone): _end_canceled,
     (_S.QUEUED, PriorityChanged): _priority,
     (_S.WAITING, PriorityChanged): _priority,
     (_S.RUNNING, PriorityChanged): _priority,

@@ -39,7 +39,7 @@ def make(
 
 
 def _op_record(op: OpCode, job_id: int, index: int, now: float) -> OpRecord:
-    stored = wire.to_stored(op)
+    stored = wire.to_stored_form(op)
     entry = [opcodes.reason_source(op), f"job={job_id};index={index}", int(now * 1_000_000_000)]
     stored["reason"] = [*stored.get("reason", []), entry]
     return OpRecord(input=stored, priority=op.priority)

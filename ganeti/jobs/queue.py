@@ -57,7 +57,7 @@ class JobQueue:
         self._jobs = self.book.jobs
         self._last_id = 0
         self._keys = Keys(files)
-        self._gate = Gate(self._ended_as)
+        self._gate = Gate(self._find_end_status)
         self._steps = Steps(self.book, self._gate, locks, executor, workers)
         self._steps.submit = lambda jobs, who: self.submit(jobs, who, ignore_drain=True)
         self.get = self.book.get
@@ -107,7 +107,7 @@ class JobQueue:
             return effect
         try:
             job.ops = [wire.from_wire(op.input) for op in job.record.ops]
-            lost = [name for op in job.ops for name in wire.lost_secrets(op)]
+            lost = [name for op in job.ops for name in wire.find_lost_secrets(op)]
             if lost:
                 raise errors.OpExecError(
                     f"the master daemon was restarted, and {', '.join(lost)} is never written"
@@ -143,18 +143,18 @@ class JobQueue:
                 if job.status in (JobStatus.WAITING, JobStatus.RUNNING)
             ]
             again = self._gate.set_rules(rules, running)
-        self._steps.look_again(again)
+        self._steps.retry_held(again)
 
-    def _ended_as(self, job_id: int) -> JobStatus | str | None:
+    def _find_end_status(self, job_id: int) -> JobStatus | str | None:
         job = self._jobs.get(job_id)
         if job is not None:
             return job.status if job.settled else ""
-        record = self._files.archived(job_id)
+        record = self._files.read_archived(job_id)
         return None if record is None else record.status
 
     def has_ended(self, job_id: int) -> bool:
         """Whether a job has ended, or does not exist."""
-        return self._ended_as(job_id) != ""
+        return self._find_end_status(job_id) != ""
 
     # submission --------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ class JobQueue:
                 for job in made:
                     job.submitted = written
         if known is not None:
-            return self._taken_before(known)
+            return self._answer_known_key(known)
         try:
             self._files.wait(written, copies=True)
         except errors.GanetiError:
@@ -230,10 +230,10 @@ class JobQueue:
             if job.record.ops:
                 self._steps.enqueue(job)
             else:
-                self._steps.after(job, Effect.FINALIZED)
+                self._steps.follow_up(job, Effect.FINALIZED)
         return [job.id for job in made]
 
-    def _taken_before(self, job_id: int) -> list[int]:
+    def _answer_known_key(self, job_id: int) -> list[int]:
         """The answer to a known key, once the first job with it is on enough master candidates."""
         job = self._jobs.get(job_id)
         written = None if job is None else job.submitted
@@ -276,12 +276,12 @@ class JobQueue:
 
     # what clients do with jobs -----------------------------------------------------------
 
-    def archived(self, job_id: int) -> JobRecord | None:
+    def read_archived(self, job_id: int) -> JobRecord | None:
         """A job from the archive (reads its file)."""
-        return self._files.archived(job_id)
+        return self._files.read_archived(job_id)
 
-    def archived_ids(self) -> list[int]:
-        return self._files.archived_ids()
+    def list_archived_ids(self) -> list[int]:
+        return self._files.list_archived_ids()
 
     def cancel(self, job_id: int) -> tuple[bool, str]:
         """Cancel a job; returns whether that is possible, and a text for the user.
@@ -312,7 +312,7 @@ class JobQueue:
         try:
             self.book.wait(effect, written)
         finally:
-            self._steps.after(job, effect)
+            self._steps.follow_up(job, effect)
         if Effect.FINALIZED in effect:
             return True, f"Job {job_id} has been canceled"
         return True, f"Job {job_id} will be canceled"
@@ -336,7 +336,7 @@ class JobQueue:
             queued = job.machine.state is JobStatus.QUEUED
         self._locks.set_priority(job_id, priority)
         self.book.wait(effect, written)
-        self._steps.after(job, effect)
+        self._steps.follow_up(job, effect)
         if queued:
             self._steps.enqueue(job)  # its old place in the line stays and does nothing
         return True, f"Priorities of pending opcodes for job {job_id} have been changed"
@@ -360,7 +360,7 @@ class JobQueue:
                 if not job.settled
             }
             for job in ended:
-                late |= self._keys.archived(job.record)
+                late |= self._keys.list_archived(job.record)
         if late:
             self._files.wait(self._files.add(late))
         self._files.settle()  # not with the mutex: there may be much to write

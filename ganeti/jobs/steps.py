@@ -167,7 +167,7 @@ class Steps:
         assert execution is not None
         try:
             book.wait(effect, written)
-            self.after(job, effect)
+            self.follow_up(job, effect)
             result = msgspec.to_builtins(execution.run())
         except Exception as err:  # noqa: BLE001 - becomes the job's result
             self._fail(job, err)
@@ -198,30 +198,30 @@ class Steps:
         try:
             if written is not None and Effect.ENQUEUE in effect:
                 # The next opcode begins at once, and waits for both before it runs.
-                book.files.soon(written)
+                book.files.flush_soon(written)
             else:
                 book.wait(effect, written)
         except errors.GanetiError as err:
             _LOG.critical("end of job %s is not on disk: %s", job.id, errors.text(err))
         with book.mutex:
             job.active = False
-        self.after(job, effect)
+        self.follow_up(job, effect)
 
-    def after(self, job: Job, effect: Effect) -> None:
+    def follow_up(self, job: Job, effect: Effect) -> None:
         """What follows an event that is on disk."""
         if Effect.FINALIZED in effect:
             job.ops = []
             with self._book.mutex:
                 job.settled, job.before_end = True, None
                 job.hold = None
-                again = self._gate.ended(job.id)
-            self.look_again(again)
+                again = self._gate.end_job(job.id)
+            self.retry_held(again)
         if Effect.NOTIFY in effect:
             self._book.notify(job.id)
         if Effect.ENQUEUE in effect:
             self.enqueue(job)
 
-    def look_again(self, job_ids: list[int]) -> None:
+    def retry_held(self, job_ids: list[int]) -> None:
         """Put held jobs in line: what held them may be over."""
         with self._book.mutex:
             jobs = [self._book.jobs[i] for i in job_ids if i in self._book.jobs]

@@ -79,7 +79,7 @@ class WorkerPool(Generic[T]):
                 self._busy -= 1
                 self._cond.notify_all()
 
-    def ahead_of(self, item: T) -> int | None:
+    def count_ahead(self, item: T) -> int | None:
         """How many items go to a thread before this one; None when it is not in line."""
         with self._cond:
             places = [entry for entry in self._heap if entry[2] is item]

@@ -23,7 +23,7 @@ class Level:
     def check_known(self, names: Iterable[str]) -> None:
         for name in names:
             if name not in self.names:
-                raise removed(self.label, name)
+                raise make_removed_error(self.label, name)
 
     def check_new(self, names: Iterable[str]) -> None:
         for name in names:
@@ -104,6 +104,6 @@ class Held:
         return self.names is None or name in self.names
 
 
-def removed(what: str, name: str) -> errors.LockError:
+def make_removed_error(what: str, name: str) -> errors.LockError:
     """The error of who looked up a name before another job removed it."""
     return errors.LockError(f"{what} {name} was removed meanwhile")

@@ -14,7 +14,7 @@ from itertools import count
 from ganeti import errors
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.locking import views
-from ganeti.locking.level import Held, Level, removed
+from ganeti.locking.level import Held, Level, make_removed_error
 from ganeti.locking.request import Owner, Request, State
 from ganeti.locking.shared_lock import Mode, SharedLock
 from ganeti.locking.views import LockView, WaitView
@@ -253,7 +253,7 @@ class LockManager:
 
     # introspection -----------------------------------------------------------------------
 
-    def held(self, owner: Owner, level: int) -> frozenset[str]:
+    def list_held(self, owner: Owner, level: int) -> frozenset[str]:
         """Names that the owner holds at a level (a lock on all names: all that exist now)."""
         with self._mutex:
             found = self._held.get(owner, {}).get(level)
@@ -268,7 +268,7 @@ class LockManager:
             found = self._held.get(owner, {}).get(level)
             return found is not None and (shared or not found.shared) and found.covers(name)
 
-    def waiting(self, owner: Owner) -> Request | None:
+    def find_waiting(self, owner: Owner) -> Request | None:
         with self._mutex:
             return self._waiting.get(owner)
 
@@ -384,7 +384,7 @@ class LockManager:
         left: list[tuple[SharedLock[Request], Mode]] = []
         for request in failed:
             request.state = State.FAILED
-            request.error = removed(lev.label, name)
+            request.error = make_removed_error(lev.label, name)
             left += self._leave(request)
         del lev.names[name]
         return [*failed, *self._serve(left)]

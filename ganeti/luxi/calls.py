@@ -173,19 +173,23 @@ def bind(method: Method, args: Sequence[Any] | Mapping[str, Any]) -> dict[str, A
     Raises:
         RequestError: too few or too many, or one has another type.
     """
-    bound = _named(method, args) if isinstance(args, Mapping) else _positional(method, args)
+    bound = (
+        _read_named_arguments(method, args)
+        if isinstance(args, Mapping)
+        else _positional(method, args)
+    )
     for arg in method.args:
         if arg.name in bound and not arguments.is_valid(arg.type, bound[arg.name]):
             raise errors.RequestError(
                 f"{method.name}: the argument '{arg.name}' must be"
-                f" {arguments.describe(arg.type)}, not {_quoted(bound[arg.name])}"
+                f" {arguments.describe(arg.type)}, not {_quote(bound[arg.name])}"
             )
     return bound
 
 
 def _positional(method: Method, args: Sequence[Any]) -> dict[str, Any]:
     if method.aliases is not None and len(args) == 1 and isinstance(args[0], dict):
-        return _named(method, args[0])
+        return _read_named_arguments(method, args[0])
     least = sum(not arg.optional for arg in method.args)
     most = len(method.args)
     if not least <= len(args) <= most:
@@ -197,7 +201,7 @@ def _positional(method: Method, args: Sequence[Any]) -> dict[str, Any]:
     return {arg.name: value for arg, value in zip(method.args, args, strict=False)}
 
 
-def _named(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
+def _read_named_arguments(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a method that takes an object; what may be null may be missing."""
     if method.aliases is None:
         raise errors.RequestError(f"{method.name}: the key 'args' must be a list")
@@ -207,7 +211,7 @@ def _named(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
         name = method.aliases.get(key, key)
         if name not in known:
             raise errors.RequestError(
-                f"{method.name} has no key {_quoted(key)}{text.nearest(key[:60], known)}"
+                f"{method.name} has no key {_quote(key)}{text.nearest(key[:60], known)}"
             )
         if name in found:
             raise errors.RequestError(f"{method.name}: '{name}' and its alias are both set")
@@ -219,7 +223,7 @@ def _named(method: Method, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found.get(name) for name in wanted}
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     shown = jsonio.dumps(value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 

@@ -52,9 +52,9 @@ class Connection:
         """
         self._paths = paths.current()
         self._path = path or self._paths.luxi_socket
-        self._connect_timeout = patience.scaled(connect_timeout)
-        self._io_timeout = patience.scaled(io_timeout)
-        self._reconnect_limit = patience.scaled(reconnect_limit)
+        self._connect_timeout = patience.scale(connect_timeout)
+        self._io_timeout = patience.scale(io_timeout)
+        self._reconnect_limit = patience.scale(reconnect_limit)
         self._on_lost = on_lost
         self._link: unix_socket.FramedClient | None = None
 
@@ -98,7 +98,7 @@ class Connection:
                     f"{errors.text(err)}. Nobody knows whether {name} was carried out:"
                     " check 'gnt-job list' before trying again"
                 ) from err
-            answer = self._again(message, errors.text(err))
+            answer = self._send_again(message, errors.text(err))
         try:
             return decode(answer)
         except errors.RequestError:
@@ -110,27 +110,27 @@ class Connection:
         if self._link is not None and not self._link.is_idle():
             # Nothing was sent yet, so that this is safe for changes too.
             self.close()
-            return self._again(message, "The master daemon closed the connection")
+            return self._send_again(message, "The master daemon closed the connection")
         if self._link is None:
             self._link = self._connect()
         return self._link.call(message)
 
-    def _again(self, message: bytes, cause: str) -> bytes:
+    def _send_again(self, message: bytes, cause: str) -> bytes:
         if self._on_lost is not None:
             self._on_lost(cause)
-        self._link = self._open(self._reconnect_limit)
+        self._link = self._open_link(self._reconnect_limit)
         return self._link.call(message)
 
     def _connect(self) -> unix_socket.FramedClient:
         try:
-            return self._open(0.0)
+            return self._open_link(0.0)
         except errors.NoMasterError:
             grace = self._grace()
             if not grace:
                 raise explain_absence(self._path, self._paths) from None
-        return self._open(grace)
+        return self._open_link(grace)
 
-    def _open(self, grace: float) -> unix_socket.FramedClient:
+    def _open_link(self, grace: float) -> unix_socket.FramedClient:
         """Connect; a missing listener is waited for up to ``grace`` seconds."""
         try:
             return unix_socket.FramedClient(
@@ -151,5 +151,5 @@ class Connection:
         from ganeti.base import daemon
 
         starting = daemon.running_pid(self._paths.pid_file(constants.MASTERD)) is not None
-        grace = patience.scaled(STARTING_LIMIT if starting else RESTART_GRACE)
+        grace = patience.scale(STARTING_LIMIT if starting else RESTART_GRACE)
         return min(self._connect_timeout, grace)

@@ -111,23 +111,23 @@ class LuxiServer:
         try:
             self._listener = unix_socket.listen(self._path, self._mode, self._gid, backlog=1024)
         except BaseException:  # an interrupt too: what was opened is closed, then it goes on
-            self._free()
+            self._release()
             raise
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._selector.register(self._wake_r, selectors.EVENT_READ, self._awake)
-        self._selector.register(self._leaving, selectors.EVENT_READ, self._left)
+        self._selector.register(self._wake_r, selectors.EVENT_READ, self._run_actions)
+        self._selector.register(self._leaving, selectors.EVENT_READ, self._close_left_connections)
         self._thread.start()
 
     def stop(self) -> None:
         """Close the socket and all connections, end all threads; requests in work get no answer."""
         self._post(self._begin_stop)
         self._thread.join()
-        self._free()
+        self._release()
         with contextlib.suppress(FileNotFoundError):
             self._path.unlink()
 
-    def _free(self) -> None:
+    def _release(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._selector.close()
         self._leaving.close()
@@ -152,7 +152,7 @@ class LuxiServer:
 
     def _loop(self) -> None:
         while not self._stopping:
-            for key, events in self._selector.select(self._next_deadline()):
+            for key, events in self._selector.select(self._find_next_deadline()):
                 try:
                     if isinstance(key.data, _Connection):
                         self._serve(key.data, events)
@@ -164,7 +164,7 @@ class LuxiServer:
                         self._close(key.data)
             self._expire()
 
-    def _next_deadline(self) -> float:
+    def _find_next_deadline(self) -> float:
         if not self._deadlines:
             return _LOOK
         return max(0.0, min(_LOOK, self._deadlines[0][0] - SYSTEM.monotonic()))
@@ -181,7 +181,7 @@ class LuxiServer:
                 _LOG.warning("client pid %s does not read its answer", connection.peer.pid)
                 self._close(connection)
 
-    def _awake(self) -> None:
+    def _run_actions(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake_r, 4096):
                 pass
@@ -232,7 +232,7 @@ class LuxiServer:
         if len(connection.queue) > _MAX_QUEUED:
             self._refuse(connection, errors.RequestError("too many requests without waiting"))
             return
-        self._next(connection)
+        self._start_next(connection)
 
     def _end_input(self, connection: _Connection) -> None:
         """The client sends no more: answer what it has sent, unless it leaves altogether."""
@@ -242,7 +242,7 @@ class LuxiServer:
             self._leaving.register(connection.sock, 0)  # that it leaves is told in any case
             self._watch(connection, write=bool(connection.out))
 
-    def _left(self) -> None:
+    def _close_left_connections(self) -> None:
         gone = {fd for fd, _events in self._leaving.poll(0)}
         for connection in [c for c in self._connections if c.sock.fileno() in gone]:
             self._close(connection)
@@ -276,7 +276,7 @@ class LuxiServer:
         connection.queue.clear()
         self._send(connection, None, calls.encode_error(err), True)
 
-    def _next(self, connection: _Connection) -> None:
+    def _start_next(self, connection: _Connection) -> None:
         """Start work on the next message if none is in work."""
         if connection.busy is not None or connection.closing or not connection.queue:
             return
@@ -381,11 +381,11 @@ class LuxiServer:
             if rest and connection.stalled_since is None:
                 connection.stalled_since = SYSTEM.monotonic()
         if threading.current_thread() is self._thread:
-            self._sent(connection, reply, rest)
+            self._note_sent(connection, reply, rest)
         else:
-            self._post(lambda: self._sent(connection, reply, rest))
+            self._post(lambda: self._note_sent(connection, reply, rest))
 
-    def _sent(self, connection: _Connection, reply: Reply | None, rest: bool) -> None:
+    def _note_sent(self, connection: _Connection, reply: Reply | None, rest: bool) -> None:
         """In the I/O thread: an answer is on its way, go on with the connection."""
         if connection.closed:
             return
@@ -396,5 +396,5 @@ class LuxiServer:
         elif connection.closing:
             self._close(connection)
             return
-        self._next(connection)
+        self._start_next(connection)
         self._hang_up_if_answered(connection)

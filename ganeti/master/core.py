@@ -104,7 +104,7 @@ class Core:
         begin = self.clock.monotonic()
         count = self.queue.load()
         _LOG.info("read %d jobs in %.1f s", count, self.clock.monotonic() - begin)
-        state = State(self._snapshot, self.job_files.archived_contents)
+        state = State(self._snapshot, self.job_files.read_archived_contents)
         self.replication.start(state, config, self.paths.position_file)
         self.store.add_listener(self._changed)
         self.queue.set_rules(config.data.filters.values())
@@ -146,7 +146,7 @@ class Core:
             config.data.serial_no,
             self.job_files.last_id(),
             position.read(self.paths),
-            position.made_here(self.paths),
+            position.is_made_here(self.paths),
         )
         if alone:
             self.replication.alone = True

@@ -120,7 +120,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     pid_file.acquire()
     _raise_limits()
     sys.setswitchinterval(SWITCH_INTERVAL)
-    daemon.few_arenas()
+    daemon.limit_arenas()
     stop = daemon.StopSignal(on_hup=log.reopen)
     stop.install()
     deposed = threading.Event()
@@ -143,7 +143,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     core.prepare()
     server.start()
     _link_legacy_socket(where)
-    daemon.calm_collector()
+    daemon.tune_collector()
     background.ready()
     try:
         core.start()
@@ -158,7 +158,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
     )
     house.start()
     _LOG.info("serving cluster %s", core.store.current.cluster.cluster_name)
-    daemon.calm_collector()
+    daemon.tune_collector()
     with daemon.watchdog(_ask_self):
         stop.wait()
     _LOG.info("stopping")

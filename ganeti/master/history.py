@@ -70,7 +70,7 @@ def diff(config: Config, history: History, t1: object, t2: object) -> dict[str, 
             errors.ErrorCode.NOENT,
         )
     names, span = _Names(config), _Span(known["serial"])
-    objects = differences.together(names.noted(span.records(config, history, begin, end)))
+    objects = differences.merge_records(names.noted(span.records(config, history, begin, end)))
     return {
         "from": {"serial": span.first, "time": begin},
         "to": {"serial": span.last, "time": end},
@@ -91,7 +91,7 @@ class _Span:
     ) -> Iterator[Record]:
         """Newest first; nothing from before the known history."""
         inside = False
-        for line in history.newest_first(config.data.serial_no, config.cluster.ctime):
+        for line in history.read_newest_first(config.data.serial_no, config.cluster.ctime):
             if line.time > end and not inside:
                 continue
             if not inside:
@@ -143,7 +143,7 @@ class _Names:
     def noted(self, records: Iterable[Record]) -> Iterator[Record]:
         """The same records; the names in them are remembered."""
         for record in records:
-            self.note(differences.touched(record))
+            self.note(differences.find_touched(record))
             yield record
 
     def note(self, touches: Iterable[Touch]) -> None:
@@ -210,7 +210,7 @@ class _Query:
         until, job = self._filter.get("until"), self._filter.get("job")
         for line in self._lines():
             record = line.record()
-            every = list(differences.touched(record))
+            every = list(differences.find_touched(record))
             self._names.note(every)
             touches = self._chosen(every)
             if not touches or (until is not None and line.time > until):
@@ -234,7 +234,7 @@ class _Query:
         since, until = self._filter.get("since"), self._filter.get("until")
         job = b'"job":%d,' % self._filter["job"] if "job" in self._filter else b""
         expected = self._config.data.serial_no
-        for line in self._history.newest_first(expected, self._config.cluster.ctime):
+        for line in self._history.read_newest_first(expected, self._config.cluster.ctime):
             if line.serial != expected:
                 self._missing.append([line.serial + 1, expected])
             if since is not None and line.time < since:

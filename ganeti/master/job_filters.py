@@ -11,7 +11,7 @@ from ganeti import errors
 from ganeti.base.clock import Clock
 from ganeti.config.changes import Author, Draft
 from ganeti.config.store import Store
-from ganeti.jobs.filter_predicates import Predicates, action_of, check_priority, shown
+from ganeti.jobs.filter_predicates import Predicates, action_of, check_priority, format_value
 from ganeti.model.filter_rule import FilterRule
 
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -72,7 +72,7 @@ def check_uuid(raw: object) -> str:
     """A uuid in its usual form; OpPrereqError for anything else."""
     if not isinstance(raw, str) or not _UUID.fullmatch(raw):
         raise errors.OpPrereqError(
-            f"{shown(raw)} is not a uuid of a filter rule: expected a form like"
+            f"{format_value(raw)} is not a uuid of a filter rule: expected a form like"
             " 3f2c9a10-5b7e-4d68-9c1f-2a6b8e0d4c57",
             errors.ErrorCode.INVAL,
         )

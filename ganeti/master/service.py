@@ -350,7 +350,7 @@ def _notes(raw: list[Any], ops: list[OpCode]) -> list[str]:
     return [
         f"WARNING: {op.op_id} has no parameter '{name:.60}'; it is null and was ignored"
         for item, op in zip(raw, ops, strict=True)
-        for name in wire.unknown_nulls(type(op), item)
+        for name in wire.find_unknown_nulls(type(op), item)
     ]
 
 

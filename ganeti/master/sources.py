@@ -103,7 +103,7 @@ class MasterSources:
 
     def job_ids(self, archived: bool) -> Sequence[int]:
         live = self._queue.read_all(lambda record: record.id)
-        return [*self._queue.archived_ids(), *live] if archived else live
+        return [*self._queue.list_archived_ids(), *live] if archived else live
 
     def jobs(self, ids: Sequence[int]) -> Mapping[int, JobView]:
         views: dict[int, JobView] = {
@@ -111,7 +111,7 @@ class MasterSources:
         }
         for job_id in ids:
             if job_id not in views:
-                record = self._queue.archived(job_id)
+                record = self._queue.read_archived(job_id)
                 if record is not None:
                     views[job_id] = JobView(record, archived=True)
         return views

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         daemon.explain_end(text, constants.EXIT_NOTCLUSTER)
         parser.exit(constants.EXIT_NOTCLUSTER, f"{parser.prog}: {text}\n")
     try:
-        options = tcp_daemon.serving(constants.MOND, arguments)
+        options = tcp_daemon.read_options(constants.MOND, arguments)
     except errors.GanetiError as err:
         parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
     return tcp_daemon.run(
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_line() -> argparse.ArgumentParser:
-    return tcp_daemon.small_parser(
+    return tcp_daemon.make_small_parser(
         constants.MOND,
         "Reports the load of processors, disks and mirrors of this node over HTTP. Everybody who"
         " reaches the port can read the reports.",
@@ -89,7 +89,7 @@ def _serve(options: Serving, where: paths.Paths, background: daemon.Background) 
         sampler.start()
         stack.callback(sampler.stop)
         log.info("Monitoring of %s serves %s:%d", paths.hostname(), options.address, port)
-        daemon.calm_collector()
+        daemon.tune_collector()
         background.ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()

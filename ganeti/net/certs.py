@@ -70,7 +70,7 @@ class CertInfo:
 
 def create_ca(name: str, *, days: int = DEFAULT_DAYS, key_type: KeyType = KeyType.EC) -> Credential:
     """A new certificate authority that signs its own certificate."""
-    key = _new_key(key_type)
+    key = _make_key(key_type)
     subject = _name(name)
     builder = _builder(subject, subject, key, key, days)
     return _finish(_add_ca_limits(builder), key, key)
@@ -114,7 +114,7 @@ def self_signed(
     """A server certificate without an authority (remote API); clients accept it by itself."""
     from cryptography import x509
 
-    key = _new_key(key_type)
+    key = _make_key(key_type)
     subject = _name(name)
     builder = _builder(subject, subject, key, key, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
@@ -139,9 +139,9 @@ def read_authority(key_path: Path, cert_path: Path) -> Credential:
         X509CertError: a file cannot be used, or no certificate belongs to the key.
     """
     key = pem.read(key_path)
-    public = _public_bytes(_load_key(key, key_path))
+    public = _encode_public(_load_key(key, key_path))
     for cert in pem.split(pem.read(cert_path)):
-        if _public_bytes(_load_cert(cert, cert_path)) == public:
+        if _encode_public(_load_cert(cert, cert_path)) == public:
             return Credential(key, cert)
     raise errors.X509CertError(str(cert_path), f"holds no certificate of the key in {key_path}")
 
@@ -157,7 +157,7 @@ def inspect(path: Path) -> CertInfo:
 
 def check(content: bytes, path: Path) -> CertInfo:
     """As :func:`inspect`, for content that is not in a file yet; ``path`` is its name."""
-    return _info(_first_cert(content, path))
+    return _info(_read_first_cert(content, path))
 
 
 def inspect_pair(path: Path, authorities: bytes | None = None) -> CertInfo:
@@ -177,8 +177,8 @@ def check_pair(content: bytes, path: Path, authorities: bytes | None = None) -> 
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
-    cert = _first_cert(content, path)
-    if _public_bytes(_load_key(content, path)) != _public_bytes(cert):
+    cert = _read_first_cert(content, path)
+    if _encode_public(_load_key(content, path)) != _encode_public(cert):
         raise errors.X509CertError(str(path), "its key and its certificate do not belong together")
     if authorities is None:
         return _info(cert)
@@ -191,7 +191,7 @@ def check_pair(content: bytes, path: Path, authorities: bytes | None = None) -> 
     )
 
 
-def _first_cert(content: bytes, path: Path) -> x509.Certificate:
+def _read_first_cert(content: bytes, path: Path) -> x509.Certificate:
     found = pem.split(content)
     if not found:
         raise errors.X509CertError(str(path), "holds no certificate in PEM form")
@@ -223,13 +223,13 @@ def _issue(
 
     signer = _load_key(authority.key, None)
     issuer = _load_cert(authority.cert, None)
-    key = _new_key(key_type)
+    key = _make_key(key_type)
     builder = _builder(_name(name), issuer.subject, key, signer, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
     return _finish(_add_use(builder, [name], addresses, server=server), key, signer)
 
 
-def _new_key(key_type: KeyType) -> PrivateKey:
+def _make_key(key_type: KeyType) -> PrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
     if key_type is KeyType.RSA:
@@ -357,7 +357,7 @@ def _load_key(content: bytes, path: Path | None) -> PrivateKey:
     return key
 
 
-def _public_bytes(holder: PrivateKey | x509.Certificate) -> bytes:
+def _encode_public(holder: PrivateKey | x509.Certificate) -> bytes:
     from cryptography.hazmat.primitives import serialization
 
     return holder.public_key().public_bytes(

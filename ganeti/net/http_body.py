@@ -13,7 +13,7 @@ class Body:
     def __init__(self, body: Any) -> None:
         self._body = body
 
-    def _checked(self, data: bytes, *, complete: bool) -> bytes:
+    def _check_end(self, data: bytes, *, complete: bool) -> bytes:
         if not complete:
             raise ConnectionResetError(
                 errno.ECONNRESET,
@@ -25,13 +25,13 @@ class Body:
         left = self._body.remaining
         wanted = left if size is None or size < 0 else min(size, left)
         data = self._body.read(wanted)
-        return self._checked(data, complete=len(data) == wanted)
+        return self._check_end(data, complete=len(data) == wanted)
 
     def readline(self, size: int | None = None) -> bytes:
         left = self._body.remaining
         wanted = left if size is None or size < 0 else min(size, left)
         line = self._body.readline(wanted)
-        return self._checked(line, complete=len(line) == wanted or line.endswith(b"\n"))
+        return self._check_end(line, complete=len(line) == wanted or line.endswith(b"\n"))
 
     def readlines(self, _hint: int | None = None) -> list[bytes]:
         return list(self)

@@ -49,12 +49,12 @@ class RequestHead:
             if found is None:
                 return len(self._data) > MAX_HEAD
             self._head_end = self._chunk = self._end = found.end()
-            self._look_at_body(found.end())
+            self._examine_body(found.end())
         if self._end is None:
             self._follow_chunks()
         return self._end is not None and len(self._data) >= self._end
 
-    def _look_at_body(self, end: int) -> None:
+    def _examine_body(self, end: int) -> None:
         """Decide what is waited for; the word that the client waits for is taken out."""
         length = _BODY_LENGTH.search(self._data, 0, end)
         chunked = _CHUNKED.search(self._data, 0, end)

@@ -162,7 +162,7 @@ def connect(call: Call, context: ReloadableContext | None, source: tuple[str, in
         raise _connect_error(call, err) from err
     link = Link(sock)
     try:
-        _set_options(sock)
+        _set_socket_options(sock)
         if context is not None:
             name = call.host if call.check_host and not resolve.is_address(call.host) else None
             secure = TLSSocket(sock, context, server_side=False, server_name=name)
@@ -219,7 +219,7 @@ def build_head(call: Call) -> bytes:
     ).encode("ascii")
 
 
-def _set_options(sock: socket.socket) -> None:
+def _set_socket_options(sock: socket.socket) -> None:
     """No delays, and watch that the other host lives (tcp(7)).
 
     Without the watch, a call to a host that lost its power ends with its time-out only.

@@ -44,9 +44,9 @@ def check_host(sock: TLSSocket, host: str) -> None:
         TLSError: it is for others.
     """
     names = sock.certificate_names()
-    wanted = _packed_address(host)
+    wanted = _pack_address(host)
     if wanted is not None:
-        good = wanted in [_packed_address(name) for name in names]
+        good = wanted in [_pack_address(name) for name in names]
     else:
         asked = host.rstrip(".").lower()
         forms = {asked, f"*.{asked.partition('.')[2]}"}
@@ -57,7 +57,7 @@ def check_host(sock: TLSSocket, host: str) -> None:
         )
 
 
-def _packed_address(text: str) -> bytes | None:
+def _pack_address(text: str) -> bytes | None:
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError):
             return socket.inet_pton(family, text)

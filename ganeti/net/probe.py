@@ -28,7 +28,7 @@ class Target:
     source: str | None = None
 
 
-def unreachable(
+def find_unreachable(
     targets: Sequence[Target], timeout: float = PROBE_TIMEOUT, *, clock: Clock = SYSTEM
 ) -> dict[Target, OSError]:
     """Which TCP ports cannot be connected to, and why.

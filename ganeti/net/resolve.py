@@ -60,7 +60,7 @@ class _Hosts:
         self.addresses: dict[str, list[str]] = {}
         self.names: dict[bytes, str] = {}
         for ip, *names in lines:
-            packed = _packed(ip)
+            packed = _pack(ip)
             if packed is None or not names:
                 continue
             self.names.setdefault(packed, names[0])
@@ -86,7 +86,7 @@ _hosts = _ParsedFile(_Hosts)
 _services = _ParsedFile(_parse_services)
 
 
-def _packed(ip: str) -> bytes | None:
+def _pack(ip: str) -> bytes | None:
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             return socket.inet_pton(family, ip)
@@ -97,7 +97,7 @@ def _packed(ip: str) -> bytes | None:
 
 def is_address(text: str) -> bool:
     """Whether a text is an IPv4 or IPv6 address."""
-    return _packed(text) is not None
+    return _pack(text) is not None
 
 
 def family(ip: str) -> socket.AddressFamily:
@@ -148,7 +148,7 @@ def canonical(name: str) -> str:
 
 def reverse(ip: str) -> str | None:
     """The first name of an address in the hosts file; None when the file has none."""
-    packed = _packed(ip)
+    packed = _pack(ip)
     return None if packed is None else _hosts.get(paths.current().hosts).names.get(packed)
 
 

@@ -42,7 +42,7 @@ def parser(service: str, description: str) -> argparse.ArgumentParser:
     add("-i", "--interface", metavar="NAME", help="network interface to listen on")
     add(
         "--max-clients",
-        type=_at_least_one,
+        type=_parse_positive,
         default=20,
         metavar="N",
         help="requests worked on at a time (default: %(default)s)",
@@ -50,7 +50,7 @@ def parser(service: str, description: str) -> argparse.ArgumentParser:
     return made
 
 
-def small_parser(service: str, description: str, protocol: str) -> argparse.ArgumentParser:
+def make_small_parser(service: str, description: str, protocol: str) -> argparse.ArgumentParser:
     """The same for a daemon of one worker, which can do without some of them."""
     made = _parser(service, description, protocol)
     add = made.add_argument
@@ -74,14 +74,14 @@ def _parser(service: str, description: str, protocol: str) -> argparse.ArgumentP
     return made
 
 
-def _at_least_one(text: str) -> int:
+def _parse_positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return number
 
 
-def serving(service: str, given: argparse.Namespace) -> Serving:
+def read_options(service: str, given: argparse.Namespace) -> Serving:
     """The options of :func:`parser`, with what they leave out filled in.
 
     Raises:

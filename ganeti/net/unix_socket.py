@@ -129,14 +129,14 @@ class FramedClient:
     def send(self, message: bytes) -> None:
         """Send one message; errors as in :meth:`call`."""
         data = memoryview(frame(message, self._max_size))
-        sock = self._connected()
+        sock = self._require_socket()
         with self._closing_on_error("sending a request to"):
             while data:
                 data = data[sock.send(data) :]
 
     def recv(self) -> bytes:
         """Wait for one message; errors as in :meth:`call`."""
-        sock = self._connected()
+        sock = self._require_socket()
         end = Deadline(2 * self._io_timeout)
         with self._closing_on_error("waiting for an answer of"):
             while True:
@@ -148,14 +148,14 @@ class FramedClient:
 
     def fileno(self) -> int:
         """The descriptor, for a selector; see :meth:`try_recv`."""
-        return self._connected().fileno()
+        return self._require_socket().fileno()
 
     def try_recv(self) -> bytes | None:
         """The answer if all of it is there, None when more must come; errors as in :meth:`call`.
 
         For one thread that waits for many answers. Sending stays as it is.
         """
-        sock = self._connected()
+        sock = self._require_socket()
         with self._closing_on_error("waiting for an answer of"):
             sock.setblocking(False)
             try:
@@ -190,7 +190,7 @@ class FramedClient:
             )
         return data
 
-    def _connected(self) -> socket.socket:
+    def _require_socket(self) -> socket.socket:
         if self._sock is None:
             raise errors.ConnectionClosedError(f"The connection to {self._path} is closed")
         return self._sock
@@ -255,7 +255,7 @@ def _connect(path: Path, timeout: float, *, again: bool) -> socket.socket:
 
     try:
         # Nothing tells when somebody begins to listen, hence the small intervals.
-        sock = retry.until(attempt, timeout=timeout, first=0.02, largest=0.5)
+        sock = retry.retry_until(attempt, timeout=timeout, first=0.02, largest=0.5)
     except OSError as err:
         raise _connect_error(path, timeout, err) from err
     if sock is None:
@@ -270,7 +270,7 @@ def _connect_once(path: Path, timeout: float) -> socket.socket:
         # a non-blocking one would fail with EAGAIN at once.
         limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        with short_name(path) as name:
+        with shorten_name(path) as name:
             sock.connect(name)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 0))
     except BaseException:  # an interrupt too: the socket is closed, then it goes on
@@ -296,7 +296,7 @@ def _connect_error(path: Path, timeout: float, err: OSError) -> errors.LuxiError
 
 
 @contextlib.contextmanager
-def short_name(path: Path) -> Iterator[str]:
+def shorten_name(path: Path) -> Iterator[str]:
     """A name of the path that fits into a socket address, valid inside the block.
 
     Raises:
@@ -328,7 +328,7 @@ def listen(path: Path, mode: int, gid: int | None = None, backlog: int = 128) ->
         _refuse_taken(path)
         with contextlib.suppress(FileNotFoundError):
             new.unlink()
-        with short_name(new) as name:
+        with shorten_name(new) as name:
             sock.bind(name)
         try:
             os.chmod(new, mode)

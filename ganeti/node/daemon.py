@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             " add it with 'gnt-node add' or make a cluster with 'gnt-cluster init'\n",
         )
     try:
-        options = tcp_daemon.serving(constants.NODED, arguments)
+        options = tcp_daemon.read_options(constants.NODED, arguments)
     except errors.GanetiError as err:
         parser.exit(constants.EXIT_FAILURE, f"{parser.prog}: {errors.text(err)}\n")
     return tcp_daemon.run(

@@ -163,7 +163,7 @@ def _acquire(lock: base_files.FileLock, context: NodeContext) -> None:
             return None
         return True
 
-    if not retry.until(attempt, timeout=LOCK_WAIT, wait=context.stopping.wait):
+    if not retry.retry_until(attempt, timeout=LOCK_WAIT, wait=context.stopping.wait):
         raise errors.LockError(f"{lock.path} was not free for {LOCK_WAIT:g} s")
 
 

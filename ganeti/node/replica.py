@@ -106,7 +106,7 @@ class Replica(ReplicaCalls):
         return serial
 
     def _last_job(self) -> int:
-        newer = self._queue.unsettled()
+        newer = self._queue.read_unsettled()
         serials = [newer.get("serial", b"")]
         with contextlib.suppress(FileNotFoundError):
             serials.append((self._paths.queue / "serial").read_bytes())
@@ -291,7 +291,7 @@ class Replica(ReplicaCalls):
         if contents:
             self._queue.write(contents)
         if update.archive or update.remove or update.keep is not None:
-            with self._queue.settled():
+            with self._queue.hold_settled():
                 self._move(update)
         if update.drained is True:
             files.write_atomic(queue / "drain", b"", mode=0o644)

@@ -208,7 +208,7 @@ class Verifier(VerifyCalls):
         """
         _node, address = _shaped(what, tuple[str, str])
         target = probe.Target(address, resolve.port(constants.NODED))
-        failure = probe.unreachable([target]).get(target)
+        failure = probe.find_unreachable([target]).get(target)
         return failure is None or isinstance(failure, ConnectionRefusedError)
 
     def _reach_nodes(self, nodes: object, _hv: dict[str, Json]) -> dict[str, str]:
@@ -230,7 +230,7 @@ class Verifier(VerifyCalls):
             if secondary != primary:
                 targets[probe.Target(secondary, port, own[1])] = (name, "secondary")
         problems: dict[str, list[str]] = {}
-        for target, failure in probe.unreachable(list(targets)).items():
+        for target, failure in probe.find_unreachable(list(targets)).items():
             name, which = targets[target]
             problems.setdefault(name, []).append(
                 f"{which} address {target.host}:{target.port}: {failure.strerror}"

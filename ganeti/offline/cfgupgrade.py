@@ -113,7 +113,7 @@ class _Run:
     def run(self) -> int:
         self._check_place()
         raw = self.directory.read()
-        version = versions.of_config(raw)
+        version = versions.find_version(raw)
         if self.options.downgrade:
             return self._downgrade(version)
         if version == constants.CONFIG_VERSION:
@@ -168,12 +168,12 @@ class _Run:
         self._check_unknown(found.report)
         self._verify(found.config)
         if self.options.dry_run:
-            return self._dry()
+            return self._report_dry_run()
         self._confirm(
             f"Upgrade {self.paths.config_file} from {versions.text(version)}"
             f" to {versions.text(constants.CONFIG_VERSION)}?"
         )
-        with self._alone():
+        with self._keep_master_away():
             backup = set_aside(self.paths.config_file, label, keep=True)
             config = found.config
             if certificates:
@@ -183,7 +183,7 @@ class _Run:
             for step in surroundings.steps(self.directory, config, label):
                 step.do()
             self._write(base.to_wire(config.data))
-        self._done(version, constants.CONFIG_VERSION, found.report, str(backup))
+        self._report_success(version, constants.CONFIG_VERSION, found.report, str(backup))
         others = [node.name for node in config.nodes.values() if node is not config.master]
         if certificates and others:
             print(
@@ -217,15 +217,15 @@ class _Run:
         self._show(found.report, [f"{journal} is set aside"] if journal.exists() else [])
         self._verify(config)
         if self.options.dry_run:
-            return self._dry()
+            return self._report_dry_run()
         self._confirm(f"Take {self.paths.config_file} back to {versions.text(target)}?")
-        with self._alone():
+        with self._keep_master_away():
             label = _label(version)
             backup = set_aside(self.paths.config_file, label, keep=True)
             self._write(found.raw)
             if journal.exists():
                 set_aside(journal, label)
-        self._done(version, target, found.report, str(backup))
+        self._report_success(version, target, found.report, str(backup))
         return constants.EXIT_SUCCESS
 
     # both --------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class _Run:
                 " with the software that it is of, or add --no-verify"
             )
 
-    def _dry(self) -> int:
+    def _report_dry_run(self) -> int:
         print("Nothing was changed (--dry-run).")
         return constants.EXIT_SUCCESS
 
@@ -271,11 +271,11 @@ class _Run:
             raise _Refused("Nothing was changed.", constants.EXIT_CONFIRMATION)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _keep_master_away(self) -> Iterator[None]:
         """Keep a master daemon from starting meanwhile."""
         place: AbstractContextManager[None] = nullcontext()
         if self.directory.whole:
-            place = _held(daemon.PidFile(self.paths.pid_file(constants.MASTERD)))
+            place = _hold(daemon.PidFile(self.paths.pid_file(constants.MASTERD)))
         with place:
             yield
 
@@ -285,7 +285,7 @@ class _Run:
         owner = {"uid": state.st_uid, "gid": state.st_gid}
         sealed_file.write(path, jsonio.dumps(raw), mode=0o640, **owner)
 
-    def _done(self, old: int, new: int, report: Report, backup: str) -> None:
+    def _report_success(self, old: int, new: int, report: Report, backup: str) -> None:
         print(
             f"{self.paths.config_file} was of version {versions.text(old)} and is of"
             f" {versions.text(new)} now: {plural(len(report.changes), 'change')}. The old one is in"
@@ -294,7 +294,7 @@ class _Run:
 
 
 @contextlib.contextmanager
-def _held(pid_file: daemon.PidFile) -> Iterator[None]:
+def _hold(pid_file: daemon.PidFile) -> Iterator[None]:
     pid_file.acquire()
     try:
         yield

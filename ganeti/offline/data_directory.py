@@ -52,13 +52,13 @@ class DataDirectory:
 
     def refuse_running(self) -> None:
         """OpPrereqError when a daemon that may write the configuration runs."""
-        for text in self._running():
+        for text in self._find_running():
             raise errors.OpPrereqError(
                 f"{text}. Stop the daemons of the cluster on this node first",
                 errors.ErrorCode.STATE,
             )
 
-    def _running(self) -> Iterator[str]:
+    def _find_running(self) -> Iterator[str]:
         if self.whole:
             for name in _WRITERS:
                 pid = _daemon_pid(name, self.paths.pid_file(name))
@@ -92,7 +92,7 @@ class DataDirectory:
         for path in sorted(self.paths.queue.glob(f"{_JOB}*")):
             number = path.name.removeprefix(_JOB)
             if number.isdigit():
-                yield int(number), _ended(read(path))
+                yield int(number), _has_ended(read(path))
 
 
 def read(path: Path) -> Any:
@@ -115,7 +115,7 @@ def read(path: Path) -> Any:
         ) from err
 
 
-def _ended(job: object) -> bool:
+def _has_ended(job: object) -> bool:
     """Whether all of a job is over; a file that is not a job is nobody's work."""
     ops = job.get("ops") if isinstance(job, dict) else None
     states = [op.get("status") for op in ops or [] if isinstance(op, dict)]
@@ -140,7 +140,7 @@ def _daemon_pid(name: str, path: Path) -> int | None:
 def _answers(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         try:
-            with unix_socket.short_name(path) as name:
+            with unix_socket.shorten_name(path) as name:
                 sock.connect(name)
         except OSError:
             return False

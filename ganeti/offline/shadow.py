@@ -17,7 +17,7 @@ from ganeti.cli import listing, notices, output
 from ganeti.cli import options as o
 from ganeti.cli import program as runner
 from ganeti.cli.cluster import show as cluster_show
-from ganeti.cli.command import Call, Program, Run, many
+from ganeti.cli.command import Call, Program, Run, take_many
 from ganeti.cli.disk import show as disk_show
 from ganeti.cli.group import show as group_show
 from ganeti.cli.instance import show as instance_show
@@ -27,7 +27,7 @@ from ganeti.cli.option import switch
 from ganeti.config.upgrade import versions
 from ganeti.config.upgrade.upgrade import Upgraded, problems, upgrade
 from ganeti.offline import data_directory
-from ganeti.offline.shadow_client import ShadowClient, quiet
+from ganeti.offline.shadow_client import ShadowClient, strip_live_fields
 from ganeti.query.registry import KINDS
 
 _NAME = "shadow"
@@ -111,7 +111,7 @@ class _File:
         self._path = path
 
     @cached_property
-    def upgraded(self) -> Upgraded:
+    def upgrade_result(self) -> Upgraded:
         found = upgrade(data_directory.read(self._path))
         for where in found.report.unknown:
             notices.warn(f"no version knows {where}; it is left out")
@@ -119,7 +119,7 @@ class _File:
 
     def serve(self, call: Call) -> Call:
         """The call, answered from the file."""
-        call.client = ShadowClient(self.upgraded.config, self.upgraded.version)
+        call.client = ShadowClient(self.upgrade_result.config, self.upgrade_result.version)
         return call
 
 
@@ -139,7 +139,7 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
     def show_list(call: Call) -> int | None:
         if kind in _AS_THEY_ARE:
             return _AS_THEY_ARE[kind](file.serve(call))
-        found = quiet(KINDS.get(kind))
+        found = strip_live_fields(KINDS.get(kind))
         fields = [name for name in _COLUMNS[kind] if found.find(name)]
         texts = dict.fromkeys(_LISTS, output.join_items)
         name_field = found.name_field
@@ -156,11 +156,11 @@ def _add_list(program: Program, file: _File, kind: str) -> None:
         """
     list_fields.__doc__ = f"List the fields that 'list {kind}s' can show."
     program.command(
-        f"list {kind}s", many("name"), options=o.LIST_OPTIONS, aliases=(f"list {kind}",)
+        f"list {kind}s", take_many("name"), options=o.LIST_OPTIONS, aliases=(f"list {kind}",)
     )(show_list)
     program.command(
         f"list-fields {kind}s",
-        many("field"),
+        take_many("field"),
         options=o.LIST_FIELDS_OPTIONS,
         aliases=(f"list-fields {kind}",),
     )(list_fields)
@@ -180,7 +180,7 @@ def _add_info(program: Program, file: _File, kind: str) -> None:
     )
     program.command(
         f"info {kind}",
-        *(() if alone else (many(kind),)),
+        *(() if alone else (take_many(kind),)),
         options=(o.INFO_FORMAT,),
         aliases=() if alone else (f"info {kind}s",),
     )(show_info)
@@ -193,7 +193,7 @@ def _add_verify(program: Program, file: _File) -> None:
 
         These are the checks that an upgrade makes, too.
         """
-        found = file.upgraded
+        found = file.upgrade_result
         config = found.config
         defects = problems(config)
         for text in defects:

@@ -34,7 +34,7 @@ class ConfigSources:
         raise errors.ProgrammerError(f"a query of a file asked for {name}")
 
 
-def quiet(kind: Kind[Any]) -> Kind[Any]:
+def strip_live_fields(kind: Kind[Any]) -> Kind[Any]:
     """A kind whose live fields have no data.
 
     Raises:
@@ -47,26 +47,25 @@ def quiet(kind: Kind[Any]) -> Kind[Any]:
         )
     result = copy.copy(kind)
     result.fields = {
-        name: field if not field.needs else _without_data(field)
-        for name, field in kind.fields.items()
+        name: field if not field.needs else _drop_data(field) for name, field in kind.fields.items()
     }
     return result
 
 
-def _without_data(field: Any) -> Any:
+def _drop_data(field: Any) -> Any:
     return type(field)(
         field.name,
         field.title,
         field.kind,
         field.doc,
-        _no_data,
+        _make_empty_column,
         hostname=field.hostname,
         seconds=field.seconds,
         numeric_text=field.numeric_text,
     )
 
 
-def _no_data(_ctx: Context) -> Callable[[Any], tuple[int, Any]]:
+def _make_empty_column(_ctx: Context) -> Callable[[Any], tuple[int, Any]]:
     return lambda _row: NODATA
 
 
@@ -89,10 +88,10 @@ class ShadowClient(Client):
         return answer(*args)
 
     def _answer_Query(self, what: str, fields: Sequence[str], qfilter: object) -> Any:  # noqa: N802
-        return Query(quiet(kind_of(what)), fields, qfilter).run(self._sources)
+        return Query(strip_live_fields(kind_of(what)), fields, qfilter).run(self._sources)
 
     def _answer_QueryFields(self, what: str, fields: Sequence[str] | None) -> Any:  # noqa: N802
-        return fields_of(quiet(kind_of(what)), fields)
+        return fields_of(strip_live_fields(kind_of(what)), fields)
 
     def _answer_QueryNodes(self, names: Any, fields: Any, _lock: bool) -> Any:  # noqa: N802
         return self._classic_lines("node", names, fields)
@@ -107,7 +106,7 @@ class ShadowClient(Client):
         return self._classic_lines("instance", names, fields)
 
     def _classic_lines(self, what: str, names: Sequence[str], fields: Sequence[str]) -> Any:
-        kind = quiet(kind_of(what))
+        kind = strip_live_fields(kind_of(what))
         qfilter = classic.name_filter(kind, list(names)) if names else None
         return classic.bare(Query(kind, fields, qfilter, look_up=False).run(self._sources))
 

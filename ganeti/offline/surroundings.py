@@ -29,7 +29,7 @@ class Step:
 def check(directory: DataDirectory) -> None:
     """Refuse what a step could not do; OpPrereqError."""
     where = directory.paths
-    old = _old_users(where)
+    old = _find_old_users(where)
     if _is_file(old) and where.rapi_users.exists():
         raise errors.OpPrereqError(
             f"there are users of the remote API in {old} and in {where.rapi_users}: put all of"
@@ -49,7 +49,7 @@ def check(directory: DataDirectory) -> None:
 def steps(directory: DataDirectory, config: Config, label: str) -> Iterator[Step]:
     """What is to be done for an upgrade; ``label`` is part of the names of what is set aside."""
     where = directory.paths
-    old = _old_users(where)
+    old = _find_old_users(where)
     if _is_file(old):
         yield Step(f"{old} becomes {where.rapi_users}", lambda: _move_users(old, where))
     for name in ("watcher.data", where.journal_file.name):
@@ -66,7 +66,7 @@ def steps(directory: DataDirectory, config: Config, label: str) -> Iterator[Step
     )
 
 
-def _old_users(where: Paths) -> Path:
+def _find_old_users(where: Paths) -> Path:
     return where.data / "rapi_users"
 
 

@@ -135,10 +135,10 @@ def _compound(kind: Any) -> str:
 
 def json_schema(cls: type[OpCode]) -> dict[str, Any]:
     """JSON schema (draft 2020-12) of the wire form; complete in itself, without references."""
-    return _inlined(cls)
+    return _inline(cls)
 
 
-def _inlined(kind: object) -> dict[str, Any]:
+def _inline(kind: object) -> dict[str, Any]:
     schema = msgspec.json.schema(kind, schema_hook=_hook)
     definitions = schema.pop("$defs", {})
     result: dict[str, Any] = _resolve(schema, definitions)
@@ -146,7 +146,7 @@ def _inlined(kind: object) -> dict[str, Any]:
 
 
 def _hook(kind: Any) -> dict[str, Any]:
-    return _inlined(kind.shape) | {"title": kind.__name__}
+    return _inline(kind.shape) | {"title": kind.__name__}
 
 
 def _resolve(node: object, definitions: Mapping[str, object]) -> Any:

@@ -216,7 +216,7 @@ class Change(Value, Generic[P]):
         action: DdmFull
         item: int | str
         if len(raw) == 2:
-            action, item = _old_form(raw[0])
+            action, item = _read_old_form(raw[0])
         else:
             action, item = read_part(raw[0], DdmFull, "[0]"), _item(raw[1])
         last = len(raw) - 1
@@ -226,7 +226,7 @@ class Change(Value, Generic[P]):
         return [str(self.action), self.item, self.params]
 
 
-def _old_form(head: object) -> tuple[DdmFull, int]:
+def _read_old_form(head: object) -> tuple[DdmFull, int]:
     if isinstance(head, str) and head in list(DdmSimple):
         return DdmFull(head), _LAST
     if isinstance(head, int) and not isinstance(head, bool) and head >= 0:

@@ -18,7 +18,7 @@ import msgspec
 from ganeti.base import typed
 from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.describe import limit, members, peel, type_text
-from ganeti.opcodes.values import read_part, shown
+from ganeti.opcodes.values import format_refused, read_part
 
 _PLACES = re.compile(r"(?: - at (?:`key` in )?`\$[^`]*`)*\Z")
 _PLACE = re.compile(r"`\$([^`]*)`")
@@ -45,37 +45,37 @@ def message(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
     unknown = [key for key in raw if key not in names and key != "OP_ID"]
     required = (f for f in typed.fields(cls) if f.required)
     missing = [f for f in required if f.name not in raw]
-    texts = [f"unknown parameter {shown(key)}{_hint(key, names)}" for key in unknown]
-    texts += [f"parameter {f.name} is missing (expected {expected_text(f.type)})" for f in missing]
-    return "; ".join(texts) or _one(cls, raw, problem)
+    texts = [f"unknown parameter {format_refused(key)}{_hint(key, names)}" for key in unknown]
+    texts += [f"parameter {f.name} is missing (expected {describe_type(f.type)})" for f in missing]
+    return "; ".join(texts) or _explain_one(cls, raw, problem)
 
 
-def _one(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
+def _explain_one(cls: type[OpCode], raw: Mapping[str, object], problem: str) -> str:
     tail = _PLACES.search(problem)
     start = tail.start() if tail else len(problem)
     text, places = problem[:start], problem[start:]
     name, kind, value = _walk(cls, raw, "".join(reversed(_PLACE.findall(places))))
     if "`key` in" in places:
-        return f"parameter {name}: {_bad_key(kind, text)}"
+        return f"parameter {name}: {_explain_bad_key(kind, text)}"
     field = _FIELD.match(text)
     if field:
-        return _inner_field(name, kind, field)
+        return _find_inner_field(name, kind, field)
     if text.startswith("expected ") or kind is None or value is _UNKNOWN:
         return f"parameter {name}: {text[:1].lower()}{text[1:].replace('`', '')}"
     if any(word in type_text(kind) for word in ("private<", "secret<")):
-        return f"parameter {name}: expected {expected_text(kind)}"
-    got = f"{shown(value)}{_near(kind, value)}"
-    return f"parameter {name}: expected {expected_text(kind)}, got {got}"
+        return f"parameter {name}: expected {describe_type(kind)}"
+    got = f"{format_refused(value)}{_suggest(kind, value)}"
+    return f"parameter {name}: expected {describe_type(kind)}, got {got}"
 
 
-def _bad_key(kind: object, text: str) -> str:
+def _explain_bad_key(kind: object, text: str) -> str:
     keys = [get_args(part)[0] for part in _plain(kind) if get_origin(part) is dict]
-    expected = expected_text(keys[0]) if keys else "text"
+    expected = describe_type(keys[0]) if keys else "text"
     word = _BAD_WORD.match(text)
     return f"expected as a key {expected}" + (f", got {word[1]}" if word else "")
 
 
-def _inner_field(name: str, kind: object, found: re.Match[str]) -> str:
+def _find_inner_field(name: str, kind: object, found: re.Match[str]) -> str:
     if found[1].startswith("missing"):
         return f"parameter {name}.{found[2]} is missing"
     known = sorted(_struct_types(kind))
@@ -89,7 +89,7 @@ def _hint(word: Any, known: Any) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def _near(kind: object, value: object) -> str:
+def _suggest(kind: object, value: object) -> str:
     words = [str(word) for part in _plain(kind) for word in _choices(part)]
     return _hint(value, words) if isinstance(value, str) else ""
 
@@ -114,17 +114,17 @@ def _walk(cls: type[OpCode], raw: object, path: str) -> tuple[str, Any, Any]:
     readable = ""
     for step in _STEP.finditer(path):
         name, place = step[1], step[2]
-        kind = _inner_type(kind, name, place)
+        kind = _find_inner_type(kind, name, place)
         if place == "..." and isinstance(value, dict):
-            place = _first_bad(kind, value) or place
+            place = _find_first_bad(kind, value) or place
             value = value.get(place, _UNKNOWN)
         else:
-            value = _inner_value(value, name, place)
+            value = _find_inner_value(value, name, place)
         readable += f".{name}" if name is not None else f"[{place}]"
     return readable.removeprefix("."), kind, value
 
 
-def _inner_value(value: object, name: str | None, place: str) -> Any:
+def _find_inner_value(value: object, name: str | None, place: str) -> Any:
     if name is not None:
         return value.get(name, _UNKNOWN) if isinstance(value, dict) else _UNKNOWN
     if isinstance(value, list | tuple) and place.isdigit() and int(place) < len(value):
@@ -132,7 +132,7 @@ def _inner_value(value: object, name: str | None, place: str) -> Any:
     return _UNKNOWN
 
 
-def _first_bad(kind: Any, value: dict[str, Any]) -> str | None:
+def _find_first_bad(kind: Any, value: dict[str, Any]) -> str | None:
     for key, item in value.items():
         try:
             read_part(item, kind)
@@ -141,7 +141,7 @@ def _first_bad(kind: Any, value: dict[str, Any]) -> str | None:
     return None
 
 
-def _inner_type(kind: object, name: str | None, place: str) -> Any:
+def _find_inner_type(kind: object, name: str | None, place: str) -> Any:
     if name is not None:
         return _struct_types(kind).get(name)
     for part in _plain(kind):
@@ -172,12 +172,12 @@ def _plain(kind: object) -> list[Any]:
     return [item for part in parts for item in _plain(part)] if parts else [kind]
 
 
-def expected_text(kind: Any) -> str:
+def describe_type(kind: Any) -> str:
     """A type in words: ``a non-empty text or null``."""
     metas = peel(kind)[1]
     parts = members(kind)
     if parts:
-        texts = sorted((expected_text(part) for part in parts), key="null".__eq__)
+        texts = sorted((describe_type(part) for part in parts), key="null".__eq__)
         return " or ".join(texts)
     kind = peel(kind)[0]
     if kind is str and limit(metas, "min_length"):
@@ -207,11 +207,11 @@ def _compound(kind: Any) -> str:
         return f"one of {words}" if len(choices) <= _LISTED else f"a word of {kind.__name__}"
     origin, args = get_origin(kind), get_args(kind)
     if origin in (list, frozenset):
-        return "a list" if args[0] is Any else f"a list (each item {expected_text(args[0])})"
+        return "a list" if args[0] is Any else f"a list (each item {describe_type(args[0])})"
     if origin is tuple:
-        return f"a list of {len(args)} items ({', '.join(expected_text(arg) for arg in args)})"
+        return f"a list of {len(args)} items ({', '.join(describe_type(arg) for arg in args)})"
     if origin is dict:
         return "an object"
     if getattr(kind, "shape", Any) is not Any:
-        return expected_text(kind.shape)
+        return describe_type(kind.shape)
     return "an object" if issubclass(kind, msgspec.Struct) else "any value"

@@ -85,7 +85,7 @@ def find(op_id: str) -> type[OpCode]:
         cls = getattr(import_module(f"ganeti.opcodes.{name}"), class_name(op_id), None)
         if isinstance(cls, type) and issubclass(cls, OpCode) and id_of(cls) == op_id:
             return cls
-    raise errors.OpCodeUnknown(_unknown_text(op_id))
+    raise errors.OpCodeUnknown(_describe_unknown(op_id))
 
 
 def all_opcodes() -> dict[str, type[OpCode]]:
@@ -98,7 +98,7 @@ def all_opcodes() -> dict[str, type[OpCode]]:
     return dict(sorted(found.items()))
 
 
-def _unknown_text(op_id: str) -> str:
+def _describe_unknown(op_id: str) -> str:
     from difflib import get_close_matches
 
     known = all_opcodes()

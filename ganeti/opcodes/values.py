@@ -20,7 +20,7 @@ _SHOWN_LENGTH = 60
 T = TypeVar("T")
 
 
-def shown(raw: object) -> str:
+def format_refused(raw: object) -> str:
     """A refused value for an error text: short scalars themselves, else their kind."""
     if raw is None:
         return "null"
@@ -42,7 +42,7 @@ def shown(raw: object) -> str:
 def refuse(expected: str, raw: object, at: str = "") -> ValueError:
     """The error for a value that cannot be used; ``at`` is its place inside (``.size``)."""
     place = f" - at `${at}`" if at else ""
-    return ValueError(f"expected {expected}, got {shown(raw)}{place}")
+    return ValueError(f"expected {expected}, got {format_refused(raw)}{place}")
 
 
 def decode_value(kind: Any, raw: Any) -> Any:

@@ -53,7 +53,7 @@ def decode(cls: type[O], raw: Mapping[str, object]) -> O:
     Unchecked inner values are taken over, not copied: do not change ``raw`` afterwards.
     """
     given = raw
-    nulls = unknown_nulls(cls, raw)
+    nulls = find_unknown_nulls(cls, raw)
     if "reason" in raw and raw["reason"] is None:
         nulls.append("reason")
     if nulls:
@@ -67,7 +67,7 @@ def decode(cls: type[O], raw: Mapping[str, object]) -> O:
         raise errors.OpPrereqError(f"{id_of(cls)}: {text}", errors.ErrorCode.INVAL) from None
 
 
-def unknown_nulls(cls: type[OpCode], raw: Mapping[str, object]) -> list[str]:
+def find_unknown_nulls(cls: type[OpCode], raw: Mapping[str, object]) -> list[str]:
     """Parameters that the class does not have and that ask for nothing."""
     known = cls.__struct_fields__
     return [key for key, value in raw.items() if value is None and key not in known]
@@ -81,32 +81,32 @@ def to_wire(op: OpCode, *, redact: bool = False) -> dict[str, Any]:
     return _opcode(op, (Private, Secret) if redact else ())
 
 
-def to_stored(op: OpCode) -> dict[str, Any]:
+def to_stored_form(op: OpCode) -> dict[str, Any]:
     """The JSON object for the job file: private values in clear, secret ones ``<redacted>``."""
     return _opcode(op, (Secret,))
 
 
-def lost_secrets(op: OpCode) -> list[str]:
+def find_lost_secrets(op: OpCode) -> list[str]:
     """Parameters (``osparams_secret[key]``) whose value did not survive in the job file.
 
     An opcode with such a parameter must not be executed.
     """
-    return list(_lost(op, ""))
+    return list(_find_lost(op, ""))
 
 
-def _lost(value: object, path: str) -> list[str]:
+def _find_lost(value: object, path: str) -> list[str]:
     if isinstance(value, Hidden):
         return [path] if value.lost else []
     found: list[str] = []
     if isinstance(value, OpCode):
         for name in value.__struct_fields__:
-            found += _lost(getattr(value, name), f"{path}.{name}" if path else name)
+            found += _find_lost(getattr(value, name), f"{path}.{name}" if path else name)
     elif isinstance(value, dict):
         for key, item in value.items():
-            found += _lost(item, f"{path}[{key}]")
+            found += _find_lost(item, f"{path}[{key}]")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            found += _lost(item, f"{path}[{index}]")
+            found += _find_lost(item, f"{path}[{index}]")
     return found
 
 

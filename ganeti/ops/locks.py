@@ -48,7 +48,7 @@ def read_again(
         OpPrereqError: it was removed or renamed while the job waited.
     """
     if current is None or name(current) != name(found):
-        raise errors.not_known(
+        raise errors.make_unknown_error(
             f"{what} '{name(found)}' was removed or renamed while this job waited for it"
         )
     return current

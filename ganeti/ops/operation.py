@@ -91,12 +91,12 @@ class Context:
 
     # locks -------------------------------------------------------------------------------
 
-    def held(self, level: LockLevel) -> frozenset[str]:
-        return self.locks.held(self.job.job_id, level)
+    def list_held(self, level: LockLevel) -> frozenset[str]:
+        return self.locks.list_held(self.job.job_id, level)
 
     def release(self, level: LockLevel, *, keep: Iterable[str] = ()) -> None:
         """Give up locks of a level that are not needed any more."""
-        drop = self.held(level) - set(keep)
+        drop = self.list_held(level) - set(keep)
         self.locks.release(self.job.job_id, level, drop if keep else None)
 
     def downgrade(self, level: LockLevel) -> None:

@@ -57,7 +57,9 @@ def suppose(cluster: Cluster, changes: Iterable[str]) -> Supposed:
         words = text.split()
         change = _CHANGES.get(words[0].lower()) if words else None
         if change is None:
-            raise errors.invalid(f"what-if '{text}' is not understood: it is one of {_FORMS}")
+            raise errors.make_invalid_error(
+                f"what-if '{text}' is not understood: it is one of {_FORMS}"
+            )
         after = change(result.cluster, text, words)
         result = Supposed(
             after.cluster,
@@ -74,11 +76,11 @@ def _node(cluster: Cluster, name: str, text: str) -> Node:
     if len(known) == 1:
         return known[0]
     if known:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"what-if '{text}': '{name}' may be {join_names(n.name for n in known)}"
         )
     hint = nearest(name, [node.name for node in cluster.nodes])
-    raise errors.not_known(f"what-if '{text}': there is no node '{name}'{hint}")
+    raise errors.make_unknown_error(f"what-if '{text}': there is no node '{name}'{hint}")
 
 
 # nodes that go -----------------------------------------------------------------------------------
@@ -86,7 +88,7 @@ def _node(cluster: Cluster, name: str, text: str) -> Node:
 
 def _remove(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     if len(words) < 2:
-        raise errors.invalid(f"what-if '{text}': name the nodes, as in 'remove node3'")
+        raise errors.make_invalid_error(f"what-if '{text}': name the nodes, as in 'remove node3'")
     gone = {_node(cluster, name, text).name for name in words[1:]}
     left = _emptied(cluster, gone)
     nodes = tuple(node for node in left.cluster.nodes if node.name not in gone)
@@ -100,14 +102,14 @@ def _remove(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
 
 def _fail(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     if len(words) < 2:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"what-if '{text}': name a node or a tag of nodes, as in 'fail node3', 'fail rack=a'"
         )
     gone: set[str] = set()
     for word in words[1:]:
         tagged = [node.name for node in cluster.nodes if word in node.tags]
         if not tagged and ("=" in word or ":" in word):
-            raise errors.not_known(f"what-if '{text}': no node has the tag '{word}'")
+            raise errors.make_unknown_error(f"what-if '{text}': no node has the tag '{word}'")
         gone.update(tagged or [_node(cluster, word, text).name])
     nodes = tuple(_lost_node(n) if n.name in gone else n for n in cluster.nodes)
     return _emptied(replace(cluster, nodes=nodes), gone, primaries_only=True)
@@ -187,13 +189,17 @@ def _data_nodes(item: Instance) -> list[str]:
 
 def _add(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     if len(words) != 4 or words[2].lower() != "like" or not _COUNT.fullmatch(words[1]):
-        raise errors.invalid(f"what-if '{text}': say how many and like which, 'add 2 like node1'")
+        raise errors.make_invalid_error(
+            f"what-if '{text}': say how many and like which, 'add 2 like node1'"
+        )
     count = int(words[1])
     if count > _MOST_ADDED:
-        raise errors.invalid(f"what-if '{text}': at most {_MOST_ADDED} nodes can be added")
+        raise errors.make_invalid_error(
+            f"what-if '{text}': at most {_MOST_ADDED} nodes can be added"
+        )
     model = _node(cluster, words[3], text)
     if model.offline:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"what-if '{text}': nothing is known of {model.name}, it is offline, drained or does"
             " not answer"
         )
@@ -239,14 +245,18 @@ def _resize(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     word = words[0].lower()
     form = _AMOUNT.fullmatch(words[2]) if len(words) == 3 else None
     if form is None:
-        raise errors.invalid(f"what-if '{text}': say which node and how much, '{word} node4 +8'")
+        raise errors.make_invalid_error(
+            f"what-if '{text}': say which node and how much, '{word} node4 +8'"
+        )
     try:
         amount = int(form[2]) if word == "cpus" else units.parse_size(form[2])
     except (errors.UnitParseError, ValueError):
-        raise errors.invalid(f"what-if '{text}': '{words[2]}' is not an amount of {word}") from None
+        raise errors.make_invalid_error(
+            f"what-if '{text}': '{words[2]}' is not an amount of {word}"
+        ) from None
     node = _node(cluster, words[1], text)
     if node.offline:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"what-if '{text}': nothing is known of {node.name}, it is offline, drained or does"
             " not answer"
         )
@@ -255,7 +265,7 @@ def _resize(cluster: Cluster, text: str, words: Sequence[str]) -> Supposed:
     change = {"+": amount, "-": -amount}.get(form[1], amount - before)
     least = before - int(getattr(node, free)) if free else 0
     if before + change < least:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"what-if '{text}': {node.name} uses {least} of {word} now, so it cannot have"
             f" {max(0, before + change)}"
         )

@@ -77,7 +77,7 @@ class Query:
         self.needs = base.union(*(field.needs for field in used))
         self._names: list[Any] | None = None
         if look_up and self.kind.looks_up:
-            self._names = shape.pinned_names(filter_tree, self.kind.name_field)
+            self._names = shape.find_pinned_names(filter_tree, self.kind.name_field)
         self._candidates = shape.candidate_values(filter_tree, self.kind.index_fields)
         self._before, self._after = filter_tree, None
         if any(field.needs - base for field in self._operands.values()):

@@ -147,7 +147,7 @@ def _arguments(route: Route, text: str) -> dict[str, Any]:
 
 
 def _refuse_unusable(what: str, text: str) -> None:
-    problem = jsonio.unusable(text)
+    problem = jsonio.explain_refusal(text)
     if problem is not None:
         raise failures.bad_request(f"{what} cannot be read: {problem}")
 

@@ -104,7 +104,7 @@ def _options(
 ) -> Options:
     if arguments.user is not None and os.getuid() != 0:
         parser.error("--user needs root; without it the daemon runs as who starts it")
-    serving = tcp_daemon.serving(constants.RAPI, arguments)
+    serving = tcp_daemon.read_options(constants.RAPI, arguments)
     if arguments.no_ssl and not ipaddress.ip_address(serving.address).is_loopback:
         parser.error(
             f"--no-ssl would send passwords in the clear; {serving.address} is not a loopback"
@@ -195,7 +195,7 @@ def _serve(options: Options, where: paths.Paths, background: daemon.Background) 
         authenticator.on_change = room.events.hang_up
         stack.enter_context(_watching(authenticator, tls, options, where))
         log.info("Remote API of %s serves %s:%d", paths.hostname(), options.serving.address, port)
-        daemon.calm_collector()
+        daemon.tune_collector()
         background.ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options.serving)):
             stop.wait()

@@ -180,8 +180,8 @@ class NodeRpc:
                 port=self._port,
                 path=f"/{spec.name}",
                 body=body,
-                timeout=patience.scaled(min(spec.timeout, self._limit)),
-                connect_timeout=patience.scaled(CONNECT_TIMEOUT),
+                timeout=patience.scale(min(spec.timeout, self._limit)),
+                connect_timeout=patience.scale(CONNECT_TIMEOUT),
                 expected_cn=node.name,
                 headers=headers,
             )

@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
     reply = client.ask(addresses, port, key, kind, query, timeout=options.timeout)
     if reply.status != Status.OK:
         raise errors.OpExecError(_why(reply))
-    print(jsonio.pretty(reply.answer))
+    print(jsonio.format_pretty(reply.answer))
     return constants.EXIT_SUCCESS
 
 
@@ -82,7 +82,9 @@ def _candidates(where: paths.Paths) -> list[str]:
     except FileNotFoundError:
         found = []
     if not found:
-        raise errors.invalid("this node knows no master candidates; name addresses with --addr")
+        raise errors.make_invalid_error(
+            "this node knows no master candidates; name addresses with --addr"
+        )
     return found
 
 
@@ -90,7 +92,7 @@ def _kind(text: str) -> int:
     if text.isascii() and text.isdigit():
         return int(text)
     if text not in _NAMES:
-        raise errors.invalid(f"there is no request '{text}'{nearest(text, _NAMES)}")
+        raise errors.make_invalid_error(f"there is no request '{text}'{nearest(text, _NAMES)}")
     return _NAMES[text]
 
 

@@ -43,7 +43,7 @@ def _print(names: Sequence[str]) -> int:
             value = jsonio.loads(data)
         except errors.ParseError as err:
             raise errors.ParseError(f"{name} is not JSON: {errors.text(err)}") from err
-        print(jsonio.pretty(value))
+        print(jsonio.format_pretty(value))
     return constants.EXIT_SUCCESS
 
 

@@ -185,10 +185,12 @@ def _show(_options: argparse.Namespace) -> int:
 
 def _create(options: argparse.Namespace) -> int:
     if bool(options.devices) == options.alldevices:
-        raise errors.invalid("name disks with --devices, or take all free ones with --alldevices")
+        raise errors.make_invalid_error(
+            "name disks with --devices, or take all free ones with --alldevices"
+        )
     group = options.vg_name
     if group in _run("vgs", "--noheadings", "--options", "vg_name").split():
-        raise errors.already_exists(f"volume group {group} exists; vgextend adds disks to it")
+        raise errors.make_exists_error(f"volume group {group} exists; vgextend adds disks to it")
     chosen = choose(
         _disks(), options.devices, removable=options.allow_removable, force=options.force
     )
@@ -215,7 +217,7 @@ def choose(
         chosen = [disk for disk in disks if not disk.user and not disk.content]
         chosen = [disk for disk in chosen if removable or not disk.removable]
         if not chosen:
-            raise errors.not_enough(f"no disk is free; {PROGRAM} diskinfo shows all")
+            raise errors.make_resources_error(f"no disk is free; {PROGRAM} diskinfo shows all")
         return chosen
     known = {disk.name: disk for disk in disks}
     wanted = dict.fromkeys(name.removeprefix("/dev/") for name in names)
@@ -226,13 +228,17 @@ def choose(
 
 def _check(name: str, disk: Disk | None, *, removable: bool, force: bool) -> None:
     if disk is None:
-        raise errors.not_known(f"this server has no disk {name}; {PROGRAM} diskinfo shows all")
+        raise errors.make_unknown_error(
+            f"this server has no disk {name}; {PROGRAM} diskinfo shows all"
+        )
     if disk.user:
-        raise errors.wrong_state(f"disk {name} is in use: {disk.user}")
+        raise errors.make_state_error(f"disk {name} is in use: {disk.user}")
     if disk.removable and not removable:
-        raise errors.invalid(f"disk {name} is removable; --allow-removable takes it all the same")
+        raise errors.make_invalid_error(
+            f"disk {name} is removable; --allow-removable takes it all the same"
+        )
     if disk.content and not force:
-        raise errors.wrong_state(f"disk {name} has {disk.content}; --force erases it")
+        raise errors.make_state_error(f"disk {name} has {disk.content}; --force erases it")
 
 
 _ACTIONS = {"diskinfo": _show, "create": _create}

@@ -53,8 +53,8 @@ def _print(path: Path | None, pointer: str, *, secrets: bool) -> int:
     try:
         found = json_pointer.find(data if secrets else redaction.redact(data), pointer)
     except (LookupError, ValueError) as err:
-        raise errors.invalid(str(err.args[0])) from None
-    print(jsonio.pretty(found))
+        raise errors.make_invalid_error(str(err.args[0])) from None
+    print(jsonio.format_pretty(found))
     return constants.EXIT_SUCCESS
 
 

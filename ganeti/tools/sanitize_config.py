@@ -62,7 +62,7 @@ def read(path: Path | None) -> Json:
 
 
 def _write(data: Json, path: Path | None) -> int:
-    text = jsonio.pretty(data) + "\n"
+    text = jsonio.format_pretty(data) + "\n"
     if path is None:
         sys.stdout.write(text)
     else:

@@ -78,7 +78,7 @@ def _ask_rapi(here: Here) -> None:
     """Get ``/version``. Nothing secret is sent, so who answers is not verified."""
     words = services.options_of(services.ALL[constants.RAPI], here.paths)
     given, _rest = tcp_daemon.parser(constants.RAPI, "").parse_known_args(words)
-    own = tcp_daemon.serving(constants.RAPI, given)
+    own = tcp_daemon.read_options(constants.RAPI, given)
     address = here.options.rapi_address or own.address
     if address in ("0.0.0.0", "::", ""):
         address = "127.0.0.1"

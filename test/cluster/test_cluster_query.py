@@ -60,7 +60,7 @@ def rows(result: QueryResult) -> dict[str, list[tuple[int, Any]]]:
 
 def wait_until_jobs_are_accepted(cluster: Cluster) -> None:
     """node4 is dead: until the master tries node2 again, a second later, no majority has a job."""
-    assert retry.until(lambda: cluster.gnt("os list").code == 0 or None, timeout=10)
+    assert retry.retry_until(lambda: cluster.gnt("os list").code == 0 or None, timeout=10)
 
 
 def test_the_example_with_instances(client: Client) -> None:

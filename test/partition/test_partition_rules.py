@@ -272,7 +272,7 @@ def answers(*views: Any) -> dict[str, Answer[MasterView]]:
 
 
 def missing(config: Any, own: vote.Own, *views: Any) -> str | None:
-    return vote.missing_answers(config, own, answers(*views))
+    return vote.explain_missing_answers(config, own, answers(*views))
 
 
 def test_who_must_answer() -> None:
@@ -291,13 +291,13 @@ def test_who_must_answer() -> None:
 def test_who_has_more() -> None:
     config: Any = Nodes(*(node(n) for n in range(1, 4)))
     own = vote.Own(node(1), 5, 7)
-    assert vote.newer_data(config, own, answers(5, 5, 4)) is None
-    assert "node3.example.com" in str(vote.newer_data(config, own, answers(5, 5, 6)))
+    assert vote.find_newer_data(config, own, answers(5, 5, 4)) is None
+    assert "node3.example.com" in str(vote.find_newer_data(config, own, answers(5, 5, 6)))
     more = answers(5, 5, None)
     view = more["uuid-2"].value
     assert view is not None
     view.last_job = 8
-    assert "newer jobs" in str(vote.newer_data(config, own, more))
+    assert "newer jobs" in str(vote.find_newer_data(config, own, more))
 
 
 def test_a_later_master_has_more_whatever_an_older_one_counted() -> None:
@@ -308,19 +308,21 @@ def test_a_later_master_has_more_whatever_an_older_one_counted() -> None:
         view = found[name].value
         assert view is not None
         view.position = position
-    assert vote.newer_data(config, own, found) is None
+    assert vote.find_newer_data(config, own, found) is None
     view.position = (3, 10)
-    assert "newer data (term 3, write 10" in str(vote.newer_data(config, own, found))
+    assert "newer data (term 3, write 10" in str(vote.find_newer_data(config, own, found))
     view.position = (4, 1)
-    assert "make that node the master" in str(vote.newer_data(config, own, found))
+    assert "make that node the master" in str(vote.find_newer_data(config, own, found))
 
 
 def test_a_candidate_without_a_copy_does_not_count() -> None:
     config: Any = Nodes(*(node(n) for n in range(1, 4)))
     found = answers(5, 5, 5)
     del found["uuid-2"]
-    assert vote.missing_answers(config, vote.Own(node(1), 5, 7), found) is None
+    assert vote.explain_missing_answers(config, vote.Own(node(1), 5, 7), found) is None
     view = found["uuid-3"].value
     assert view is not None
     view.config_serial = None
-    assert "master candidates" in str(vote.missing_answers(config, vote.Own(node(1), 5, 7), found))
+    assert "master candidates" in str(
+        vote.explain_missing_answers(config, vote.Own(node(1), 5, 7), found)
+    )

@@ -133,7 +133,7 @@ def move(memory: int, dirty: int, *, live: bool = True, **hvparams: Any) -> dict
         instance, disk = made.make(memory, dirty, **hvparams)
         source.start(instance, [disk])
         log = source.paths.kvm_log / f"{instance.name}-serial.log"
-        retry.until(lambda: (log.exists() and log.stat().st_size > 100) or None, timeout=60)
+        retry.retry_until(lambda: (log.exists() and log.stat().st_size > 100) or None, timeout=60)
         begin = time.perf_counter()
         info = source.migration_info(instance)
         where = target.accept(instance, [disk], info, "127.0.0.1")

@@ -362,12 +362,12 @@ class Pair:
             if outcome != "waiting":
                 self.open.remove(asked)
         for owner in OWNERS:
-            found = self.manager.waiting(owner)
+            found = self.manager.find_waiting(owner)
             wish = self.model.wish_of(owner)
             assert (found is None) == (wish is None)
             for level in range(len(LABELS)):
                 names = self.model.names_held(owner, level)
-                assert self.manager.held(owner, level) == names
+                assert self.manager.list_held(owner, level) == names
         rows = [(v.name, v.mode, set(v.owners), list(v.pending)) for v in self.manager.snapshot()]
         assert rows == self.model.rows()
 
@@ -383,11 +383,11 @@ class Pair:
         """Owners that do not wait end one after the other; then nobody may be left waiting."""
         for _round in OWNERS:
             for owner in OWNERS:
-                if self.manager.waiting(owner) is None:
+                if self.manager.find_waiting(owner) is None:
                     self.release(owner)
                     self.check()
         assert not self.model.wishes
-        assert all(self.manager.waiting(owner) is None for owner in OWNERS)
+        assert all(self.manager.find_waiting(owner) is None for owner in OWNERS)
 
 
 # the walks ---------------------------------------------------------------------------------

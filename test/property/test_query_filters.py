@@ -14,7 +14,7 @@ from ganeti.filters.answer import FieldKind
 from ganeti.filters.compile import Operand
 from ganeti.filters.grammar import parse
 from ganeti.filters.tree import And, Compare, Contains, Match, Not, Or, Order, Truth
-from ganeti.filters.unparse import to_text
+from ganeti.filters.unparse import format_filter
 from ganeti.query.engine import Query
 from ganeti.query.field import Field, Kind
 from ganeti.query.live import Need
@@ -53,7 +53,7 @@ def joined(conditions, min_size):
 @example(And((And((Truth("a"), Truth("b"))), Or((Truth("c"), Not(Match("d", "/#^|")))))))
 def test_text_of_a_filter_is_read_back_as_the_same_filter(filter_tree):
     try:
-        text = to_text(filter_tree)
+        text = format_filter(filter_tree)
     except ParameterError:
         assume(False)
     wire = parse(text)

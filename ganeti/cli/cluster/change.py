@@ -8,7 +8,7 @@ from ganeti import errors
 from ganeti.cli import jobs, notices, values
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
@@ -67,7 +67,7 @@ def modify(call: Call) -> int:
 
 @CLUSTER.command(
     "rename",
-    one("host", "name"),
+    take_one("host", "name"),
     op="OP_CLUSTER_RENAME",
     options=(o.FORCE, o.DRY_RUN),
     usage="<new-name>",

@@ -137,13 +137,13 @@ class _Text:
 
     def change(self, change: Fields) -> Iterator[str]:
         """One change of the history."""
-        yield f"Change {change['serial']}: {_on_one_line(change['name'])}"
+        yield f"Change {change['serial']}: {_join_lines(change['name'])}"
         yield f"  Time: {output.timestamp(change['time'])}"
         if change["job"]:
             yield f"  Job: {change['job']}"
         for title, key in (("User", "user"), ("Reason", "reason")):
             if change[key]:
-                yield f"  {title}: {_on_one_line(change[key])}"
+                yield f"  {title}: {_join_lines(change[key])}"
         for item in change["objects"]:
             yield from self.difference(item, "  ")
         if change["others"]:
@@ -151,18 +151,18 @@ class _Text:
 
     def difference(self, item: Fields, indent: str, origin: str = "") -> Iterator[str]:
         """One object, and below it what changed in it."""
-        name = _on_one_line(item["name"] or item["uuid"])
+        name = _join_lines(item["name"] or item["uuid"])
         if item.get("owner"):
-            name += f" of {_on_one_line(item['owner'])}"
+            name += f" of {_join_lines(item['owner'])}"
         yield f"{indent}{item['kind'].capitalize()} {name}: {item['change']}{origin}"
         for key in item.get("keys", ()):
             yield f"{indent}  {self._key(key['key'])}: {self._change_text(key['old'], key['new'])}"
         if self._verbose:
             for name, shown in sorted(item.get("values", {}).items()):
-                yield f"{indent}  {_on_one_line(name)}: {self._value(shown)}"
+                yield f"{indent}  {_join_lines(name)}: {self._value(shown)}"
 
     def _key(self, path: str) -> str:
-        return _on_one_line("/".join(self._name_of(part) for part in path.split("/")))
+        return _join_lines("/".join(self._name_of(part) for part in path.split("/")))
 
     def _change_text(self, old: Any, new: Any) -> str:
         if _is_plain_list(old) and _is_plain_list(new) and (old or new):
@@ -178,7 +178,7 @@ class _Text:
         if shown is None:
             return "(unset)"
         if isinstance(shown, str):
-            text = _on_one_line(self._name_of(shown)) or "''"
+            text = _join_lines(self._name_of(shown)) or "''"
         else:
             text = _UUID.sub(lambda match: self._name_of(match[0]), jsonio.dumps(shown))
         if len(text) > _SHORT and not self._verbose:
@@ -195,6 +195,6 @@ def _is_plain_list(value: object) -> bool:
     )
 
 
-def _on_one_line(text: str) -> str:
+def _join_lines(text: str) -> str:
     """A text on one line, without characters that control a terminal."""
     return text if text.isprintable() else jsonio.dumps(text)

@@ -87,7 +87,7 @@ def policy(opts: SimpleNamespace) -> dict[str, Any]:
                 " --ipolicy-std-specs",
                 _INVAL,
             )
-        result = _from_split(split)
+        result = _parse_split(split)
     for key, found in (
         ("disk-templates", opts.disk_templates),
         ("vcpu-ratio", opts.vcpu_ratio),
@@ -127,7 +127,7 @@ def _size(key: str, text: str | bool | None) -> int:
         ) from None
 
 
-def _from_split(split: dict[str, KeyVals | None]) -> dict[str, Any]:
+def _parse_split(split: dict[str, KeyVals | None]) -> dict[str, Any]:
     limits: dict[str, dict[str, int]] = {"min": {}, "max": {}, "std": {}}
     for key, given in split.items():
         for limit, text in (given or {}).items():

@@ -19,7 +19,7 @@ _WHAT_IF = override("--what-if", append=True, metavar="<change>")
 Fields = Mapping[str, Any]
 
 
-def _about(found: Fields) -> Iterator[str]:
+def _describe_assumptions(found: Fields) -> Iterator[str]:
     """What was supposed, and what nobody knows."""
     for change in found["what_if"]:
         yield f"Supposed: {change}"
@@ -49,12 +49,12 @@ def capacity(call: Call) -> None:
     instances of the largest size that the policy allows, then of smaller and smaller ones. All
     instances survive the failure of any one node. Nothing is changed.
     """
-    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
+    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
     _print_found(call, found, _capacity_lines(found))
 
 
 def _capacity_lines(found: Fields) -> Iterator[str]:
-    yield from _about(found)
+    yield from _describe_assumptions(found)
     for group in found["groups"]:
         yield (
             f"Group {group['group']}: {plural(group['online'], 'node')} online of {group['nodes']},"
@@ -104,13 +104,13 @@ def place(call: Call) -> int:
     score that the cluster would have; for any other, which resources are missing. Nothing is
     created or reserved. Fails when there is no place.
     """
-    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
+    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
     _print_found(call, found, _place_lines(found))
     return 0 if found["nodes"] else 1
 
 
 def _place_lines(found: Fields) -> Iterator[str]:
-    yield from _about(found)
+    yield from _describe_assumptions(found)
     what = f"An instance of {_size(found, found)}"
     if found["nodes"]:
         yield f"{what} would go to {' and '.join(found['nodes'])}"
@@ -138,13 +138,13 @@ def check(call: Call) -> int:
     Counts the nodes that could not take over, instances on offline nodes and instances that should
     be apart, and says whether gnt-cluster balance would help. Nothing is changed.
     """
-    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
+    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
     _print_found(call, found, _check_lines(found))
     return 0 if found["ok"] else 1
 
 
 def _check_lines(found: Fields) -> Iterator[str]:
-    yield from _about(found)
+    yield from _describe_assumptions(found)
     for group in found["groups"]:
         verdict = "ok" if group["ok"] else "not ok"
         yield (
@@ -179,7 +179,7 @@ def balance(call: Call) -> int:
     a failover of the master; gnt-job cancel stops it between two moves.
     """
     dry = call.opts.dry_run
-    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.tell_entry)[0]
+    found = jobs.run_ops(call, [jobs.build_own(call)], feedback=jobs.report_entry)[0]
     moves = [move for group in found["groups"] for move in group["moves"]]
     _print_found(call, found, _balance_lines(found, explain=call.opts.explain))
     if dry or not moves:
@@ -191,7 +191,7 @@ def _follow(call: Call, moves: list[Fields]) -> int:
     """Wait for the jobs of moves and sum up."""
     tasks = [jobs.Task(move["instance"], move["job"]) for move in moves]
     quiet = call.opts.format != "text"
-    outcomes = jobs.wait_many(call, tasks, announce=False, feedback=jobs.tell_entry, quiet=quiet)
+    outcomes = jobs.wait_many(call, tasks, announce=False, feedback=jobs.report_entry, quiet=quiet)
     bad = sum(not outcome.ok for outcome in outcomes)
     if bad:
         notices.say(
@@ -202,7 +202,7 @@ def _follow(call: Call, moves: list[Fields]) -> int:
 
 
 def _balance_lines(found: Fields, *, explain: bool) -> Iterator[str]:
-    yield from _about(found)
+    yield from _describe_assumptions(found)
     number = 0
     for group in found["groups"]:
         head = f"Group {group['group']}: "

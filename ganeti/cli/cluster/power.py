@@ -11,7 +11,7 @@ from ganeti.base.record import Record
 from ganeti.base.text import plural
 from ganeti.cli import jobs, notices, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.fields import override
 from ganeti.cli.option import switch
 from ganeti.cli.programs import CLUSTER
@@ -41,7 +41,7 @@ class _Node(Record):
 
 @CLUSTER.command(
     "epo",
-    many("node"),
+    take_many("node"),
     op="OP_OOB_COMMAND",
     only=("timeout", "power_delay"),
     names={"timeout": override("--oob-timeout")},
@@ -70,9 +70,9 @@ def _nodes(call: Call) -> list[_Node]:
     """The nodes that are meant; OpPrereqError."""
     opts, args = call.opts, call.args
     if opts.groups and opts.show_all:
-        raise _invalid("Give either --groups or --all, not both")
+        raise _make_error("Give either --groups or --all, not both")
     if bool(args) == opts.show_all:
-        raise _invalid("Name nodes, or groups with --groups, or give --all without names")
+        raise _make_error("Name nodes, or groups with --groups, or give --all without names")
     names = [] if opts.groups else args
     rows = call.client.query_nodes(names, _FIELDS)
     found = [
@@ -95,7 +95,7 @@ def _nodes(call: Call) -> list[_Node]:
     return [node for node in found if set(node.group) & set(args)]
 
 
-def _invalid(text: str) -> errors.OpPrereqError:
+def _make_error(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
 
 
@@ -110,7 +110,7 @@ def _confirm(call: Call, nodes: Sequence[_Node], verb: str) -> bool:
 def _switch_off(call: Call, nodes: Sequence[_Node]) -> int:
     master = next((node.name for node in nodes if node.master), None)
     if master is not None and not call.opts.show_all:
-        raise _invalid(
+        raise _make_error(
             f"Node {master} is the master; make another node the master first (gnt-cluster"
             " master-failover), or switch everything off with --all"
         )
@@ -182,14 +182,14 @@ def _power_off(call: Call, nodes: Sequence[_Node], names: Sequence[str]) -> bool
         if node.name in names and not node.offline
     ]
     ops.append(_oob(call, "power-off", names))
-    return not _failed(jobs.run_ops(call, ops)[-1])
+    return not _find_failed_nodes(jobs.run_ops(call, ops)[-1])
 
 
 def _oob(call: Call, command: str, names: Sequence[str]) -> jobs.WireOp:
     return jobs.build_own(call, node_names=list(names), command=command)
 
 
-def _failed(rows: Sequence[Any]) -> list[str]:
+def _find_failed_nodes(rows: Sequence[Any]) -> list[str]:
     """Nodes whose out-of-band helper failed, which is said."""
     failed = [str(name) for (_, name), (status, _value) in rows if status != 0]
     for name in failed:
@@ -211,7 +211,7 @@ def _switch_on(call: Call, nodes: Sequence[_Node]) -> int:
     failed: list[str] = []
     if off:
         op = _oob(call, "power-on", [node.name for node in off])
-        failed = _failed(jobs.run_ops(call, [op])[-1])
+        failed = _find_failed_nodes(jobs.run_ops(call, [op])[-1])
     waiting = [node for node in back if node.name not in failed]
     return 0 if _welcome(call, waiting) and not failed else 1
 
@@ -220,10 +220,10 @@ def _welcome(call: Call, nodes: Sequence[_Node]) -> bool:
     """Wait for nodes, set them online and start their instances; whether all went well."""
     from ganeti.base import patience
 
-    end = Deadline(patience.scaled(BOOT_SECONDS), call.clock)
+    end = Deadline(patience.scale(BOOT_SECONDS), call.clock)
     waiting, well = list(nodes), True
     while waiting:
-        there = _answering(waiting)
+        there = _find_answering_nodes(waiting)
         waiting = [node for node in waiting if node not in there]
         if there:
             well &= _set_online(call, [node for node in there if node.offline])
@@ -239,13 +239,13 @@ def _welcome(call: Call, nodes: Sequence[_Node]) -> bool:
     return well
 
 
-def _answering(nodes: Sequence[_Node]) -> list[_Node]:
+def _find_answering_nodes(nodes: Sequence[_Node]) -> list[_Node]:
     """Nodes whose node daemon can be connected to."""
     from ganeti.net import probe, resolve
 
     port = resolve.port(constants.NODED)
     targets = {probe.Target(node.address, port): node for node in nodes}
-    silent = probe.unreachable(list(targets), PROBE_SECONDS)
+    silent = probe.find_unreachable(list(targets), PROBE_SECONDS)
     return [node for target, node in targets.items() if target not in silent]
 
 

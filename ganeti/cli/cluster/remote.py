@@ -7,7 +7,7 @@ from pathlib import Path
 from ganeti import errors
 from ganeti.cli import notices, params, ssconf
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.option import switch
 from ganeti.cli.programs import CLUSTER
@@ -34,7 +34,7 @@ _REPLICATION_NET = switch(
 
 @CLUSTER.command(
     "command",
-    many("command", least=1),
+    take_many("command", least=1),
     passes_on=True,
     options=(o.NODES, o.NODE_GROUP, o.SHOW_MACHINE, _FAILURE_ONLY),
     usage="[-n <node>...] <command>",
@@ -71,7 +71,7 @@ def run_command(call: Call) -> None:
 
 @CLUSTER.command(
     "copyfile",
-    one("file"),
+    take_one("file"),
     options=(o.NODES, _REPLICATION_NET, o.NODE_GROUP),
     usage="[-n <node>...] <file>",
 )

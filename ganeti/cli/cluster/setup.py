@@ -6,7 +6,7 @@ from ganeti import constants, errors
 from ganeti.cli import jobs, notices, values
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
 from ganeti.cli.option import switch, value
@@ -27,7 +27,7 @@ _IGNORE_OFFLINE = value(
 
 @CLUSTER.command(
     "init",
-    one("host"),
+    take_one("host"),
     op=c.OP,
     without=(
         *c.WITHOUT,
@@ -84,13 +84,13 @@ def init(call: Call) -> None:
             secondary_ip=opts.secondary_ip,
             primary_ip_version=opts.primary_ip_version,
             enabled_hypervisors=opts.enabled_hypervisors,
-            hvparams=values.by_name(opts.hvparams),
-            beparams=values.no_resets(opts.beparams),
-            nicparams=values.no_resets(opts.nicparams),
-            ndparams=values.no_resets(opts.ndparams),
-            diskparams=values.by_name(opts.diskparams),
+            hvparams=values.index_by_name(opts.hvparams),
+            beparams=values.drop_resets(opts.beparams),
+            nicparams=values.drop_resets(opts.nicparams),
+            ndparams=values.drop_resets(opts.ndparams),
+            diskparams=values.index_by_name(opts.diskparams),
             ipolicy=c.policy(opts),
-            hv_state=values.by_name(opts.hv_state),
+            hv_state=values.index_by_name(opts.hv_state),
             disk_state=values.disk_state(opts.disk_state),
             enabled_disk_templates=opts.enabled_disk_templates,
             vg_name=opts.vg_name,
@@ -101,7 +101,7 @@ def init(call: Call) -> None:
             mac_prefix=opts.mac_prefix,
             candidate_pool_size=opts.candidate_pool_size,
             default_iallocator=opts.default_iallocator,
-            default_iallocator_params=values.no_resets(opts.default_iallocator_params),
+            default_iallocator_params=values.drop_resets(opts.default_iallocator_params),
             uid_pool=[(low, high) for low, high in values.uid_ranges(opts.uid_pool or "")],
             prealloc_wipe_disks=bool(opts.prealloc_wipe_disks),
             maintain_node_health=bool(opts.maintain_node_health),
@@ -181,7 +181,7 @@ def accept_config(call: Call) -> None:
     notices.say("Accepted; the master daemon can be started")
 
 
-@CLUSTER.command("recover-quorum", many("node", 1), options=(o.YES_DO_IT, o.DRY_RUN))
+@CLUSTER.command("recover-quorum", take_many("node", 1), options=(o.YES_DO_IT, o.DRY_RUN))
 def recover_quorum(call: Call) -> None:
     """Continue without dead master candidates when they were a majority.
 

@@ -10,7 +10,7 @@ from ganeti import paths
 from ganeti.base import units
 from ganeti.cli import info, jobs, output, ssconf, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Args, Call, choice, one
+from ganeti.cli.command import Args, Call, choice, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.programs import CLUSTER
 
@@ -44,7 +44,7 @@ def master_ping(call: Call) -> None:
     call.client.query_cluster_info()
 
 
-@CLUSTER.command("search-tags", one("pattern"), options=(o.PRIORITY,))
+@CLUSTER.command("search-tags", take_one("pattern"), options=(o.PRIORITY,))
 def search_tags(call: Call) -> int:
     """Find the objects whose tags match a regular expression; fails when there are none."""
     found = jobs.run_op(call, "OP_TAGS_SEARCH", pattern=call.args[0])

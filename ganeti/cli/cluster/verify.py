@@ -8,7 +8,7 @@ from typing import Any
 from ganeti.base.text import plural
 from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.fields import override
 from ganeti.cli.programs import CLUSTER
 from ganeti.luxi.client import LogEntry
@@ -143,7 +143,7 @@ def _treat_disks(
 
 @CLUSTER.command(
     "repair-disk-sizes",
-    many("instance", field="instances"),
+    take_many("instance", field="instances"),
     op="OP_CLUSTER_REPAIR_DISK_SIZES",
     options=o.PLAN_OPTIONS,
 )

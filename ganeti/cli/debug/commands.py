@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.base.text import plural
 from ganeti.cli import jobs, listing, notices, output, values
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.option import switch, value
 from ganeti.cli.programs import DEBUG
@@ -20,7 +20,7 @@ from ganeti.luxi.client import QueryResult
 
 @DEBUG.command(
     "delay",
-    one("seconds", "duration"),
+    take_one("seconds", "duration"),
     op="OP_TEST_DELAY",
     names={
         "interruptible": override("-i", "--interruptible"),
@@ -54,7 +54,7 @@ _EACH = switch("--each", dest="each", help="Submit each job by itself, not all a
 
 @DEBUG.command(
     "submit-job",
-    many("op-list-file", least=1),
+    take_many("op-list-file", least=1),
     options=(o.VERBOSE, _OP_REPEAT, _JOB_REPEAT, _TIMING, _EACH, *o.PLAN_OPTIONS),
 )
 def submit_job(call: Call) -> int:
@@ -127,7 +127,7 @@ def locks(call: Call) -> int:
             call,
             "lock",
             _LOCK_FIELDS,
-            texts={"owner": output.join_items, "pending": _pending, "mode": _mode},
+            texts={"owner": output.join_items, "pending": _format_pending, "mode": _mode},
             on_terminal=listing.OnTerminal(
                 _LOCK_FIELDS, ("owner", "pending"), lambda found: _hide_free_locks(call, found)
             ),
@@ -161,7 +161,7 @@ def _mode(mode: object) -> str:
     return "-" if mode is None else str(mode)
 
 
-def _pending(pending: Any) -> str:
+def _format_pending(pending: Any) -> str:
     if not pending:
         return "-"
     return ";".join(f"{mode}:{','.join(owners)}" for mode, owners in pending)
@@ -182,7 +182,7 @@ def _nics(text: str) -> list[dict[str, str]]:
 
 @DEBUG.command(
     "iallocator",
-    many("instance", least=1),
+    take_many("instance", least=1),
     aliases=("allocator",),
     op="OP_TEST_ALLOCATOR",
     without=("group_name", "hypervisor", "instances", "name"),

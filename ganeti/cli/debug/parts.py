@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti import errors, paths
 from ganeti.base import jsonio
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import DEBUG
 
 _METAD_SECONDS = 20.0
@@ -15,7 +15,7 @@ _METAD_SECONDS = 20.0
 
 @DEBUG.command(
     "wconfd",
-    many("cmd", least=1),
+    take_many("cmd", least=1),
     usage="echo <text> | listlocks <job> | listalllocks | listalllocksowners | flushconfig |"
     " cleanuplocks",
 )
@@ -26,24 +26,24 @@ def wconfd(call: Call) -> None:
     writes each change before it acknowledges it, and frees the locks of a job when the job ends.
     """
     command, *words = call.args
-    wanted, answer = _ANSWERS.get(command, (-1, _nothing))
+    wanted, answer = _ANSWERS.get(command, (-1, _query_name))
     if wanted < 0:
-        raise _invalid(f"There is no command '{command}'; choose from {', '.join(_ANSWERS)}")
+        raise _make_error(f"There is no command '{command}'; choose from {', '.join(_ANSWERS)}")
     if len(words) != wanted:
-        raise _invalid(f"{command} takes {wanted} argument(s), not {len(words)}")
+        raise _make_error(f"{command} takes {wanted} argument(s), not {len(words)}")
     print(jsonio.dumps(answer(call, *words)))
 
 
-def _invalid(text: str) -> errors.OpPrereqError:
+def _make_error(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, errors.ErrorCode.INVAL)
 
 
 def _echo(call: Call, text: str) -> str:
-    _nothing(call)
+    _query_name(call)
     return text
 
 
-def _nothing(call: Call) -> None:
+def _query_name(call: Call) -> None:
     call.client.query_config_values(["cluster_name"])
 
 
@@ -59,15 +59,15 @@ def _owners(call: Call) -> list[tuple[str, str, list[str]]]:
 
 def _locks_of(call: Call, job: str) -> list[list[str]]:
     if not job.isdigit():
-        raise _invalid(f"'{job}' is not the number of a job")
+        raise _make_error(f"'{job}' is not the number of a job")
     return [[name, mode] for name, mode, owners in _owners(call) if job in owners]
 
 
-def _held(call: Call) -> list[str]:
+def _list_held(call: Call) -> list[str]:
     return [name for name, _mode, _owners_ in _owners(call)]
 
 
-def _held_by(call: Call) -> list[list[Any]]:
+def _list_holders(call: Call) -> list[list[Any]]:
     return [[name, [[owner, mode] for owner in owners]] for name, mode, owners in _owners(call)]
 
 
@@ -75,14 +75,14 @@ def _held_by(call: Call) -> list[list[Any]]:
 _ANSWERS: dict[str, tuple[int, Callable[..., Any]]] = {
     "echo": (1, _echo),
     "listlocks": (1, _locks_of),
-    "listalllocks": (0, _held),
-    "listalllocksowners": (0, _held_by),
-    "flushconfig": (0, _nothing),
-    "cleanuplocks": (0, _nothing),
+    "listalllocks": (0, _list_held),
+    "listalllocksowners": (0, _list_holders),
+    "flushconfig": (0, _query_name),
+    "cleanuplocks": (0, _query_name),
 }
 
 
-@DEBUG.command("metad", many("cmd", least=1), usage="echo <text>")
+@DEBUG.command("metad", take_many("cmd", least=1), usage="echo <text>")
 def metad(call: Call) -> None:
     """Ask ganeti-metad on this node, which serves metadata to guests. The answer is JSON."""
     from ganeti.luxi import calls
@@ -90,7 +90,7 @@ def metad(call: Call) -> None:
 
     command, *words = call.args
     if command != "echo" or len(words) != 1:
-        raise _invalid("Write: gnt-debug metad echo <text>")
+        raise _make_error("Write: gnt-debug metad echo <text>")
     path = paths.current().metad_socket
     try:
         connection = unix_socket.FramedClient(path, io_timeout=_METAD_SECONDS)

@@ -97,7 +97,7 @@ def _dependencies(call: Call) -> None:
     _expect("jobs with dependencies", ["success", "success", "error", "success"], ends)
 
 
-def _waiting(call: Call) -> None:
+def _check_waiting_job(call: Call) -> None:
     """A job that waits can get another priority and can be canceled; a running delay, too."""
     long = call.client.submit_job([_delay(call, _PATIENCE)])
     waits = call.client.submit_job([_delay(call, depends=[[long, []]])])
@@ -161,7 +161,7 @@ def _failure(call: Call) -> None:
 _CHECKS: dict[str, Callable[[Call], None]] = {
     "Submission": _submission,
     "Dependencies": _dependencies,
-    "Waiting jobs": _waiting,
+    "Waiting jobs": _check_waiting_job,
     "Status and messages of a running job": _life,
     "Failures": _failure,
 }

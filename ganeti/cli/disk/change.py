@@ -5,16 +5,16 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.cli import jobs, output, selection, values
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import DISK
 
 _INVAL = errors.ErrorCode.INVAL
 
-_NAME = one("disk", "disk_name")
+_NAME = take_one("disk", "disk_name")
 
-DISK.submits("rename", "OP_DISK_RENAME", _NAME, one("new-name", "new_name"))
+DISK.submits("rename", "OP_DISK_RENAME", _NAME, take_one("new-name", "new_name"))
 
 
 @DISK.command(
@@ -46,7 +46,7 @@ def add(call: Call) -> None:
             "Template and size of the disk are missing; give them as in -t plain -s 10G", _INVAL
         )
     disk = {
-        **values.no_resets(opts.ext_params),
+        **values.drop_resets(opts.ext_params),
         "size": devices.size(opts.size, "The disk"),
         "name": opts.name,
         "mode": opts.mode,
@@ -59,7 +59,7 @@ def add(call: Call) -> None:
 
 @DISK.command(
     "remove",
-    many("disk", 1),
+    take_many("disk", 1),
     op="OP_DISK_REMOVE",
     without=("disk_name",),
     options=(o.FORCE, *o.JOB_OPTIONS),
@@ -84,7 +84,7 @@ def modify(call: Call) -> None:
 @DISK.command(
     "grow",
     _NAME,
-    one("size", "amount"),
+    take_one("size", "amount"),
     op="OP_DISK_GROW",
     options=o.JOB_OPTIONS,
 )
@@ -100,7 +100,7 @@ def grow(call: Call) -> None:
 @DISK.command(
     "attach",
     _NAME,
-    one("instance", "instance_name"),
+    take_one("instance", "instance_name"),
     op="OP_DISK_ATTACH",
     options=o.JOB_OPTIONS,
 )

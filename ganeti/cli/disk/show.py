@@ -7,7 +7,7 @@ from typing import Any
 from ganeti.base import units
 from ganeti.cli import info, listing, output, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import DISK
 from ganeti.filters.glob import GLOB_CHARS
 
@@ -37,7 +37,7 @@ _INFO_FIELDS = (
 tags.add_commands(DISK, "disk", "disk")
 
 
-@DISK.command("list", many("disk"), options=o.LIST_OPTIONS, default_args="GNT_DISK_LIST")
+@DISK.command("list", take_many("disk"), options=o.LIST_OPTIONS, default_args="GNT_DISK_LIST")
 def list_disks(call: Call) -> int:
     """List disks, those of instances and detached ones.
 
@@ -50,13 +50,13 @@ def list_disks(call: Call) -> int:
     )
 
 
-@DISK.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@DISK.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-disk list can show."""
     return listing.show_fields(call, "disk")
 
 
-@DISK.command("info", many("disk"), aliases=("show",), options=(o.INFO_FORMAT,))
+@DISK.command("info", take_many("disk"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show everything that is recorded of disks (all without arguments).
 

@@ -10,7 +10,7 @@ from ganeti.base import jsonio
 from ganeti.base.text import nearest
 from ganeti.cli import jobs, listing, notices, usage
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.fields import override
 from ganeti.cli.programs import FILTER
@@ -43,7 +43,7 @@ def add(call: Call) -> None:
     _put(call, None)
 
 
-@FILTER.command("replace", one("filter"), usage="<filter-uuid>", also=_SETTINGS, names=_NAMES)
+@FILTER.command("replace", take_one("filter"), usage="<filter-uuid>", also=_SETTINGS, names=_NAMES)
 def replace(call: Call) -> None:
     """Replace a filter rule by another one and print its uuid.
 
@@ -117,7 +117,7 @@ def _warn_of_useless(predicates: Sequence[object]) -> None:
                 )
 
 
-@FILTER.command("delete", one("filter"), usage="<filter-uuid>")
+@FILTER.command("delete", take_one("filter"), usage="<filter-uuid>")
 def delete(call: Call) -> None:
     """Delete a filter rule; jobs that it held back go on."""
     call.client.delete_filter(call.args[0])
@@ -125,7 +125,7 @@ def delete(call: Call) -> None:
 
 @FILTER.command(
     "list",
-    many("filter"),
+    take_many("filter"),
     usage="[<filter-uuid>...]",
     options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FORMAT),
 )
@@ -138,13 +138,15 @@ def list_filters(call: Call) -> int:
     return listing.show_list(call, "filter", _FIELDS, name_field="uuid")
 
 
-@FILTER.command("list-fields", many("field"), usage="[<fields>...]", options=o.LIST_FIELDS_OPTIONS)
+@FILTER.command(
+    "list-fields", take_many("field"), usage="[<fields>...]", options=o.LIST_FIELDS_OPTIONS
+)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-filter list can show."""
     return listing.show_fields(call, "filter")
 
 
-@FILTER.command("info", many("filter"), usage="[<filter-uuid>...]")
+@FILTER.command("info", take_many("filter"), usage="[<filter-uuid>...]")
 def show_info(call: Call) -> None:
     """Show filter rules in detail.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ganeti.cli import departures, jobs, output
 from ganeti.cli import options as o
 from ganeti.cli.cluster import options as c
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.programs import GROUP
 
-_NAME = one("group", "group_name")
+_NAME = take_one("group", "group_name")
 #: A group has no standard size of its own, so it has no option for it.
 _POLICY = {name: keys[1:] for name, keys in c.POLICY.items()}
 
-GROUP.submits("rename", "OP_GROUP_RENAME", _NAME, one("new-name", "new_name"))
+GROUP.submits("rename", "OP_GROUP_RENAME", _NAME, take_one("new-name", "new_name"))
 GROUP.submits("remove", "OP_GROUP_REMOVE", _NAME)
 
 
@@ -54,7 +54,7 @@ def modify(call: Call) -> None:
 @GROUP.command(
     "assign-nodes",
     _NAME,
-    many("node", field="nodes"),
+    take_many("node", field="nodes"),
     op="OP_GROUP_ASSIGN_NODES",
     options=o.JOB_OPTIONS,
 )
@@ -80,7 +80,7 @@ def evacuate(call: Call) -> int:
     """
     dry_run = call.opts.dry_run
     op = jobs.build_own(call)
-    result = jobs.run_ops(call, [op], feedback=jobs.tell_entry if dry_run else None)[0]
+    result = jobs.run_ops(call, [op], feedback=jobs.report_entry if dry_run else None)[0]
     if dry_run:
         departures.print_plan(result)
         return 0

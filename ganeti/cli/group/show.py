@@ -8,7 +8,7 @@ from typing import Any
 
 from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.option import switch
 from ganeti.cli.programs import GROUP
 
@@ -31,7 +31,7 @@ def _parameters(value: object) -> str:
 
 @GROUP.command(
     "list",
-    many("group"),
+    take_many("group"),
     options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT),
     default_args="GNT_GROUP_LIST",
 )
@@ -47,7 +47,7 @@ def list_groups(call: Call) -> int:
     return listing.show_list(call, "group", _LIST_FIELDS, texts=formats)
 
 
-@GROUP.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@GROUP.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-group list can show."""
     return listing.show_fields(call, "group")
@@ -62,7 +62,7 @@ def _rows(call: Call, fields: tuple[str, ...]) -> list[dict[str, Any]]:
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
-@GROUP.command("info", many("group"), aliases=("show",), options=(o.INFO_FORMAT,))
+@GROUP.command("info", take_many("group"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show parameters and policies of node groups (all without arguments)."""
     fields = (
@@ -114,7 +114,7 @@ def _policy(policy: Mapping[str, Any], own: Mapping[str, Any]) -> list[info.Pair
     ]
 
 
-@GROUP.command("show-ispecs-cmd", many("group"), options=(_INCLUDE_DEFAULTS,))
+@GROUP.command("show-ispecs-cmd", take_many("group"), options=(_INCLUDE_DEFAULTS,))
 def show_ispecs_cmd(call: Call) -> None:
     """Print commands that create node groups with the policies of these (by default of all)."""
     for group in _rows(call, ("name", "ipolicy", "custom_ipolicy")):

@@ -9,7 +9,7 @@ from ganeti.base import jsonio
 from ganeti.base.text import nearest, plural
 from ganeti.cli import jobs, notices
 from ganeti.cli import options as o
-from ganeti.cli.command import Args, Call, one
+from ganeti.cli.command import Args, Call, take_one
 from ganeti.cli.instance import creation, reserve
 from ganeti.cli.programs import INSTANCE
 
@@ -66,7 +66,7 @@ def _reserve(call: Call) -> None:
 
 @INSTANCE.command(
     "batch-create",
-    one("file"),
+    take_one("file"),
     op="OP_INSTANCE_MULTI_ALLOC",
     only=("iallocator",),
     options=o.JOB_OPTIONS,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ganeti import errors
 from ganeti.cli import jobs, notices, output, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.instance import settings
 from ganeti.cli.option import switch
@@ -20,7 +20,7 @@ _SELECT_OS = switch("--select-os", dest="select_os", help="Choose the OS from a 
 
 @INSTANCE.command(
     "remove",
-    one("instance", "instance_name"),
+    take_one("instance", "instance_name"),
     op="OP_INSTANCE_REMOVE",
     options=(o.FORCE, *o.JOB_OPTIONS),
 )
@@ -33,8 +33,8 @@ def remove(call: Call) -> None:
 
 @INSTANCE.command(
     "rename",
-    one("old-name", "instance_name"),
-    one("new-name", "new_name"),
+    take_one("old-name", "instance_name"),
+    take_one("new-name", "new_name"),
     op="OP_INSTANCE_RENAME",
     options=o.JOB_OPTIONS,
 )
@@ -47,7 +47,7 @@ def rename(call: Call) -> None:
 
 @INSTANCE.command(
     "reinstall",
-    many("instance"),
+    take_many("instance"),
     op="OP_INSTANCE_REINSTALL",
     without=("instance_name",),
     new=True,

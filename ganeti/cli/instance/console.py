@@ -11,7 +11,7 @@ from typing import Any
 from ganeti import errors, paths
 from ganeti.cli import options as o
 from ganeti.cli import selection, ssconf
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.option import switch
 from ganeti.cli.programs import INSTANCE
 
@@ -20,7 +20,7 @@ _SHOW_COMMAND = switch(
 )
 
 
-@INSTANCE.command("console", one("instance"), options=(_SHOW_COMMAND, o.PRIORITY))
+@INSTANCE.command("console", take_one("instance"), options=(_SHOW_COMMAND, o.PRIORITY))
 def console(call: Call) -> None:
     """Open the console of a running instance.
 

@@ -25,7 +25,7 @@ _NIC_KEYS = ("bridge", "ip", "link", "mac", "mode", "name", "network", "vlan")
 _LAST = -1
 
 
-def _bad(text: str) -> errors.OpPrereqError:
+def _make_error(text: str) -> errors.OpPrereqError:
     return errors.OpPrereqError(text, _INVAL)
 
 
@@ -36,14 +36,14 @@ def new_disks(opts: SimpleNamespace) -> list[dict[str, Any]]:
     """Disks of a new instance from ``--disk``, ``-s`` and the template."""
     if opts.disk_template == "diskless":
         if opts.disks or opts.size is not None:
-            raise _bad("A diskless instance has no disks: omit --disk and --os-size")
+            raise _make_error("A diskless instance has no disks: omit --disk and --os-size")
         return []
     if opts.size is not None:
         if opts.disks:
-            raise _bad("Give either --disk or --os-size, not both")
+            raise _make_error("Give either --disk or --os-size, not both")
         return [{"size": opts.size}]
     if not opts.disks:
-        raise _bad("No disk was given: use --disk 0:size=10G, --os-size 10G or -t diskless")
+        raise _make_error("No disk was given: use --disk 0:size=10G, --os-size 10G or -t diskless")
     disks = _to_list(opts.disks, "disk")
     return [_new_disk(index, keys) for index, keys in enumerate(disks)]
 
@@ -52,11 +52,11 @@ def _new_disk(index: int, keys: dict[str, Any]) -> dict[str, Any]:
     if "adopt" in keys:
         for other in ("size", "spindles"):
             if other in keys:
-                raise _bad(f"Disk {index}: an adopted disk keeps its {other}; omit it")
+                raise _make_error(f"Disk {index}: an adopted disk keeps its {other}; omit it")
         return {**_disk_keys(index, keys), "size": 0}
     if "size" not in keys:
         given = f", not only {', '.join(keys)}" if keys else ""
-        raise _bad(
+        raise _make_error(
             f"Disk {index} needs a size or something to adopt, as in {index}:size=10G{given}"
         )
     return _disk_keys(index, keys)
@@ -66,7 +66,7 @@ def new_nics(opts: SimpleNamespace) -> list[dict[str, Any]]:
     """NICs of a new instance: those of ``--net``, none, or one with default values."""
     if opts.no_nics:
         if opts.nics:
-            raise _bad("Give either --net or --no-nics, not both")
+            raise _make_error("Give either --net or --no-nics, not both")
         return []
     if not opts.nics:
         return [{}]
@@ -83,9 +83,9 @@ def _to_list(given: Sequence[IdentKeyVals], what: str) -> list[dict[str, Any]]:
 def _index(ident: str, what: str) -> int:
     """The place of a device; also limits how long a list with gaps can get."""
     if not (ident.isascii() and ident.isdigit()):
-        raise _bad(f"{_OPTION[what]}: '{ident}' is not a {what} index, as in 0:key=value")
+        raise _make_error(f"{_OPTION[what]}: '{ident}' is not a {what} index, as in 0:key=value")
     if len(ident) > 3 or int(ident) >= _MOST[what]:
-        raise _bad(
+        raise _make_error(
             f"{_OPTION[what]}: there is no {what} {ident}: an instance has at most"
             f" {_MOST[what]}, counted from 0"
         )
@@ -112,7 +112,7 @@ def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
     elif comma:
         ident += f",{more}"
     if not isinstance(keys, dict):
-        raise _bad(f"{_OPTION[what]}: to remove {what} {ident} write {ident}:remove")
+        raise _make_error(f"{_OPTION[what]}: to remove {what} {ident} write {ident}:remove")
     item: int | str = _LAST
     if ident in _MOVES:
         action, rest = ident, dict(keys)
@@ -121,23 +121,25 @@ def _change(ident: str, keys: KeyVals | bool | None, what: str) -> list[Any]:
         action, rest = _split_action(ident, keys, what)
     if action in ("remove", "detach"):
         if rest:
-            raise _bad(
+            raise _make_error(
                 f"{_OPTION[what]} {ident}: '{action}' takes no other keys, such as"
                 f" '{next(iter(rest))}'"
             )
         return [action, item, {}]
     if action == "modify" and not rest:
-        raise _bad(f"{_OPTION[what]} {ident}: nothing to change, as in {ident}:key=value")
+        raise _make_error(f"{_OPTION[what]} {ident}: nothing to change, as in {ident}:key=value")
     if what == "disk":
         if action == "add" and "size" not in rest:
-            raise _bad(f"--disk {ident}: a new disk needs a size, as in add:size=10G")
+            raise _make_error(f"--disk {ident}: a new disk needs a size, as in add:size=10G")
         return [action, item, _disk_keys(ident, rest)]
     return [action, item, _nic_keys(ident, rest)]
 
 
 def _place(ident: str, what: str) -> int | str:
     if not ident:
-        raise _bad(f"{_OPTION[what]}: an index, a name, 'add' or 'remove' is missing at the front")
+        raise _make_error(
+            f"{_OPTION[what]}: an index, a name, 'add' or 'remove' is missing at the front"
+        )
     digits = ident.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()):
         return ident
@@ -151,9 +153,9 @@ def _split_action(ident: str, keys: KeyVals, what: str) -> tuple[str, dict[str, 
     found = [key for key in keys if key in _ACTIONS]
     for key in found:
         if keys[key] is not True:
-            raise _bad(f"{_OPTION[what]} {ident}: '{key}' takes no value")
+            raise _make_error(f"{_OPTION[what]} {ident}: '{key}' takes no value")
     if len(found) > 1:
-        raise _bad(f"{_OPTION[what]} {ident}: only one of {' and '.join(found)} can be done")
+        raise _make_error(f"{_OPTION[what]} {ident}: only one of {' and '.join(found)} can be done")
     rest = {key: text for key, text in keys.items() if key not in _ACTIONS}
     return (found[0] if found else "modify"), rest
 
@@ -167,9 +169,9 @@ def recreation(given: Sequence[IdentKeyVals]) -> list[list[Any]]:
     for ident, keys in given:
         place = _index(ident, "disk")
         if place in result:
-            raise _bad(f"--disk: disk {place} is given twice")
+            raise _make_error(f"--disk: disk {place} is given twice")
         if not isinstance(keys, dict):
-            raise _bad(f"--disk: write {place} to recreate disk {place}")
+            raise _make_error(f"--disk: write {place} to recreate disk {place}")
         result[place] = _disk_keys(place, keys)
     return [[place, keys] for place, keys in sorted(result.items())]
 
@@ -195,7 +197,7 @@ def _disk_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
 def _nic_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
     for key in keys:
         if key not in _NIC_KEYS:
-            raise _bad(
+            raise _make_error(
                 f"NIC {ident}: unknown key '{key}'{nearest(key, _NIC_KEYS)};"
                 f" known are {', '.join(_NIC_KEYS)}"
             )
@@ -204,7 +206,7 @@ def _nic_keys(ident: int | str, keys: KeyVals) -> dict[str, Any]:
 
 def _text(device: str, key: str, found: str | bool | None) -> str:
     if not isinstance(found, str):
-        raise _bad(f"{device}: '{key}' needs a value, as in {key}=...")
+        raise _make_error(f"{device}: '{key}' needs a value, as in {key}=...")
     return found
 
 
@@ -213,10 +215,10 @@ def size(text: str, what: str) -> int:
     try:
         return units.parse_size(text)
     except errors.UnitParseError as err:
-        raise _bad(f"{what}: {errors.text(err)}") from None
+        raise _make_error(f"{what}: {errors.text(err)}") from None
 
 
 def _number(text: str, what: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        raise _bad(f"{what} must be a number, not '{text}'")
+        raise _make_error(f"{what} must be a number, not '{text}'")
     return int(text)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ganeti import errors
 from ganeti.cli import jobs, output, values
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices
 from ganeti.cli.programs import INSTANCE
 
 _INVAL = errors.ErrorCode.INVAL
 
-_NAME = one("instance", "instance_name")
+_NAME = take_one("instance", "instance_name")
 _SIDES = {
     "replace_auto": ("-a", "--auto", "Replace faulty disks, on whichever node they are"),
     "replace_on_primary": ("-p", "--on-primary", "Replace the disks on the primary node"),
@@ -49,8 +49,8 @@ def deactivate_disks(call: Call) -> None:
 @INSTANCE.command(
     "grow-disk",
     _NAME,
-    one("disk", "disk"),
-    one("size", "amount"),
+    take_one("disk", "disk"),
+    take_one("size", "amount"),
     op="OP_INSTANCE_GROW_DISK",
     options=o.JOB_OPTIONS,
 )

@@ -6,7 +6,7 @@ from functools import partial
 
 from ganeti.cli import jobs, notices, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import devices, settings
 from ganeti.cli.option import legacy_option
@@ -21,7 +21,7 @@ _WHERE = ("remote_node", "iallocator", "file_driver", "file_storage_dir")
 
 @INSTANCE.command(
     "modify",
-    one("instance", "instance_name"),
+    take_one("instance", "instance_name"),
     op="OP_INSTANCE_SET_PARAMS",
     without=("hotplug_if_possible",),
     names={

@@ -6,18 +6,18 @@ from ganeti import errors
 from ganeti.base.text import plural
 from ganeti.cli import jobs, notices, params
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import settings
 from ganeti.cli.programs import INSTANCE
 
 _INVAL = errors.ErrorCode.INVAL
 
-_NAME = one("instance", "instance_name")
+_NAME = take_one("instance", "instance_name")
 _OPTIONS = (o.FORCE, *o.JOB_OPTIONS)
 
 
-def _one_way_to_a_node(call: Call) -> None:
+def _check_destination(call: Call) -> None:
     settings.refuse_several(
         target_node=call.opts.target_node is not None, iallocator=call.opts.iallocator is not None
     )
@@ -37,7 +37,7 @@ def failover(call: Call) -> None:
     or the secondary node if the primary is offline.
     """
     name = call.args[0]
-    _one_way_to_a_node(call)
+    _check_destination(call)
     settings.ask_first(call, name, f"Stop instance {name} and start it on another node?")
     jobs.run(call)
 
@@ -52,7 +52,7 @@ def failover(call: Call) -> None:
 def migrate(call: Call) -> None:
     """Live-migrate an instance to its secondary node; asks first."""
     name, opts = call.args[0], call.opts
-    _one_way_to_a_node(call)
+    _check_destination(call)
     settings.refuse_several(non_live=not opts.live, migration_mode=opts.mode is not None)
     question = f"Migrate instance {name} to another node?"
     if opts.cleanup:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ganeti.cli import jobs, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.fields import override
 from ganeti.cli.instance import settings
 from ganeti.cli.programs import INSTANCE
@@ -16,11 +16,11 @@ _NAME = ("instance_name",)
 
 
 def _hvparams(given: Any) -> dict[str, Any]:
-    return settings.for_once(given, "hypervisor")
+    return settings.refuse_defaults(given, "hypervisor")
 
 
 def _beparams(given: Any) -> dict[str, Any]:
-    return settings.backend(settings.for_once(given, "backend"), keep_resets=False)
+    return settings.backend(settings.refuse_defaults(given, "backend"), keep_resets=False)
 
 
 def _act(call: Call, verb: str, **more: object) -> int:
@@ -30,7 +30,7 @@ def _act(call: Call, verb: str, **more: object) -> int:
 
 @INSTANCE.command(
     "startup",
-    many("instance"),
+    take_many("instance"),
     aliases=("start",),
     op="OP_INSTANCE_STARTUP",
     without=(*_NAME, "shutdown_timeout"),
@@ -52,7 +52,7 @@ def startup(call: Call) -> int:
 
 @INSTANCE.command(
     "shutdown",
-    many("instance"),
+    take_many("instance"),
     aliases=("stop",),
     op="OP_INSTANCE_SHUTDOWN",
     without=(*_NAME, "admin_state_source"),
@@ -65,7 +65,7 @@ def shutdown(call: Call) -> int:
 
 @INSTANCE.command(
     "reboot",
-    many("instance"),
+    take_many("instance"),
     op="OP_INSTANCE_REBOOT",
     without=_NAME,
     names={"reboot_type": override("-t", "--type")},

@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.base.text import plural
 from ganeti.cli import jobs, moments, notices, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.instance import creation
 from ganeti.cli.option import value
@@ -49,7 +49,7 @@ def moment(text: str | None, now: float) -> float | None:
 
 @INSTANCE.command(
     "reserve",
-    many("name"),
+    take_many("name"),
     op=creation.OP,
     without=(
         *creation.WITHOUT,
@@ -117,7 +117,7 @@ def _count(opts: SimpleNamespace) -> int:
 
 @INSTANCE.command(
     "modify-reservation",
-    one("instance", "instance_name"),
+    take_one("instance", "instance_name"),
     op="OP_RESERVATION_SET_PARAMS",
     without=("never_expires",),
     names={"expires": EXPIRES},

@@ -59,7 +59,7 @@ def _backend_value(key: str, found: str | bool) -> Any:
         ) from None
 
 
-def for_once(given: KeyVals, what: str) -> dict[str, Any]:
+def refuse_defaults(given: KeyVals, what: str) -> dict[str, Any]:
     """Parameters that hold for one start: nothing can be taken back to a default."""
     for key, found in given.items():
         if found is None:

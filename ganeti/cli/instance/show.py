@@ -10,7 +10,7 @@ from ganeti.base import units
 from ganeti.base.text import natural_sorted
 from ganeti.cli import info, jobs, listing, output, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.fields import override
 from ganeti.cli.programs import INSTANCE
 from ganeti.luxi.client import FieldDef, QueryResult
@@ -35,7 +35,7 @@ tags.add_commands(INSTANCE, "instance", "instance")
 
 
 @INSTANCE.command(
-    "list", many("instance"), options=o.LIST_OPTIONS, default_args="GNT_INSTANCE_LIST"
+    "list", take_many("instance"), options=o.LIST_OPTIONS, default_args="GNT_INSTANCE_LIST"
 )
 def list_instances(call: Call) -> int:
     """List instances.
@@ -66,7 +66,7 @@ def _mark(fields: Sequence[FieldDef], row: Sequence[tuple[int, object]]) -> list
     ]
 
 
-@INSTANCE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@INSTANCE.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-instance list can show."""
     return listing.show_fields(call, "instance")
@@ -74,7 +74,7 @@ def list_fields(call: Call) -> int:
 
 @INSTANCE.command(
     "info",
-    many("instance"),
+    take_many("instance"),
     aliases=("show",),
     op="OP_INSTANCE_QUERY_DATA",
     only=("static",),

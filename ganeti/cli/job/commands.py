@@ -11,7 +11,7 @@ from ganeti.base import units
 from ganeti.base.text import plural
 from ganeti.cli import info, jobs, listing, notices, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Args, Call, many, one
+from ganeti.cli.command import Args, Call, take_many, take_one
 from ganeti.cli.failures import Exit
 from ganeti.cli.job.show import LIST_FIELDS, job_id
 from ganeti.cli.option import switch
@@ -23,8 +23,8 @@ _AUTO_ARCHIVE_SECONDS = 60
 _KILL = switch("--kill", dest="kill", help="End a job that is running; needs --yes-do-it")
 
 
-@JOB.command("why", one("job-id"), options=(o.INFO_FORMAT,))
-def why(call: Call) -> None:
+@JOB.command("why", take_one("job-id"), options=(o.INFO_FORMAT,))
+def explain(call: Call) -> None:
     """Explain why a job waits: for what, who holds it, what would release it."""
     found = call.client.explain_job(job_id(call.args[0]))
     if call.opts.format != "text":
@@ -47,7 +47,7 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-@JOB.command("watch", one("job-id"))
+@JOB.command("watch", take_one("job-id"))
 def watch(call: Call) -> None:
     """Show the log of a job until it has ended; fails if the job fails."""
     number = job_id(call.args[0])
@@ -58,7 +58,7 @@ def watch(call: Call) -> None:
         notices.say(f"Job {number} has ended: success")
 
 
-@JOB.command("wait", one("job-id"))
+@JOB.command("wait", take_one("job-id"))
 def wait(call: Call) -> None:
     """Wait silently until a job has ended; fails if the job fails."""
     jobs.wait(call.client, job_id(call.args[0]), quiet=True)
@@ -69,7 +69,7 @@ _CHANGE = (o.FORCE, o.PENDING, o.BY_STATUS["queued"], o.BY_STATUS["waiting"])
 
 @JOB.command(
     "cancel",
-    many("job-id"),
+    take_many("job-id"),
     options=(*_CHANGE, _KILL, o.YES_DO_IT),
     usage="{--pending|--queued|--waiting | <job-id>...}",
 )
@@ -89,7 +89,7 @@ def cancel(call: Call) -> int:
 
 @JOB.command(
     "change-priority",
-    many("job-id"),
+    take_many("job-id"),
     options=(*_CHANGE, o.PRIORITY),
     usage="--priority <priority> {--pending|--queued|--waiting | <job-id>...}",
 )
@@ -141,7 +141,7 @@ def _ids(call: Call, verb: str) -> Sequence[int]:
     return found
 
 
-@JOB.command("archive", many("job-id", least=1))
+@JOB.command("archive", take_many("job-id", least=1))
 def archive(call: Call) -> int:
     """Move ended jobs to the archive."""
     code = 0

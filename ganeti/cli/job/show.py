@@ -10,7 +10,7 @@ from ganeti import errors
 from ganeti.base import units
 from ganeti.cli import info, listing, notices, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.option import select, switch, value
 from ganeti.cli.programs import JOB
 from ganeti.luxi.client import FieldDef, LogEntry, QueryResult
@@ -54,7 +54,7 @@ def job_id(text: str) -> int:
 
 @JOB.command(
     "list",
-    many("job-id"),
+    take_many("job-id"),
     options=(
         o.NO_HEADERS,
         o.SEPARATOR,
@@ -99,23 +99,23 @@ def list_jobs(call: Call) -> int:
         numeric=True,
         condition=listing.any_of("status", wanted) if wanted else None,
         extra_fields=("archived",) if opts.archived else (),
-        on_terminal=_for_person(call, failed=wanted == ("error",)),
+        on_terminal=_format_for_person(call, failed=wanted == ("error",)),
         limit=limit,
     )
 
 
-def _for_person(call: Call, *, failed: bool) -> listing.OnTerminal:
+def _format_for_person(call: Call, *, failed: bool) -> listing.OnTerminal:
     texts = {**dict.fromkeys(_TIMES, output.stamp), "summary": _summary}
     if call.opts.output is not None:
         return listing.OnTerminal(LIST_FIELDS, texts=texts)
     needs = [*_TIMES, *(["opresult"] if failed else [])]
     usual = ("id", "status", "user", "summary")
     return listing.OnTerminal(
-        usual, needs, lambda found: _with_times(found, failed, call.clock.now()), texts
+        usual, needs, lambda found: _add_times(found, failed, call.clock.now()), texts
     )
 
 
-def _with_times(result: QueryResult, failed: bool, now: float) -> QueryResult:
+def _add_times(result: QueryResult, failed: bool, now: float) -> QueryResult:
     """Age and duration after the user, and at the end the error, in place of what they are of."""
     fields, archived = result.fields[:4], result.fields[4 : -4 if failed else -3]
     rows = []
@@ -158,13 +158,13 @@ def _stamps(value: Any) -> str:
     return str([output.stamp(item) for item in value])
 
 
-@JOB.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@JOB.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-job list can show."""
     return listing.show_fields(call, "job")
 
 
-@JOB.command("info", many("job-id", least=1), aliases=("show",), options=(o.INFO_FORMAT,))
+@JOB.command("info", take_many("job-id", least=1), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show everything about jobs: times, opcodes with parameters, results and logs."""
     fields = [
@@ -245,8 +245,8 @@ def _opcode_info(
                 ("Processing start", output.stamp(start)),
                 ("Execution start", output.stamp(execution)),
                 ("Processing end", output.stamp(end)),
-                ("Input fields", {key: _one_line(value) for key, value in inputs.items()}),
-                ("Result", _one_line(result)),
+                ("Input fields", {key: _join_lines(value) for key, value in inputs.items()}),
+                ("Result", _join_lines(result)),
                 (
                     "Execution log",
                     [
@@ -259,7 +259,7 @@ def _opcode_info(
     ]
 
 
-def _one_line(value: object) -> Any:
+def _join_lines(value: object) -> Any:
     if not isinstance(value, list | dict):
         return value
     return info.Flow(value, ",".join(map(str, value)) if _is_flat(value) else "")

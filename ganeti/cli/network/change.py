@@ -9,15 +9,15 @@ from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.cli import jobs
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NETWORK
 
-_NAME = one("network", "network_name")
+_NAME = take_one("network", "network_name")
 #: What a connection is like where -N says nothing.
 _CONNECTION = {"mode": "bridged", "link": "xen-br0", "vlan": ""}
 
-NETWORK.submits("rename", "OP_NETWORK_RENAME", _NAME, one("new-name", "new_name"))
+NETWORK.submits("rename", "OP_NETWORK_RENAME", _NAME, take_one("new-name", "new_name"))
 
 
 @NETWORK.command(
@@ -58,7 +58,7 @@ def remove(call: Call) -> None:
 @NETWORK.command(
     "connect",
     _NAME,
-    many("group"),
+    take_many("group"),
     op="OP_NETWORK_CONNECT",
     only=("conflicts_check",),
     # mode, link and vlan of a connection are one option, as for NICs
@@ -80,7 +80,7 @@ def connect(call: Call) -> int:
     The link is a bridge (mode bridged), a switch (openvswitch) or a routing table (routed).
     """
     connection = _connection(call.opts.nicparams)
-    return _on_groups(
+    return _submit_for_groups(
         call,
         lambda group: jobs.build_own(
             call,
@@ -95,7 +95,7 @@ def connect(call: Call) -> int:
 @NETWORK.command(
     "disconnect",
     _NAME,
-    many("group"),
+    take_many("group"),
     op="OP_NETWORK_DISCONNECT",
     without=("group_name",),
     options=(o.PRIORITY,),
@@ -105,7 +105,7 @@ def disconnect(call: Call) -> int:
 
     No instance of these node groups may use it.
     """
-    return _on_groups(call, lambda group: jobs.build_own(call, group_name=group))
+    return _submit_for_groups(call, lambda group: jobs.build_own(call, group_name=group))
 
 
 def _connection(given: dict[str, Any]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def _connection(given: dict[str, Any]) -> dict[str, str]:
     return {**_CONNECTION, **given}
 
 
-def _on_groups(call: Call, make: Callable[[str], jobs.WireOp]) -> int:
+def _submit_for_groups(call: Call, make: Callable[[str], jobs.WireOp]) -> int:
     """One job for each of the groups that are named, or for all."""
     groups = call.args[1:] or [row[0] for row in call.client.query_groups([], ("name",))]
     outcomes = jobs.run_many(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ganeti.cli import info, listing, output, selection, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import NETWORK
 
 _LIST_FIELDS = ("name", "network", "gateway", "mac_prefix", "group_list", "tags")
@@ -53,7 +53,7 @@ def _groups(value: Any) -> str:
 
 @NETWORK.command(
     "list",
-    many("network"),
+    take_many("network"),
     options=(o.NO_HEADERS, o.SEPARATOR, o.FIELDS, o.VERBOSE, o.FILTER, o.FORMAT),
 )
 def list_networks(call: Call) -> int:
@@ -65,13 +65,13 @@ def list_networks(call: Call) -> int:
     return listing.show_list(call, "network", _LIST_FIELDS, texts=formats)
 
 
-@NETWORK.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@NETWORK.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-network list can show."""
     return listing.show_fields(call, "network")
 
 
-@NETWORK.command("info", many("network"), aliases=("show",), options=(o.INFO_FORMAT,))
+@NETWORK.command("info", take_many("network"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show networks with their maps of addresses and who uses them (all without arguments).
 

@@ -7,7 +7,7 @@ from typing import Any
 from ganeti import constants, errors, paths
 from ganeti.cli import jobs, notices, selection, ssconf
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.failures import NodeSetupError
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NODE
@@ -21,7 +21,7 @@ _NOT_FOUND = 127
 
 @NODE.command(
     "add",
-    one("host"),
+    take_one("host"),
     op="OP_NODE_ADD",
     without=("node_name", "primary_ip"),
     names={
@@ -142,6 +142,6 @@ def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:
         "ca_pem": where.ca_cert.read_text(encoding="ascii"),
         "server_pem": server.pem.decode("ascii"),
         "client_pem": client.pem.decode("ascii"),
-        "ssconf": ssconf.everything(),
+        "ssconf": ssconf.read_contents(),
         "start": True,
     }

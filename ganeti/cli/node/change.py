@@ -8,11 +8,11 @@ from typing import Any
 from ganeti import errors
 from ganeti.cli import jobs, notices, output, params, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, choice, many, one
+from ganeti.cli.command import Call, choice, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NODE
 
-_NAME = one("node", "node_name")
+_NAME = take_one("node", "node_name")
 
 NODE.submits("remove", "OP_NODE_REMOVE", _NAME, options=o.PLAN_OPTIONS)
 
@@ -63,7 +63,7 @@ _POWER_COMMANDS = {
 @NODE.command(
     "power",
     choice("on", "off", "cycle", "status"),
-    many("node"),
+    take_many("node"),
     op="OP_OOB_COMMAND",
     only=("ignore_status", "power_delay", "timeout"),
     names=_OOB_NAMES,
@@ -115,7 +115,7 @@ def power(call: Call) -> int:
 
 @NODE.command(
     "health",
-    many("node"),
+    take_many("node"),
     op="OP_OOB_COMMAND",
     only=("timeout",),
     names=_OOB_NAMES,
@@ -165,8 +165,8 @@ def _print_states(call: Call, titles: tuple[str, str], rows: Sequence[tuple[str,
 
 @NODE.command(
     "restricted-command",
-    one("command"),
-    many("node"),
+    take_one("command"),
+    take_many("node"),
     op="OP_RESTRICTED_COMMAND",
     only=("use_locking",),
     names={"use_locking": override("--sync", help="Wait until nothing else works on the nodes")},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ganeti.cli import departures, jobs, notices, params, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, one
+from ganeti.cli.command import Call, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import NODE
 
@@ -18,7 +18,7 @@ _LEAVING = {
     "primary-only": ("pinst_list",),
     "secondary-only": ("sinst_list",),
 }
-_NAME = one("node", "node_name")
+_NAME = take_one("node", "node_name")
 
 
 def _instances_of(call: Call, name: str, *fields: str) -> dict[str, None]:
@@ -54,7 +54,7 @@ def evacuate(call: Call) -> int:
     if not opts.dry_run and not _confirm(call, names, f"Evacuate from {name}:"):
         return 1
     op = jobs.build_own(call, mode=mode, ignore_soft_errors=opts.ignore_soft_errors or None)
-    feedback = jobs.tell_entry if opts.dry_run else None
+    feedback = jobs.report_entry if opts.dry_run else None
     result = jobs.run_ops(call, [op], feedback=feedback)[0]
     if opts.dry_run:
         departures.print_plan(result)
@@ -84,7 +84,7 @@ def migrate(call: Call) -> int:
 
 @NODE.command(
     "failover",
-    one("node"),
+    take_one("node"),
     op="OP_INSTANCE_FAILOVER",
     only=("ignore_consistency", "iallocator"),
     options=(o.FORCE, o.PRIORITY),

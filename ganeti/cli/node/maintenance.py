@@ -37,7 +37,7 @@ def maintenance(call: Call) -> int:
     """
     verb, *names = call.args
     op = jobs.build_own(call, node_names=names, on=verb == "on")
-    found = jobs.run_ops(call, [op], feedback=jobs.tell_entry)[0]
+    found = jobs.run_ops(call, [op], feedback=jobs.report_entry)[0]
     text = call.opts.format == "text"
     if text:
         output.print_lines(list(_lines(found)))
@@ -46,7 +46,7 @@ def maintenance(call: Call) -> int:
     if call.opts.dry_run or not call.opts.wait:
         return 1 if found["on"] and found["stay"] else 0
     outcomes = jobs.wait_many(
-        call, jobs.children(found), announce=False, feedback=jobs.tell_entry, quiet=not text
+        call, jobs.children(found), announce=False, feedback=jobs.report_entry, quiet=not text
     )
     code = jobs.exit_code(outcomes)
     return max(code, _report_left(call, found)) if found["on"] else code

@@ -6,7 +6,7 @@ from typing import Any
 
 from ganeti.cli import info, listing, output, tags
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import NODE
 
 _LIST_FIELDS = ("name", "dtotal", "dfree", "mtotal", "mnode", "mfree", "pinst_cnt", "sinst_cnt")
@@ -20,7 +20,7 @@ _ON_TERMINAL = listing.OnTerminal(
 tags.add_commands(NODE, "node", "node")
 
 
-@NODE.command("list", many("node"), options=o.LIST_OPTIONS, default_args="GNT_NODE_LIST")
+@NODE.command("list", take_many("node"), options=o.LIST_OPTIONS, default_args="GNT_NODE_LIST")
 def list_nodes(call: Call) -> int:
     """List nodes.
 
@@ -30,13 +30,13 @@ def list_nodes(call: Call) -> int:
     return listing.show_list(call, "node", _LIST_FIELDS, texts=formats, on_terminal=_ON_TERMINAL)
 
 
-@NODE.command("list-fields", many("field"), options=o.LIST_FIELDS_OPTIONS)
+@NODE.command("list-fields", take_many("field"), options=o.LIST_FIELDS_OPTIONS)
 def list_fields(call: Call) -> int:
     """List the fields that gnt-node list can show."""
     return listing.show_fields(call, "node")
 
 
-@NODE.command("info", many("node"), aliases=("show",), options=(o.INFO_FORMAT,))
+@NODE.command("info", take_many("node"), aliases=("show",), options=(o.INFO_FORMAT,))
 def show_info(call: Call) -> None:
     """Show addresses, roles, instances and parameters of nodes (all without arguments)."""
     fields = (

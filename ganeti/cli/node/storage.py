@@ -9,7 +9,7 @@ from ganeti import errors
 from ganeti.base.text import nearest
 from ganeti.cli import formats, jobs, listing, notices, output, selection
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, choice, many, one
+from ganeti.cli.command import Call, choice, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.option import value
 from ganeti.cli.programs import NODE
@@ -70,7 +70,7 @@ def _print(
 
 @NODE.command(
     "volumes",
-    many("node"),
+    take_many("node"),
     options=(*o.TABLE_OPTIONS, o.UNITS, o.FIELDS, o.FORMAT, o.PRIORITY),
 )
 def volumes(call: Call) -> None:
@@ -83,7 +83,7 @@ def volumes(call: Call) -> None:
     _print(call, _VOLUMES, fields, rows)
 
 
-@NODE.command("list-drbd", one("node"), options=o.TABLE_OPTIONS)
+@NODE.command("list-drbd", take_one("node"), options=o.TABLE_OPTIONS)
 def list_drbd(call: Call) -> None:
     """List the DRBD minors of a node with their instances and peers."""
     name = selection.find_node(call.client, call.args[0])
@@ -122,7 +122,7 @@ def _minors(instance: Mapping[str, Any], node: str) -> list[list[Any]]:
 
 @NODE.command(
     "list-storage",
-    many("node", field="nodes"),
+    take_many("node", field="nodes"),
     op="OP_NODE_QUERY_STORAGE",
     only=("storage_type",),
     names={"storage_type": override("-t", "--storage-type")},
@@ -137,9 +137,9 @@ def list_storage(call: Call) -> None:
 
 @NODE.command(
     "modify-storage",
-    one("node"),
+    take_one("node"),
     choice("lvm-pv"),
-    one("volume"),
+    take_one("volume"),
     options=(_ALLOCATABLE, *o.JOB_OPTIONS),
 )
 def modify_storage(call: Call) -> None:
@@ -160,9 +160,9 @@ def modify_storage(call: Call) -> None:
 
 @NODE.command(
     "repair-storage",
-    one("node", "node_name"),
+    take_one("node", "node_name"),
     choice("lvm-vg", field="storage_type"),
-    one("volume", "name"),
+    take_one("volume", "name"),
     op="OP_REPAIR_NODE_STORAGE",
     options=o.JOB_OPTIONS,
 )

@@ -8,7 +8,7 @@ from typing import Any
 from ganeti import errors
 from ganeti.cli import formats, info, jobs, output, values
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import OS
 
@@ -47,7 +47,7 @@ def list_oses(call: Call) -> None:
     output.print_lines(formats.lines(form, ["name"], records, headers=headers))
 
 
-@OS.command("info", many("os"), aliases=("show",), options=(o.INFO_FORMAT, o.PRIORITY))
+@OS.command("info", take_many("os"), aliases=("show",), options=(o.INFO_FORMAT, o.PRIORITY))
 def show_info(call: Call) -> None:
     """Show versions, variants and parameters of OS definitions."""
     fields = (
@@ -133,7 +133,7 @@ def _diagnosis(item: dict[str, Any], nodes: dict[str, str]) -> list[str]:
             lines.append(f"  Hypervisors: [{', '.join(item['hypervisors'])}]")
     for uuid, entries in item["node_status"].items():
         first, *others = entries or [None]
-        status = "OS not found" if first is None else _on_node(*first)
+        status = "OS not found" if first is None else _describe_state(*first)
         lines.append(f"  Node: {nodes.get(uuid, uuid)}, status: {status}")
         # others of the same name are not used
         lines += [
@@ -149,7 +149,7 @@ def _global_status(item: dict[str, Any]) -> str:
     return "partial valid" if usable else "invalid"
 
 
-def _on_node(
+def _describe_state(
     path: str,
     ok: bool,
     text: str,
@@ -180,7 +180,7 @@ def _state(ok: bool, text: str) -> str:
 
 @OS.command(
     "modify",
-    one("os"),
+    take_one("os"),
     op="OP_CLUSTER_SET_PARAMS",
     only=_CHANGES,
     names={

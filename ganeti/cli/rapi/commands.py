@@ -14,7 +14,7 @@ from ganeti.base import files, units
 from ganeti.base.text import join_names
 from ganeti.cli import formats, jobs, notices, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many, one
+from ganeti.cli.command import Call, take_many, take_one
 from ganeti.cli.fields import override
 from ganeti.cli.programs import RAPI
 
@@ -30,7 +30,7 @@ _TOKEN = {
 _TABLE = (*o.TABLE_OPTIONS, o.FORMAT)
 
 
-@RAPI.command("user add", one("name"), also=_OF_USERS, names=_PERMISSIONS)
+@RAPI.command("user add", take_one("name"), also=_OF_USERS, names=_PERMISSIONS)
 def user_add(call: Call) -> None:
     """Add a user.
 
@@ -45,7 +45,7 @@ def user_add(call: Call) -> None:
     _distribute(call)
 
 
-@RAPI.command("user passwd", one("name"), also=_OF_USERS, names=_PERMISSIONS)
+@RAPI.command("user passwd", take_one("name"), also=_OF_USERS, names=_PERMISSIONS)
 def user_passwd(call: Call) -> None:
     """Change the password of a user, and the permissions if they are given.
 
@@ -56,7 +56,7 @@ def user_passwd(call: Call) -> None:
     _distribute(call)
 
 
-@RAPI.command("user remove", one("name"))
+@RAPI.command("user remove", take_one("name"))
 def user_remove(call: Call) -> None:
     """Remove a user; the next request of this user is refused."""
     _check_master()
@@ -72,7 +72,7 @@ def user_list(call: Call) -> None:
 
 @RAPI.command(
     "token add",
-    one("name"),
+    take_one("name"),
     also=_OF_TOKENS,
     names=_TOKEN,
 )
@@ -91,7 +91,7 @@ def token_add(call: Call) -> None:
     _distribute(call)
 
 
-@RAPI.command("token revoke", many("token", 1), usage="<name or id>...")
+@RAPI.command("token revoke", take_many("token", 1), usage="<name or id>...")
 def token_revoke(call: Call) -> None:
     """Revoke tokens; the next request with one of them is refused."""
     _check_master()

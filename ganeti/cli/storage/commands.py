@@ -8,7 +8,7 @@ from typing import Any
 from ganeti.base.text import natural_sorted
 from ganeti.cli import jobs, output
 from ganeti.cli import options as o
-from ganeti.cli.command import Call, many
+from ganeti.cli.command import Call, take_many
 from ganeti.cli.programs import STORAGE
 
 
@@ -33,7 +33,7 @@ def diagnose(call: Call) -> None:
             output.print_lines(
                 [f"  Node: {node}, status: {states[node]}" for node in natural_sorted(states)]
             )
-        working = _working_groups(item)
+        working = _find_working_groups(item)
         others = natural_sorted(set(item["nodegroup_status"]) - set(working))
         for group in (*working, *others):
             state = "valid" if group in working else "invalid"
@@ -52,13 +52,13 @@ def _node_state(entries: list[list[Any]]) -> tuple[bool, str]:
     return works, f"{state} (path: {path}) {taken}"
 
 
-def _working_groups(item: Mapping[str, Any]) -> list[str]:
+def _find_working_groups(item: Mapping[str, Any]) -> list[str]:
     return natural_sorted(
         name for name, status in item["nodegroup_status"].items() if status["valid"]
     )
 
 
-@STORAGE.command("info", many("provider"), options=(o.PRIORITY,))
+@STORAGE.command("info", take_many("provider"), options=(o.PRIORITY,))
 def show_info(call: Call) -> None:
     """Show the node groups where providers work, and their parameters."""
     found = {
@@ -74,7 +74,7 @@ def show_info(call: Call) -> None:
 
 
 def _info_lines(item: Mapping[str, Any]) -> list[str]:
-    groups = _working_groups(item)
+    groups = _find_working_groups(item)
     if not groups:
         return ["  - Invalid for all nodegroups"]
     return [

@@ -10,7 +10,7 @@ from typing import Any
 
 from ganeti import errors
 from ganeti.config.upgrade import shape
-from ganeti.config.upgrade.identity import made
+from ganeti.config.upgrade.identity import make_uuid
 from ganeti.config.upgrade.report import Report
 from ganeti.config.upgrade.shape import Raw
 from ganeti.model.names import DiskTemplate
@@ -31,7 +31,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         path = f"instances/{shape.label(instance, key)}"
         template = instance.pop("disk_template", None)
         if template is not None:
-            report.dropped(f"{path}/disk_template", f"each disk has its own ({template})")
+            report.note_drop(f"{path}/disk_template", f"each disk has its own ({template})")
         instance["disks"] = [
             disk if isinstance(disk, str) else _move(raw, instance, index, str(template), report)
             for index, disk in enumerate(instance.get("disks", []))
@@ -45,7 +45,7 @@ def _parts(disk: Raw, cluster: str, path: str, report: Report) -> None:
     for number, child in enumerate(disk.get("children", [])):
         where = f"{path}/children/{number}"
         if not child.get("uuid"):
-            child["uuid"] = made(cluster, disk["uuid"], str(number))
+            child["uuid"] = make_uuid(cluster, disk["uuid"], str(number))
             report.added(f"{where}/uuid", child["uuid"])
         if not child.get("nodes"):
             child["nodes"] = list(disk.get("nodes", []))
@@ -58,7 +58,7 @@ def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) ->
     path = f"instances/{shape.label(instance, instance['uuid'])}/disks/{index}"
     _type(disk, path, template, report)
     if not disk.get("uuid"):
-        disk["uuid"] = made(raw["cluster"]["uuid"], instance["uuid"], "disk", str(index))
+        disk["uuid"] = make_uuid(raw["cluster"]["uuid"], instance["uuid"], "disk", str(index))
         report.added(f"{path}/uuid", disk["uuid"])
     if disk["uuid"] in raw["disks"]:
         raise errors.ConfigurationError(f"{path}: another disk has the uuid {disk['uuid']}, too")
@@ -68,7 +68,7 @@ def _move(raw: Raw, instance: Raw, index: int, template: str, report: Report) ->
     for key, default in (("ctime", 0.0), ("mtime", 0.0), ("serial_no", 1)):
         disk.setdefault(key, instance.get(key, default) if key != "serial_no" else default)
     raw["disks"][disk["uuid"]] = disk
-    report.changed(path, f"an object of its own, {disk['uuid']}")
+    report.note_change(path, f"an object of its own, {disk['uuid']}")
     return str(disk["uuid"])
 
 
@@ -79,7 +79,7 @@ def _type(disk: Raw, path: str, template: str, report: Report) -> None:
         name = template
     if name != former:
         disk["dev_type"] = name
-        report.changed(f"{path}/dev_type", f"{former} is called {name}")
+        report.note_change(f"{path}/dev_type", f"{former} is called {name}")
     for index, child in enumerate(disk.get("children", [])):
         _type(child, f"{path}/children/{index}", "", report)
 
@@ -95,12 +95,12 @@ def _nodes(disk: Raw, instance: Raw) -> list[Any]:
 # the way back --------------------------------------------------------------------------------
 
 
-def mixed(raw: Raw) -> list[str]:
+def find_mixed_disks(raw: Raw) -> list[str]:
     """Why disks cannot go back into instances, a sentence for each instance; the way out, too."""
     found = []
     for key in sorted(raw["instances"], key=lambda key: str(raw["instances"][key].get("name"))):
         instance = raw["instances"][key]
-        kinds = [str(disk.get("dev_type")) for disk in _attached(raw, instance)]
+        kinds = [str(disk.get("dev_type")) for disk in _list_attached(raw, instance)]
         if len(set(kinds)) < 2:
             continue
         name = shape.label(instance, key)
@@ -118,7 +118,7 @@ def mixed(raw: Raw) -> list[str]:
     return found
 
 
-def _attached(raw: Raw, instance: Raw) -> list[Raw]:
+def _list_attached(raw: Raw, instance: Raw) -> list[Raw]:
     return [raw["disks"][uuid] for uuid in instance.get("disks", []) if uuid in raw["disks"]]
 
 
@@ -126,26 +126,26 @@ def downgrade(raw: Raw, report: Report) -> None:
     """Put disks back into their instances; those of no instance are left out."""
     attached: set[str] = set()
     for instance in raw["instances"].values():
-        own = _attached(raw, instance)
+        own = _list_attached(raw, instance)
         attached.update(instance.get("disks", []))
         kinds = {str(disk.get("dev_type")) for disk in own}
         instance["disk_template"] = kinds.pop() if kinds else str(DiskTemplate.DISKLESS)
-        instance["disks"] = [_without_stamps(disk) for disk in own]
+        instance["disks"] = [_remove_stamps(disk) for disk in own]
     for uuid, disk in raw["disks"].items():
         if uuid not in attached:
-            report.dropped(f"disks/{shape.label(disk, uuid)}", "it is attached to no instance")
+            report.note_drop(f"disks/{shape.label(disk, uuid)}", "it is attached to no instance")
             report.warn(
                 f"disk {shape.label(disk, uuid)} ({uuid}, {disk.get('dev_type')},"
                 f" {disk.get('size')} MiB) is attached to no instance and will be forgotten; what"
                 f" is on it stays where it is: {_place(disk)}"
             )
     del raw["disks"]
-    report.changed("disks", "inside their instances")
+    report.note_change("disks", "inside their instances")
 
 
-def _without_stamps(disk: Raw) -> Raw:
+def _remove_stamps(disk: Raw) -> Raw:
     result = {key: value for key, value in disk.items() if key not in _STAMPS}
-    result["children"] = [_without_stamps(child) for child in disk.get("children", [])]
+    result["children"] = [_remove_stamps(child) for child in disk.get("children", [])]
     return result
 
 

@@ -40,23 +40,23 @@ def downgrade(config: Config, target: int) -> Downgraded:
     raw = base.to_wire(config.data)
     report = Report()
     _refuse(raw, target)
-    _own_objects(raw, report)
-    _own_parameters(raw, report)
-    _later_keys(raw, target, report)
+    _drop_own_objects(raw, report)
+    _drop_own_parameters(raw, report)
+    _drop_later_keys(raw, target, report)
     if target < _V3_0:
         _forthcoming(raw, report)
         disks.downgrade(raw, report)
     raw["version"] = target
-    report.changed(
+    report.note_change(
         "version", f"{versions.text(config.data.version)} becomes {versions.text(target)}"
     )
     return Downgraded(raw, report)
 
 
 def _refuse(raw: Raw, target: int) -> None:
-    found = [*_interrupted(raw), *_new_values(raw, target), *_new_modes(raw, target)]
+    found = [*_find_interrupted(raw), *_find_new_values(raw, target), *_find_new_modes(raw, target)]
     if target < _V3_0:
-        found += disks.mixed(raw)
+        found += disks.find_mixed_disks(raw)
     if found:
         raise errors.OpPrereqError(
             f"version {versions.text(target)} cannot have everything that this cluster has:\n"
@@ -65,7 +65,7 @@ def _refuse(raw: Raw, target: int) -> None:
         )
 
 
-def _interrupted(raw: Raw) -> Iterator[str]:
+def _find_interrupted(raw: Raw) -> Iterator[str]:
     """An instance that a job is making, or was: only this software knows what is left of it."""
     for key, instance in raw["instances"].items():
         if instance.get("creating") is not None:
@@ -76,7 +76,7 @@ def _interrupted(raw: Raw) -> Iterator[str]:
             )
 
 
-def _new_values(raw: Raw, target: int) -> Iterator[str]:
+def _find_new_values(raw: Raw, target: int) -> Iterator[str]:
     for path, hypervisor, values in parameters.hypervisor_sets(raw):
         for key, value in values.items():
             last = _NEW_VALUES.get((hypervisor, key, str(value)))
@@ -84,7 +84,7 @@ def _new_values(raw: Raw, target: int) -> Iterator[str]:
                 yield f"{path}/{key} is {value}, which came later. Choose another value first"
 
 
-def _new_modes(raw: Raw, target: int) -> Iterator[str]:
+def _find_new_modes(raw: Raw, target: int) -> Iterator[str]:
     """Mode ``ext`` of NICs came with 3.2; whatever target there is, it has none."""
     for path, values in _nic_sets(raw):
         if values.get("mode") == "ext" and target <= _V3_1:
@@ -104,7 +104,7 @@ def _nic_sets(raw: Raw) -> Iterator[tuple[str, Raw]]:
 # what is ours alone ----------------------------------------------------------------------------
 
 
-def _own_objects(raw: Raw, report: Report) -> None:
+def _drop_own_objects(raw: Raw, report: Report) -> None:
     """Leave out the keys that only our objects have; a warning for each that has a value."""
     _drop(raw, "config", "", report)
     _drop(raw["cluster"], "cluster", "cluster", report)
@@ -122,19 +122,19 @@ def _drop(obj: Raw, kind: str, path: str, report: Report) -> None:
     for key in [key for key in obj if key not in formats.OBJECT_KEYS[kind]]:
         value = obj.pop(key)
         where = f"{path}/{key}".lstrip("/")
-        report.dropped(where, "only this software has it")
+        report.note_drop(where, "only this software has it")
         if value:
             report.warn(f"{where} will be forgotten: only this software has it")
 
 
-def _own_parameters(raw: Raw, report: Report) -> None:
+def _drop_own_parameters(raw: Raw, report: Report) -> None:
     for path, hypervisor, values in parameters.hypervisor_sets(raw):
         known = formats.HV_PARAMS.get(hypervisor)
         if known is None:
             continue
         for key in [key for key in values if key not in known]:
             value = values.pop(key)
-            report.dropped(f"{path}/{key}", "only this software has it")
+            report.note_drop(f"{path}/{key}", "only this software has it")
             if _matters(hypervisor, key, value):
                 report.warn(
                     f"{path}/{key} will be forgotten (it is {value}): only this software has it"
@@ -146,7 +146,7 @@ def _own_parameters(raw: Raw, report: Report) -> None:
     for path, obj in rbd:
         user = obj.get("diskparams", {}).get("rbd", {}).pop("user-id", None)
         if user is not None:
-            report.dropped(f"{path}/diskparams/rbd/user-id", "it came with 3.2")
+            report.note_drop(f"{path}/diskparams/rbd/user-id", "it came with 3.2")
         if user:
             report.warn(f"{path}/diskparams/rbd/user-id will be forgotten (it is {user})")
 
@@ -159,12 +159,12 @@ def _matters(hypervisor: str, key: str, value: object) -> bool:
 # what came later -------------------------------------------------------------------------------
 
 
-def _later_keys(raw: Raw, target: int, report: Report) -> None:
+def _drop_later_keys(raw: Raw, target: int, report: Report) -> None:
     for version, names in _NEW_KEYS.items():
         for key in names if target <= version else ():
             if key in raw["cluster"]:
                 del raw["cluster"][key]
-                report.dropped(f"cluster/{key}", "it came later")
+                report.note_drop(f"cluster/{key}", "it came later")
 
 
 def _forthcoming(raw: Raw, report: Report) -> None:
@@ -173,8 +173,8 @@ def _forthcoming(raw: Raw, report: Report) -> None:
         if not instance.get("forthcoming"):
             continue
         del raw["instances"][key]
-        report.dropped(f"instances/{shape.label(instance, key)}", "it is only planned")
+        report.note_drop(f"instances/{shape.label(instance, key)}", "it is only planned")
         report.warn(f"planned instance {shape.label(instance, key)} will be forgotten")
         for uuid in instance.get("disks", []):
             if raw["disks"].pop(uuid, None) is not None:
-                report.dropped(f"disks/{uuid}", "its instance is only planned")
+                report.note_drop(f"disks/{uuid}", "its instance is only planned")

@@ -27,13 +27,13 @@ Lookup = Callable[[Any], Any]
 def upgrade(raw: Raw, report: Report) -> None:
     """Key all containers by uuid and turn references by name into references by uuid."""
     if not raw["cluster"].get("uuid"):
-        raw["cluster"]["uuid"] = made("cluster", str(raw["cluster"].get("cluster_name")))
+        raw["cluster"]["uuid"] = make_uuid("cluster", str(raw["cluster"].get("cluster_name")))
         report.added("cluster/uuid", raw["cluster"]["uuid"])
     found = {name: _key_by_uuid(raw, name, report) for name in _CONTAINERS}
     _references(raw, found, report)
 
 
-def made(*words: str) -> str:
+def make_uuid(*words: str) -> str:
     """A uuid that is the same for the same words."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, "/".join(words)))
 
@@ -44,7 +44,7 @@ def _key_by_uuid(raw: Raw, container: str, report: Report) -> dict[str, str]:
     for key, obj in raw[container].items():
         path = f"{container}/{key}"
         if not obj.get("uuid"):
-            own = key if _is_uuid(key) else made(raw["cluster"]["uuid"], container, key)
+            own = key if _is_uuid(key) else make_uuid(raw["cluster"]["uuid"], container, key)
             obj["uuid"] = own
             report.added(f"{path}/uuid", own)
         if container in ("nodes", "instances") and not obj.get("name") and not _is_uuid(key):
@@ -55,7 +55,7 @@ def _key_by_uuid(raw: Raw, container: str, report: Report) -> dict[str, str]:
                 f"{path}: another object of {container} has the uuid {obj['uuid']}, too"
             )
         if key != obj["uuid"]:
-            report.changed(path, f"known by its uuid {obj['uuid']}")
+            report.note_change(path, f"known by its uuid {obj['uuid']}")
         result[obj["uuid"]] = obj
     raw[container] = result
     return {
@@ -87,7 +87,7 @@ def _references(raw: Raw, found: Mapping[str, dict[str, str]], report: Report) -
         for index, nic in enumerate(instance.get("nics", [])):
             _refer(nic, "network", f"{path}/nics/{index}", networks, report)
             if not nic.get("uuid"):
-                nic["uuid"] = made(raw["cluster"]["uuid"], instance["uuid"], "nic", str(index))
+                nic["uuid"] = make_uuid(raw["cluster"]["uuid"], instance["uuid"], "nic", str(index))
                 report.added(f"{path}/nics/{index}/uuid", nic["uuid"])
     for path, disk in shape.disks(raw):
         _disk_nodes(disk, path, nodes, report)
@@ -99,7 +99,7 @@ def _lookup(names: Mapping[str, str]) -> Lookup:
 
 def _refer(obj: Raw, key: str, path: str, lookup: Lookup, report: Report) -> None:
     if key in obj and lookup(obj[key]) != obj[key]:
-        report.changed(f"{path}/{key}", f"{obj[key]} is referred to by its uuid")
+        report.note_change(f"{path}/{key}", f"{obj[key]} is referred to by its uuid")
         obj[key] = lookup(obj[key])
 
 
@@ -107,19 +107,21 @@ def _group_networks(group: Raw, path: str, lookup: Lookup, report: Report) -> No
     networks = group.get("networks", {})
     if any(lookup(key) != key for key in networks):
         group["networks"] = {lookup(key): value for key, value in networks.items()}
-        report.changed(f"{path}/networks", "networks are referred to by their uuids")
+        report.note_change(f"{path}/networks", "networks are referred to by their uuids")
 
 
 def _disk_nodes(disk: Raw, path: str, nodes: Lookup, report: Report) -> None:
     wanted = [nodes(node) for node in disk.get("nodes", [])]
     if wanted != disk.get("nodes", []):
         disk["nodes"] = wanted
-        report.changed(f"{path}/nodes", "nodes are referred to by their uuids")
+        report.note_change(f"{path}/nodes", "nodes are referred to by their uuids")
     place = disk.get("logical_id", [])
     if disk.get("dev_type") in _DRBD and len(place) > max(_DRBD_NODES):
         for index in _DRBD_NODES:
             if nodes(place[index]) != place[index]:
-                report.changed(f"{path}/logical_id", f"{place[index]} is referred to by its uuid")
+                report.note_change(
+                    f"{path}/logical_id", f"{place[index]} is referred to by its uuid"
+                )
                 place[index] = nodes(place[index])
     for index, child in enumerate(disk.get("children", [])):
         _disk_nodes(child, f"{path}/children/{index}", nodes, report)

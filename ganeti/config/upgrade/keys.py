@@ -70,6 +70,6 @@ def _object(cls: type[msgspec.Struct], obj: Raw, path: str, report: Report) -> N
         del obj[key]
         where = f"{path}/{key}".lstrip("/")
         if key in gone:
-            report.dropped(where, gone[key])
+            report.note_drop(where, gone[key])
         else:
-            report.strange(where)
+            report.note_unknown(where)

@@ -30,18 +30,18 @@ def upgrade(raw: Raw, report: Report) -> None:
     for container in ("nodegroups", "nodes"):
         for key, obj in raw[container].items():
             path = f"{container}/{shape.label(obj, key)}"
-            _known(obj.get("ndparams", {}), node, f"{path}/ndparams", report)
+            _drop_unknown(obj.get("ndparams", {}), node, f"{path}/ndparams", report)
             _disk(obj.get("diskparams", {}), f"{path}/diskparams", report)
             for network, values in obj.get("networks", {}).items():
-                _known(values, nic, f"{path}/networks/{network}", report)
+                _drop_unknown(values, nic, f"{path}/networks/{network}", report)
                 _fill(values, {"vlan": ""}, f"{path}/networks/{network}", report)
     for key, instance in raw["instances"].items():
         path = f"instances/{shape.label(instance, key)}"
         _backend(instance, "beparams", f"{path}/beparams", report)
-        _known(instance.get("beparams", {}), backend, f"{path}/beparams", report)
+        _drop_unknown(instance.get("beparams", {}), backend, f"{path}/beparams", report)
         for index, card in enumerate(instance.get("nics", [])):
             where = f"{path}/nics/{index}/nicparams"
-            _known(card.setdefault("nicparams", {}), nic, where, report)
+            _drop_unknown(card.setdefault("nicparams", {}), nic, where, report)
 
 
 def hypervisor_sets(raw: Raw) -> Iterator[tuple[str, str, Raw]]:
@@ -65,14 +65,14 @@ def builtin(hypervisor: str) -> Params:
 def _hypervisor(name: str, values: Raw, path: str, report: Report) -> None:
     for key in [key for key in values if key in params.RETIRED]:
         del values[key]
-        report.dropped(f"{path}/{key}", f"since 3.1 {params.RETIRED[key]} is the only tool")
+        report.note_drop(f"{path}/{key}", f"since 3.1 {params.RETIRED[key]} is the only tool")
     for key, value in values.items():
         new = _VALUES.get((name, key, value)) if isinstance(value, str) else None
         if new is not None:
             values[key] = new
-            report.changed(f"{path}/{key}", f"{value} is called {new}")
+            report.note_change(f"{path}/{key}", f"{value} is called {new}")
     if name in HYPERVISORS:
-        _known(values, _names(HYPERVISORS.get(name).params), path, report)
+        _drop_unknown(values, _names(HYPERVISORS.get(name).params), path, report)
 
 
 def _cluster(cluster: Raw, report: Report) -> None:
@@ -87,10 +87,10 @@ def _cluster(cluster: Raw, report: Report) -> None:
         if cls is BackendParams:
             _backend(group, params.VALUE_DEFAULT, path, report)
             values = group[params.VALUE_DEFAULT]
-        _known(values, _names(cls), path, report)
+        _drop_unknown(values, _names(cls), path, report)
         _fill(values, _defaults(cls), path, report)
     node = cluster.setdefault("ndparams", {})
-    _known(node, _names(NodeParams), "cluster/ndparams", report)
+    _drop_unknown(node, _names(NodeParams), "cluster/ndparams", report)
     _fill(node, _defaults(NodeParams), "cluster/ndparams", report)
     disk = cluster.setdefault("diskparams", {})
     _disk(disk, "cluster/diskparams", report)
@@ -102,7 +102,7 @@ def _backend(holder: Raw, key: str, path: str, report: Report) -> None:
     """The former parameter ``memory`` becomes what it means now."""
     if "memory" in holder.get(key, {}):
         holder[key] = params.expand_backend(holder[key])
-        report.changed(f"{path}/memory", "minmem and maxmem")
+        report.note_change(f"{path}/memory", "minmem and maxmem")
 
 
 def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
@@ -111,16 +111,16 @@ def _disk(sets: Mapping[str, Raw], path: str, report: Report) -> None:
         known = builtin.get(template)
         if known is None:
             raise errors.ConfigurationError(f"{path}: unknown disk template '{template}'")
-        _known(values, known, f"{path}/{template}", report)
+        _drop_unknown(values, known, f"{path}/{template}", report)
 
 
-def _known(values: object, known: Iterable[str], path: str, report: Report) -> None:
+def _drop_unknown(values: object, known: Iterable[str], path: str, report: Report) -> None:
     if not isinstance(values, dict):
         raise errors.ConfigurationError(f"{path} must be an object")
     wanted = set(known)
     for key in [key for key in values if key not in wanted]:
         del values[key]
-        report.strange(f"{path}/{key}")
+        report.note_unknown(f"{path}/{key}")
 
 
 def _fill(values: Raw, defaults: Mapping[str, object], path: str, report: Report) -> None:

@@ -33,7 +33,7 @@ def upgrade(raw: Raw, report: Report) -> None:
         _reshape(own, path, report)
         if "std" in own:
             del own["std"]
-            report.dropped(f"{path}/std", "only a cluster has a standard size")
+            report.note_drop(f"{path}/std", "only a cluster has a standard size")
         _fill_pairs(own, policy["minmax"][0], path, report)
 
 
@@ -42,16 +42,16 @@ def _reshape(policy: Raw, path: str, report: Report) -> None:
     limits = {limit: sizes for limit, sizes in limits.items() if sizes}
     if limits and "minmax" not in policy:
         policy["minmax"] = [limits]
-        report.changed(path, "min and max are a pair in minmax")
+        report.note_change(path, "min and max are a pair in minmax")
     if isinstance(policy.get("minmax"), dict):
         policy["minmax"] = [policy["minmax"]]
-        report.changed(f"{path}/minmax", "a list of pairs")
+        report.note_change(f"{path}/minmax", "a list of pairs")
     if "minmax" in policy and not policy["minmax"]:
         del policy["minmax"]
-        report.dropped(f"{path}/minmax", "it was empty")
+        report.note_drop(f"{path}/minmax", "it was empty")
     for key in [key for key in policy if key not in _KEYS]:
         del policy[key]
-        report.strange(f"{path}/{key}")
+        report.note_unknown(f"{path}/{key}")
     _check(policy, path)
 
 
@@ -87,4 +87,4 @@ def _fill_sizes(sizes: Raw, base: Mapping[str, object], path: str, report: Repor
             report.added(f"{path}/{key}", base[key])
     for key in [key for key in sizes if key not in ipolicy.SPEC_KEYS]:
         del sizes[key]
-        report.strange(f"{path}/{key}")
+        report.note_unknown(f"{path}/{key}")

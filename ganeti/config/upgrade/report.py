@@ -39,24 +39,24 @@ class Report:
     warnings: list[str] = field(default_factory=list)
 
     def added(self, path: str, value: object) -> None:
-        self.changes.append(Change(Kind.ADDED, path, shown(value)))
+        self.changes.append(Change(Kind.ADDED, path, format_value(value)))
 
-    def changed(self, path: str, text: str) -> None:
+    def note_change(self, path: str, text: str) -> None:
         self.changes.append(Change(Kind.CHANGED, path, text))
 
-    def dropped(self, path: str, why: str) -> None:
+    def note_drop(self, path: str, why: str) -> None:
         self.changes.append(Change(Kind.DROPPED, path, why))
 
-    def strange(self, path: str) -> None:
+    def note_unknown(self, path: str) -> None:
         """A key that no version knows; it is left out."""
         self.unknown.append(path)
-        self.dropped(path, "no version knows this key")
+        self.note_drop(path, "no version knows this key")
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A short text of a JSON value that is not a secret."""
     if isinstance(value, dict) and len(str(value)) > _SHOWN:
         return f"{len(value)} entries"

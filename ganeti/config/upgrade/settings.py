@@ -60,7 +60,7 @@ def upgrade(raw: Raw, report: Report) -> None:
     for key, group in raw["nodegroups"].items():
         if group["members"]:
             group["members"] = []
-            report.changed(
+            report.note_change(
                 f"nodegroups/{shape.label(group, key)}/members", "the nodes name their group"
             )
 

@@ -67,7 +67,7 @@ def _object(cls: type[ConfigObject], value: Raw, path: str, report: Report) -> N
         if value[info.name] is None:
             # An older way to write that a key has no value.
             del value[info.name]
-            report.dropped(where, "it was null")
+            report.note_drop(where, "it was null")
             continue
         _form(_plain(info.type), value[info.name], where)
 
@@ -80,12 +80,12 @@ def _form(wanted: object, value: object, path: str) -> None:
             _form(inner, item, f"{path}/{key}")
     elif origin is tuple:
         if not isinstance(value, list):
-            raise _wrong(path, "a list", value)
+            raise _make_error(path, "a list", value)
         if typing.get_args(wanted)[0] is str:
             for index, item in enumerate(value):
                 _form(str, item, f"{path}/{index}")
     elif isinstance(wanted, type) and issubclass(wanted, str) and not isinstance(value, str):
-        raise _wrong(path, "a text", value)
+        raise _make_error(path, "a text", value)
 
 
 def _plain(wanted: object) -> Any:
@@ -100,11 +100,11 @@ def _plain(wanted: object) -> Any:
 
 def _mapping(value: object, path: str) -> Raw:
     if not isinstance(value, dict):
-        raise _wrong(path, "an object", value)
+        raise _make_error(path, "an object", value)
     return value
 
 
-def _wrong(path: str, wanted: str, value: object) -> errors.ConfigurationError:
+def _make_error(path: str, wanted: str, value: object) -> errors.ConfigurationError:
     kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
     found = kinds.get(type(value), "null" if value is None else "a number")
     return errors.ConfigurationError(f"{path} must be {wanted}, but is {found}")

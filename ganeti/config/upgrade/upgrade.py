@@ -43,7 +43,7 @@ def upgrade(raw: Any) -> Upgraded:
         ConfigurationError: no configuration, one of a version that has no way to ours, or damaged;
             the text names the path of what is wrong.
     """
-    version = versions.of_config(raw)
+    version = versions.find_version(raw)
     report = Report()
     result = copy.deepcopy(raw)
     shape.check(result, report)
@@ -56,7 +56,7 @@ def upgrade(raw: Any) -> Upgraded:
     if version != constants.CONFIG_VERSION:
         result["version"] = constants.CONFIG_VERSION
         old, new = versions.text(version), versions.text(constants.CONFIG_VERSION)
-        report.changed("version", f"{old} becomes {new}")
+        report.note_change("version", f"{old} becomes {new}")
     data = base.from_wire(ConfigData, result, "the configuration")
     return Upgraded(version, Config(data), report)
 

@@ -17,7 +17,7 @@ def text(version: int) -> str:
     return f"{major}.{minor}.{revision}" if revision else f"{major}.{minor}"
 
 
-def of_config(raw: object) -> int:
+def find_version(raw: object) -> int:
     """The version of the content of a ``config.data`` that can be upgraded, or is ours.
 
     Raises:

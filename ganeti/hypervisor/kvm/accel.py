@@ -172,7 +172,7 @@ def probe(qemu: str, accelerator: Accelerator, timeout: float = PROBE_TIMEOUT) -
 
 def _run(argv: list[str], timeout: float) -> tuple[int, bytes]:
     """Exit status (negative: it had to be killed) and what QEMU said."""
-    end = Deadline(patience.scaled(timeout))
+    end = Deadline(patience.scale(timeout))
     try:
         child = subprocess.Popen(
             argv,

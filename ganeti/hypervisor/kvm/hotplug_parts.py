@@ -116,7 +116,7 @@ def close_disk(qmp: Qmp, node: str) -> None:
         HypervisorError: it is still in use.
     """
     if _opened(qmp, node):
-        retry.until(lambda: _deleted(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
+        retry.retry_until(lambda: _deleted(qmp, node), timeout=_CLOSE_TIMEOUT, largest=0.1)
         if _opened(qmp, node):
             qmp.command("blockdev-del", {"node-name": node})
     elif any(entry.get("device") == node for entry in qmp.command("query-block")):

@@ -23,7 +23,7 @@ def with_sums(qmp: Qmp, answer: dict[str, Any]) -> dict[str, Any]:
     """QEMU says that it is complete a moment before it knows how long that took."""
     if answer.get("status") != "completed":
         return answer
-    retry.until(
+    retry.retry_until(
         lambda: qmp.command("query-status")["status"] == "postmigrate" or None,
         timeout=1.0,
         largest=0.05,
@@ -84,7 +84,7 @@ def resume_guest(qmp: Qmp, name: str) -> None:
             qmp.command("cont")
         return True
 
-    if retry.until(resumed, timeout=FINALIZE) is None:
+    if retry.retry_until(resumed, timeout=FINALIZE) is None:
         raise errors.HypervisorError(
             f"QEMU of instance {name} has not ended its migration within {FINALIZE:.0f} s"
         )

@@ -102,4 +102,4 @@ def wait_stopped(pid: int, timeout: float) -> bool:
             return None if process.is_alive(pid) else True
         return True if all(state in (b"T", b"Z", b"X") for state in states) else None
 
-    return retry.until(all_stopped, timeout=timeout, largest=0.02) is True
+    return retry.retry_until(all_stopped, timeout=timeout, largest=0.02) is True

@@ -234,7 +234,10 @@ def connect_unix(path: Path, timeout: float) -> socket.socket:
         if len(os.fsencode(address)) > _MAX_SOCKET_PATH:
             directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             address = f"/proc/self/fd/{directory}/{path.name}"
-        if retry.until(lambda: _connected(sock, address), timeout=timeout, largest=0.1) is None:
+        if (
+            retry.retry_until(lambda: _connected(sock, address), timeout=timeout, largest=0.1)
+            is None
+        ):
             raise TimeoutError
         sock.setblocking(False)
     except OSError as err:

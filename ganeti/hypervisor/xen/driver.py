@@ -127,7 +127,7 @@ class XenHypervisor(Hypervisor):
             return True if now is not None and now.id != before.id else None
 
         # Xen tells only whoever asked for events before; a new domain has a new number.
-        if not retry.until(begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
+        if not retry.retry_until(begun, timeout=_REBOOT_WAIT, first=0.2, largest=1.0):
             raise errors.HypervisorError(
                 f"instance {name} did not start again within {_REBOOT_WAIT:.0f} s of its reboot;"
                 " gnt-instance reboot --type=hard ends it and starts it again"

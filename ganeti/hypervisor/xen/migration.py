@@ -105,7 +105,7 @@ class Mover:
             return True if not process.is_alive(pid) or _listens(pid, port) else None
 
         # socat tells nobody that it listens.
-        retry.until(listening, timeout=_LISTEN_WAIT, first=0.05)
+        retry.retry_until(listening, timeout=_LISTEN_WAIT, first=0.05)
         if not process.is_alive(pid) or not _listens(pid, port):
             self._end_process(name, "receive")
             raise errors.HypervisorError(

@@ -54,7 +54,7 @@ class Connection(HTTPConnection):
         self._last_used = self._accepted
         self._head = RequestHead(server.collect_body)
         self._head_began = 0.0
-        server.opened(self)
+        server.count_in(self)
 
     @property
     def last_used(self) -> float:
@@ -122,7 +122,7 @@ class Connection(HTTPConnection):
                 self._refuse("400 Bad Request")
                 return Step.CLOSE
             if complete:
-                sock.unread(self._head.content())
+                sock.push_back(self._head.content())
                 self._forget_head()
                 return Step.WORK
             if self.server.collected > MAX_COLLECTED and len(self._head) > LITTLE:
@@ -164,7 +164,7 @@ class Connection(HTTPConnection):
                 self._swallow_rest()
         if self._head:
             self._refuse("408 Request Timeout")
-        self.server.closed(self)
+        self.server.count_out(self)
         super().close()
 
     def _swallow_rest(self) -> None:

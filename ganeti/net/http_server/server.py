@@ -147,12 +147,12 @@ class _Server(wsgi.Server):
         else:
             conn.close()
 
-    def opened(self, conn: Connection) -> None:
+    def count_in(self, conn: Connection) -> None:
         """Count a connection in (front thread)."""
         with self._gate:
             self._conns.add(conn)
 
-    def closed(self, conn: Connection) -> None:
+    def count_out(self, conn: Connection) -> None:
         """Count a connection out; it may be closed more than once."""
         with self._gate:
             self._conns.discard(conn)
@@ -174,7 +174,7 @@ class _Server(wsgi.Server):
         fd, victim = min(waiting, key=lambda item: (item[1].served, item[1].last_used))
         log.warning("Too many connections: the one from %s is dropped", victim.remote_addr)
         victim.dropped = True
-        self.closed(victim)
+        self.count_out(victim)
         selector.unregister(fd)
         selector.register(fd, selectors.EVENT_WRITE, data=victim)
 

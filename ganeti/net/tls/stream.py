@@ -173,7 +173,7 @@ class TLSSocket:
         except _EndOfStreamError:
             return b""
 
-    def unread(self, data: bytes) -> None:
+    def push_back(self, data: bytes) -> None:
         """Return bytes to the stream; the next reads return them first."""
         self._unread = data + self._unread
 
@@ -317,7 +317,7 @@ class TLSSocket:
         """A file made of this socket was closed (called by ``socket.SocketIO``)."""
         self._io_refs = max(0, self._io_refs - 1)
         if self._closed:
-            self._really_close()
+            self._close_when_unused()
 
     def fileno(self) -> int:
         """The kernel descriptor, -1 when closed."""
@@ -341,7 +341,7 @@ class TLSSocket:
         The receiving half stays open until :meth:`close`: after its end the kernel opens the
         window of a sending client no more, and that client would wait until its time-out.
         """
-        self._goodbye()
+        self._shut_down_tls()
         self._sock.shutdown(socket.SHUT_WR)
 
     def discard_input(self) -> bool:
@@ -360,7 +360,7 @@ class TLSSocket:
             return False
         return True
 
-    def _goodbye(self) -> None:
+    def _shut_down_tls(self) -> None:
         self.discard_input()
         if not self._usable:
             return
@@ -376,11 +376,11 @@ class TLSSocket:
         """Say goodbye and close; with open files the kernel socket closes with the last one."""
         self._closed = True
         if self._io_refs == 0:
-            self._really_close()
+            self._close_when_unused()
 
-    def _really_close(self) -> None:
+    def _close_when_unused(self) -> None:
         if self._io_refs == 0 and self._sock.fileno() != -1:
-            self._goodbye()
+            self._shut_down_tls()
             self._sock.close()
 
 

@@ -58,7 +58,7 @@ def result(name: str, text: str) -> Any:
         if key not in answer:
             raise _unusable(name, f"the key '{key}' is missing")
     if not answer["success"]:
-        raise errors.not_enough(f"allocator '{name}' found no place: {answer['info']}")
+        raise errors.make_resources_error(f"allocator '{name}' found no place: {answer['info']}")
     for key in ("result", "nodes"):
         if key in answer:
             return answer[key]

@@ -38,7 +38,7 @@ def chosen(ctx: Context, given: str | None, instead: str) -> str:
         return given
     default = ctx.config.cluster.default_iallocator
     if not default:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"no allocator was named and the cluster has no default one; {instead}, name an"
             " allocator with --iallocator, or set a default with gnt-cluster modify"
             f" --default-iallocator={constants.BUILT_IN_ALLOCATOR}"

@@ -114,7 +114,7 @@ def place_all(
 
 def refusal_error(why: Refusal) -> errors.OpPrereqError:
     """The error of an instance without a place: text, code, and the refusal as data."""
-    return errors.not_enough(f"allocator 'hail' found no place: {why.text}", why.data())
+    return errors.make_resources_error(f"allocator 'hail' found no place: {why.text}", why.data())
 
 
 def _wish(new: NewInstance, restrict_to: Sequence[str] | None) -> Wish:
@@ -167,7 +167,7 @@ def choose_other_node(ctx: Context, instance: Instance, template: str) -> Node:
     with _decision(ctx, template) as scene:
         item = next((one for one in scene.cluster.instances if one.name == instance.handle), None)
         if item is None:
-            raise errors.not_known(f"instance '{instance.handle}' is not known")
+            raise errors.make_unknown_error(f"instance '{instance.handle}' is not known")
         leave = frozenset({item.secondary or item.primary})
         name, why = new_secondary(scene.cluster, item, leave)
         if name:

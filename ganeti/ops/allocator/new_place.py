@@ -29,7 +29,7 @@ class NewPlace:
                 ctx, op.iallocator, "say where to create the instance with --node NAME"
             )
         elif op.iallocator is not None:
-            raise errors.invalid("give either nodes or an allocator, not both")
+            raise errors.make_invalid_error("give either nodes or an allocator, not both")
 
     def find(self) -> Finding[list[Node]]:
         """Lock the nodes and return them, the primary first.
@@ -64,7 +64,7 @@ class NewPlace:
 
     def _chosen(self) -> list[Node]:
         ctx = self._ctx
-        held = ctx.held(LockLevel.NODE)
+        held = ctx.list_held(LockLevel.NODE)
         free = None
         if self._op.opportunistic_locking:
             free = sorted(ctx.config.nodes[NodeUuid(uuid)].name for uuid in held)
@@ -79,7 +79,7 @@ def described(ctx: Context, op: OpInstanceCreate, name: str) -> NewInstance:
     """
     config = ctx.config
     template = disk_layout.template(ctx, op)
-    be = config.beparams_for(parameters.own_backend(config, {}, op.beparams))
+    be = config.beparams_for(parameters.change_own_backend(config, {}, op.beparams))
     return NewInstance(
         name=name,
         template=str(template),

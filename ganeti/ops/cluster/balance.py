@@ -39,7 +39,9 @@ class ClusterBalance(PlannedOperation[OpClusterBalance, _Plan, dict[str, Any]]):
         if op.group_name is not None:
             ctx.config.group(op.group_name)
         if op.what_if and not op.dry_run:
-            raise errors.invalid("a plan for what is only supposed cannot run: add --dry-run")
+            raise errors.make_invalid_error(
+                "a plan for what is only supposed cannot run: add --dry-run"
+            )
         view = board.look(ctx)
         made = supposed.suppose(view.cluster, op.what_if)
         groups = supposed.groups(view.config, made.cluster, op.group_name)
@@ -102,7 +104,7 @@ def _check_answers(view: View, groups: list[Group]) -> None:
     members = {n.name for n in view.config.nodes.values() if n.group in wanted}
     silent = sorted(members.intersection(view.silent))
     if silent:
-        raise errors.bad_environment(
+        raise errors.make_environment_error(
             f"{join_names(silent)} does not answer, so nobody knows what is there: repair it, or"
             " set it offline (gnt-node modify --offline=yes)"
         )

@@ -14,12 +14,12 @@ class ClusterDestroy(Operation[OpClusterDestroy, str]):
         config = self.ctx.config
         others = [n.name for n in config.nodes.values() if n is not config.master]
         if others:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"there are still {len(others)} other nodes in this cluster"
                 f" ({', '.join(sorted(others)[:5])}); remove them first"
             )
         if config.instances:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"there are still {len(config.instances)} instances in this cluster;"
                 " remove them first"
             )

@@ -8,7 +8,7 @@ from ganeti import constants, errors
 from ganeti.config.changes import Draft
 from ganeti.model.config import Config
 from ganeti.net import resolve
-from ganeti.net.probe import Target, unreachable
+from ganeti.net.probe import Target, find_unreachable
 from ganeti.opcodes.cluster import OpClusterRename
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import checks
@@ -32,13 +32,13 @@ class ClusterRename(PlannedOperation[OpClusterRename, _Plan, str]):
         try:
             address = resolve.address(name)
         except errors.ResolverError as err:
-            raise errors.unresolved(
+            raise errors.make_unresolved_error(
                 f"the name {name} has no address: {errors.text(err)}; add it to DNS or"
                 f" {self.ctx.paths.hosts} first"
             ) from err
         cluster = config.cluster
         if (name, address) == (cluster.cluster_name, cluster.master_ip):
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"the cluster has the name {name} and the address {address} already"
             )
         if address != cluster.master_ip:
@@ -90,9 +90,9 @@ def _check_free(config: Config, address: str) -> None:
     """Refuse an address of a node, and one at which a host answers."""
     for node in config.nodes.values():
         if address in (node.primary_ip, node.secondary_ip):
-            raise errors.not_unique(f"address {address} belongs to node {node.name}")
+            raise errors.make_not_unique_error(f"address {address} belongs to node {node.name}")
     target = Target(address, resolve.port(constants.NODED))
-    if not unreachable([target]):
-        raise errors.not_unique(
+    if not find_unreachable([target]):
+        raise errors.make_not_unique_error(
             f"another host answers at {address}, so it cannot become the address of this cluster"
         )

@@ -39,12 +39,14 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
     @classmethod
     def check_submission(cls, op: OpClusterRenewCrypto) -> None:
         if op.renew_ssh_keys or op.ssh_key_type is not None or op.ssh_key_bits is not None:
-            raise errors.invalid("the cluster does not manage the SSH keys of its nodes")
+            raise errors.make_invalid_error("the cluster does not manage the SSH keys of its nodes")
         for name in ("rapi_certificate", "spice_certificate", "cluster_domain_secret"):
             if getattr(op, name) is not None and getattr(op, f"new_{name}"):
-                raise errors.invalid(f"{name} and new_{name} exclude each other")
+                raise errors.make_invalid_error(f"{name} and new_{name} exclude each other")
         if (op.spice_certificate is None) != (op.spice_ca_certificate is None):
-            raise errors.invalid("spice_certificate and spice_ca_certificate need each other")
+            raise errors.make_invalid_error(
+                "spice_certificate and spice_ca_certificate need each other"
+            )
 
     def locks(self) -> Needs:
         """All nodes, shared: none may be added, drained or removed meanwhile."""
@@ -54,7 +56,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
         try:
             self.ctx.reserve("renewal", "certificates")
         except errors.ReservationError as err:
-            raise errors.wrong_state("another job is renewing certificates") from err
+            raise errors.make_state_error("another job is renewing certificates") from err
         content: dict[Path, bytes] = {}
         content |= self._rapi()
         content |= self._spice()
@@ -95,7 +97,7 @@ class ClusterRenewCrypto(PlannedOperation[OpClusterRenewCrypto, _Plan, None]):
         if op.cluster_domain_secret is not None:
             text = str(op.cluster_domain_secret.reveal()).strip()
             if len(text) < SECRET_LENGTH or not text.isascii() or len(text.split()) != 1:
-                raise errors.invalid(
+                raise errors.make_invalid_error(
                     f"the domain secret must be one word of at least {SECRET_LENGTH} ASCII"
                     " characters"
                 )

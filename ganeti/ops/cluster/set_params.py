@@ -56,7 +56,10 @@ class ClusterSetParams(
         nodes: frozenset[NodeUuid] = frozenset()
         size = op.candidate_pool_size
         if size is not None:
-            moved = [*pool.to_promote(config, size=size), *pool.to_demote(config, size=size)]
+            moved = [
+                *pool.choose_promotions(config, size=size),
+                *pool.choose_demotions(config, size=size),
+            ]
             nodes = frozenset(node.uuid for node in moved)
         if nodes:
             yield Need(LockLevel.NODE, nodes)
@@ -79,7 +82,9 @@ class ClusterSetParams(
             jobs = communication_network.jobs(config, name, groups, op.priority)
         problems = list(self._node_problems(config, after))
         if problems and not op.force:
-            raise errors.bad_environment(f"{'; '.join(problems)} (--force changes it anyway)")
+            raise errors.make_environment_error(
+                f"{'; '.join(problems)} (--force changes it anyway)"
+            )
         for text in problems:
             self.ctx.warn(text)
         return _Plan(decision, demoted, jobs, after)
@@ -88,9 +93,9 @@ class ClusterSetParams(
         """Candidates that are too many; all of them are locked."""
         if self.op.candidate_pool_size is None:
             return []
-        found = pool.to_demote(config, size=self.op.candidate_pool_size)
+        found = pool.choose_demotions(config, size=self.op.candidate_pool_size)
         if not {node.uuid for node in found} <= self.found:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 "another job changed the master candidates meanwhile; try again"
             )
         return found
@@ -192,9 +197,9 @@ class ClusterSetParams(
     def _edit(self, draft: Draft) -> None:
         decision = cluster_settings.decide(draft.config, self.op)
         size = self.op.candidate_pool_size
-        gone = [] if size is None else pool.to_demote(draft.config, size=size)
+        gone = [] if size is None else pool.choose_demotions(draft.config, size=size)
         if [node.uuid for node in gone] != [node.uuid for node in self.plan.demoted]:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 "another job changed the master candidates meanwhile; try again"
             )
         if decision.values:

@@ -22,10 +22,10 @@ class ClusterVerifyConfig(Operation[OpClusterVerifyConfig, bool]):
         name = ctx.config.cluster.cluster_name
         for text in verify.defects(ctx.config):
             report.error("ECLUSTERCFG", "cluster", name, text)
-        for node, group in verify.lost_nodes(ctx.config).items():
+        for node, group in verify.find_lost_nodes(ctx.config).items():
             text = f"belongs to node group {group}, which does not exist"
             report.error("ECLUSTERDANGLINGNODES", "node", node, text)
-        for instance, node in verify.lost_instances(ctx.config).items():
+        for instance, node in verify.find_lost_instances(ctx.config).items():
             text = f"is the primary node of instance {instance}, but does not exist"
             report.error("ECLUSTERDANGLINGINST", "node", node, text)
         self._interrupted(report)

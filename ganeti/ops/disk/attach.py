@@ -21,7 +21,7 @@ class DiskAttach(ChangeOfInstance[OpDiskAttach]):
         disk = config.disk(op.disk_name)
         owner = config.owner(disk.uuid)
         if owner is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"disk '{op.disk_name}' is attached to instance {owner.name}; detach it first"
                 f" (gnt-disk detach {disk.uuid})"
             )

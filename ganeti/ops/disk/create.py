@@ -46,7 +46,7 @@ class DiskCreate(
         yield Need(LockLevel.DISK, (), new=[new])
         named = self.op.node_uuids or self.op.nodes
         if named and self.op.iallocator is not None:
-            raise errors.invalid("give either nodes or an allocator, not both")
+            raise errors.make_invalid_error("give either nodes or an allocator, not both")
         if named or TEMPLATES.get(template).traits.shared:
             nodes = self._named(template)
             yield Need(LockLevel.NODE, sorted({n.uuid for n in nodes}), shared=True)
@@ -97,7 +97,7 @@ class DiskCreate(
         for node in found.nodes:
             checks.usable_node(node, "for a new disk")
         if op.disk.adopt is not None:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "what exists can only be adopted by a new instance (gnt-instance add)"
             )
         layout = disk_layout.layout(

@@ -18,7 +18,7 @@ class DiskDetach(ChangeOfInstance[OpDiskDetach]):
         disk = config.disk(op.disk_name)
         owner = config.owner(disk.uuid)
         if owner is None:
-            raise errors.wrong_state(f"disk '{op.disk_name}' is not attached to an instance")
+            raise errors.make_state_error(f"disk '{op.disk_name}' is not attached to an instance")
         return OpInstanceSetParams(
             instance_name=owner.name,
             instance_uuid=owner.uuid,

@@ -60,7 +60,7 @@ class DiskGrow(
             return None
         owner = ctx.config.owner(found.uuid)
         if owner is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"disk '{op.disk_name}' was attached to instance {owner.name} while this job"
                 " waited; try again"
             )
@@ -75,7 +75,7 @@ class DiskGrow(
         uuids = config.instances[attached.instance.uuid].disks
         index = attached.op.disk
         if index >= len(uuids) or uuids[index] != config.disk(self.op.disk_name).uuid:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"disk '{self.op.disk_name}' was detached or moved to another place while this"
                 " job waited; try again"
             )

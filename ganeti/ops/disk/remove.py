@@ -28,13 +28,13 @@ class DiskRemove(DiskOperation[OpDiskRemove, None]):
         owner = config.owner(self.disk.uuid)
         if owner is not None:
             index = owner.disks.index(self.disk.uuid)
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"disk '{self.op.disk_name}' is disk {index} of instance {owner.name}; detach it"
                 f" first, or use gnt-instance modify --disk {index}:remove {owner.name}"
             )
         for node in disk_bearer.seats(config, self.disk):
             if node.offline and not self.op.ignore_failures:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"node {node.name} is marked offline; what it holds of the disk would stay"
                     " there (--ignore-failures forgets the disk all the same)"
                 )

@@ -29,7 +29,9 @@ class DiskSetParams(
             checks.spindles_count(self.ctx.config, f"disk {self.disk.uuid}", self.disk.nodes)
             values["spindles"] = self.op.spindles
         if not values:
-            raise errors.invalid("nothing to change: give a mode or a number of spindles")
+            raise errors.make_invalid_error(
+                "nothing to change: give a mode or a number of spindles"
+            )
         return values
 
     def run(self) -> list[tuple[str, Any]]:

@@ -17,6 +17,8 @@ class ExtStorageDiagnose(Operation[OpExtStorageDiagnose, list[list[Any]]]):
         answer = self.ctx.services.query("extstorage", [*fields, "name"], None)
         unknown = [field["name"] for field in answer["fields"] if field["kind"] == "unknown"]
         if unknown:
-            raise errors.invalid(f"unknown fields of storage providers: {', '.join(unknown)}")
+            raise errors.make_invalid_error(
+                f"unknown fields of storage providers: {', '.join(unknown)}"
+            )
         rows = ([value for _status, value in row] for row in answer["data"])
         return [row[:-1] for row in rows if not names or row[-1] in names]

@@ -63,7 +63,7 @@ class GroupAssignNodes(FindingOperation[OpGroupAssignNodes, _Found, None]):
             or gone
             or any(current.nodes[uuid].group not in groups for uuid in uuids)
         ):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 "nodes or groups were changed while this job waited for them; try again"
             )
         return _Found(renamed, uuids)
@@ -71,14 +71,14 @@ class GroupAssignNodes(FindingOperation[OpGroupAssignNodes, _Found, None]):
     def check(self) -> None:
         op, config = self.op, self.ctx.config
         if not self.found.nodes:
-            raise errors.invalid("no nodes were named; say which to move")
+            raise errors.make_invalid_error("no nodes were named; say which to move")
         before = {node.uuid: node.group for node in config.nodes.values()}
         after = {**before, **dict.fromkeys(self.found.nodes, self.found.target.uuid)}
         known = {instance.uuid for instance in split(config, before)}
         parted = split(config, after)
         fresh = [item.name for item in parted if item.uuid not in known]
         if fresh and not op.force:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"the nodes of instances {join_names(sorted(fresh))} would be in different node"
                 " groups; move both nodes of each, or use --force"
             )
@@ -102,7 +102,7 @@ class GroupAssignNodes(FindingOperation[OpGroupAssignNodes, _Found, None]):
             f" connected to node group '{self.found.target.name}'"
         )
         if not self.op.force:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"{text}; connect them first (gnt-network connect), or use --force"
             )
         self.ctx.warn(text)

@@ -19,13 +19,13 @@ class GroupRemove(GroupOperation[OpGroupRemove, None]):
     def _check(self, config: Config) -> None:
         members = config.group_nodes(self.group.uuid)
         if members:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node group '{self.group.name}' still has {len(members)} nodes"
                 f" ({join_names(node.name for node in members)}); move them to another group"
                 " first (gnt-group assign-nodes)"
             )
         if len(config.groups) == 1:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node group '{self.group.name}' is the only one and cannot be removed"
             )
 

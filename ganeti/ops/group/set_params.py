@@ -23,7 +23,7 @@ class GroupSetParams(
     def decide(self) -> dict[str, Any]:
         """New values of the fields of the group."""
         if not group_settings.given(self.op):
-            raise errors.invalid("nothing to change: give at least one parameter")
+            raise errors.make_invalid_error("nothing to change: give at least one parameter")
         return group_settings.values(self.ctx.config, self.group, self.op)
 
     def hooks(self) -> Hooks:

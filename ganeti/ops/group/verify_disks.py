@@ -39,7 +39,7 @@ class GroupVerifyDisks(FindingOperation[OpGroupVerifyDisks, GroupUuid, Findings]
 
     def run(self) -> Findings:
         config = self.ctx.config
-        held = self.ctx.held(LockLevel.INSTANCE)
+        held = self.ctx.list_held(LockLevel.INSTANCE)
         instances = [item for item in _watched(config, self.found) if item.name in held]
         parts: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}
         mirrors: dict[NodeUuid, list[tuple[Instance, Disk]]] = {}

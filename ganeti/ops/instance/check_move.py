@@ -68,7 +68,7 @@ class InstanceCheckMove(Operation[OpInstanceCheckMove, None]):
             )
 
     def _outrun(self, why: str) -> errors.OpPrereqError:
-        return errors.wrong_state(
+        return errors.make_state_error(
             f"{self.op.instance_name} is not moved to {' and '.join(self.op.to_nodes)}: {why}."
             " Make a new plan"
         )

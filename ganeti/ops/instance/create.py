@@ -62,7 +62,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
     @classmethod
     def check_submission(cls, op: OpInstanceCreate) -> None:
         if op.forthcoming and op.commit:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "give either --forthcoming, which reserves, or --commit, which creates what was"
                 " reserved"
             )
@@ -71,7 +71,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         given = checks.host_name(self.op.instance_name, "an instance")
         name = host_names.new_name(given, name_check=self.op.name_check, ip_check=self.op.ip_check)
         if self.ctx.config.has_instance_name(name):
-            raise errors.already_exists(f"instance '{name}' exists already")
+            raise errors.make_exists_error(f"instance '{name}' exists already")
         place = NewPlace(self.ctx, self.op, name)
         yield Need(LockLevel.INSTANCE, (), new=[name])
         nodes = yield from place.find()
@@ -113,15 +113,17 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
     def _check_request(self) -> None:
         op = self.op
         if op.mode is not InstCreateMode.CREATE:
-            raise errors.invalid(f"creation mode {op.mode} is not built yet; only create is")
+            raise errors.make_invalid_error(
+                f"creation mode {op.mode} is not built yet; only create is"
+            )
         if not op.os_type and not op.no_install:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "no guest OS was given; name one with --os-type, or use --no-install"
             )
         tag_rules.check(op.tags)
         twice = sorted(set(op.osparams) & set(op.osparams_private or {}))
         if twice:
-            raise errors.invalid(f"OS parameter '{twice[0]}' is given more than once")
+            raise errors.make_invalid_error(f"OS parameter '{twice[0]}' is given more than once")
         if op.no_install and op.start:
             self.ctx.log("Without an OS the instance is not started")
 
@@ -138,7 +140,7 @@ class InstanceCreate(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
             os=os_name,
             hypervisor=hypervisor,
             hvparams=checks.check_hvparams(ctx, hypervisor, os_name, {}, op.hvparams),
-            beparams=parameters.own_backend(ctx.config, {}, op.beparams),
+            beparams=parameters.change_own_backend(ctx.config, {}, op.beparams),
             osparams=dict(op.osparams),
             osparams_private=reveal_all(op.osparams_private),
             admin_state=AdminState.DOWN,

@@ -18,7 +18,7 @@ class InstanceDeactivateDisks(InstanceOperation[OpInstanceDeactivateDisks, None]
             return
         power.primary(ctx, self.instance)
         if power.running(ctx, self.instance) is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instance {self.instance.name} is running; stop it before its disks are"
                 " deactivated"
             )

@@ -65,7 +65,7 @@ class InstanceMigrate(
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         if op.mode is not None and op.live is not None:
-            raise errors.invalid("give either mode or live, not both")
+            raise errors.make_invalid_error("give either mode or live, not both")
         params = ctx.config.hvparams(self.instance)
         mode = None if op.mode is None else str(op.mode)
         live = migration.is_live(mode, op.live, str(params.get("migration_mode", "live")))
@@ -79,7 +79,7 @@ class InstanceMigrate(
             balloon_to = self._check_target(target, info.memory)
             return _Plan(live, target, memory=info.memory, balloon_to=balloon_to)
         if not op.allow_failover:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instance {self.instance.name} cannot be migrated: {why}; gnt-instance failover"
                 " stops it and starts it on the other node (--allow-failover does that now)"
             )
@@ -122,7 +122,7 @@ class InstanceMigrate(
                 f" {_dotted(versions[1])} on {target.name}"
             )
             if not op.ignore_hvversions:
-                raise errors.wrong_state(f"{text} (--ignore-hvversions goes on)")
+                raise errors.make_state_error(f"{text} (--ignore-hvversions goes on)")
             ctx.warn(text)
         return self._smaller_memory(target.name, memory, there.get("memory_free"))
 
@@ -136,13 +136,13 @@ class InstanceMigrate(
         """MiB that the guest has to shrink to so that it fits on a node; None if it fits."""
         instance = self.instance
         if not isinstance(free, int):
-            raise errors.bad_environment(f"node {name} does not say how much memory is free")
+            raise errors.make_environment_error(f"node {name} does not say how much memory is free")
         if memory <= free:
             return None
         least = self.ctx.config.beparams(instance)["minmem"]
         if free < least or not self.op.allow_runtime_changes:
             hint = "" if free < least else "; without --no-runtime-changes it would be shrunk"
-            raise errors.not_enough(
+            raise errors.make_resources_error(
                 f"not enough memory on node {name} for instance {instance.name}: it has"
                 f" {memory} MiB (at least {least}), free are {free} MiB{hint}"
             )

@@ -59,9 +59,9 @@ class InstanceMove(
         target = config.nodes[self.found]
         name = self.instance.name
         if source.uuid == target.uuid:
-            raise errors.invalid(f"instance {name} is on node {target.name} already")
+            raise errors.make_invalid_error(f"instance {name} is on node {target.name} already")
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"
                 " need not be copied; use gnt-instance migrate or failover"
             )
@@ -69,7 +69,7 @@ class InstanceMove(
             d.iv_name for d in config.disks_of(self.instance) if instance_disks.traits(d).mirrored
         ]
         if wrong:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"{', '.join(wrong)} of instance {name} cannot be copied, as other disks can:"
                 " mirrored disks stay on their two nodes"
             )

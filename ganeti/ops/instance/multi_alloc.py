@@ -52,15 +52,15 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
             name = checks.host_name(item.instance_name, "an instance")
             if name in seen or ctx.config.has_instance_name(name):
                 text = "is in the list twice" if name in seen else "exists already"
-                raise errors.already_exists(f"instance '{name}' {text}")
+                raise errors.make_exists_error(f"instance '{name}' {text}")
             seen.add(name)
             if item.iallocator:
-                raise errors.invalid(
+                raise errors.make_invalid_error(
                     f"instance {name}: nodes are chosen for all instances together; name the"
                     " allocator once for all, not for single ones"
                 )
         if not op.instances:
-            raise errors.invalid("there are no instances to create")
+            raise errors.make_invalid_error("there are no instances to create")
         wanted = {
             checks.host_name(item.instance_name, "an instance"): item for item in op.instances
         }
@@ -86,12 +86,12 @@ class InstanceMultiAlloc(PlannedOperation[OpInstanceMultiAlloc, _Plan, dict[str,
             name for name, item in wanted.items() if not (item.pnode_uuid or item.pnode)
         )
         if found and without:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{join_names(without)}: no node is named, but other instances have one; give a"
                 " primary node to all instances, or let an allocator choose all nodes"
             )
         if found and self.op.iallocator:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"give either nodes or an allocator ({self.op.iallocator}), not both"
             )
         return found

@@ -67,7 +67,7 @@ class InstanceRecreateDisks(
     def _ask_allocator(self, name: str) -> list[Node]:
         """Nodes of the same group for all disks; OpPrereqError, OpExecError."""
         if self._given():
-            raise errors.invalid("give either nodes or an allocator, not both")
+            raise errors.make_invalid_error("give either nodes or an allocator, not both")
         config = self.ctx.config
         group = config.nodes[self.instance.primary_node].group
         chosen = allocator.chosen(self.ctx, name, "name the nodes with --node")
@@ -80,7 +80,9 @@ class InstanceRecreateDisks(
         ctx, op = self.ctx, self.op
         current = ctx.config.disks_of(self.instance)
         if not current:
-            raise errors.invalid(f"instance {self.instance.name} has no disks to recreate")
+            raise errors.make_invalid_error(
+                f"instance {self.instance.name} has no disks to recreate"
+            )
         wanted = {item.index: item.params for item in op.disks}
         for index in wanted:
             disks.by_index(ctx.config, self.instance, index)
@@ -98,9 +100,11 @@ class InstanceRecreateDisks(
         given = self.found
         old = [config.nodes[uuid] for uuid in config.instance_nodes(self.instance)]
         if given and wanted and len(wanted) < len(current):
-            raise errors.invalid("disks can only move to other nodes all together; omit --disk")
+            raise errors.make_invalid_error(
+                "disks can only move to other nodes all together; omit --disk"
+            )
         if given and len({node.uuid for node in given}) != len(old):
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"instance {self.instance.name} needs {len(old)} different nodes, not {len(given)}"
             )
         nodes = given or old
@@ -114,7 +118,7 @@ class InstanceRecreateDisks(
         if primary.offline:
             return
         if power.running(self.ctx, self.instance) is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instance {self.instance.name} is running; stop it before its disks are again"
             )
 
@@ -123,7 +127,7 @@ class InstanceRecreateDisks(
         given = params.to_wire()
         wrong = sorted(set(given) - set(_KEYS))
         if wrong:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"disk {index}: {', '.join(wrong)} cannot be changed here, only {', '.join(_KEYS)}"
             )
         if params.spindles is not None:
@@ -162,7 +166,7 @@ class InstanceRecreateDisks(
                         if disks.traits(disk).mirrored
                         else ""
                     )
-                    raise errors.wrong_state(
+                    raise errors.make_state_error(
                         f"{disk.iv_name} of {self.instance.name} still has data on node"
                         f" {node.name} ({'/'.join(map(str, part.logical_id))}), which would be"
                         f" lost{hint}"

@@ -36,13 +36,15 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
         ctx, op = self.ctx, self.op
         name = self.instance.name
         if not self.instance.disks:
-            raise errors.invalid(f"instance {name} has no disk to install on")
+            raise errors.make_invalid_error(f"instance {name} has no disk to install on")
         node = power.primary(ctx, self.instance)
         if power.running(ctx, self.instance) is not None:
-            raise errors.wrong_state(f"instance {name} is running; stop it before reinstalling it")
+            raise errors.make_state_error(
+                f"instance {name} is running; stop it before reinstalling it"
+            )
         os_name = op.os_type or self.instance.os
         if not os_name:
-            raise errors.invalid(f"instance {name} has no OS; name one with --os-type")
+            raise errors.make_invalid_error(f"instance {name} has no OS; name one with --os-type")
         osparams = self._merge(self.instance.osparams, op.osparams)
         private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)

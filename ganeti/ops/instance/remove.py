@@ -46,7 +46,7 @@ class InstanceRemove(PlannedInstanceOperation[OpInstanceRemove, _Plan, None]):
         config, instance = self.ctx.config, self.instance
         for uuid in locks.storage_nodes(config, instance):
             if config.nodes[uuid].offline and not self.op.ignore_failures:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"node {config.nodes[uuid].name} is marked offline; its disks would stay"
                     " behind (--ignore-failures removes the instance all the same)"
                 )

@@ -58,10 +58,10 @@ class InstanceRename(
         ctx, found = self.ctx, self.instance
         same = self.new_name == found.name
         if not same and ctx.config.has_instance_name(self.new_name):
-            raise errors.already_exists(f"instance '{self.new_name}' exists already")
+            raise errors.make_exists_error(f"instance '{self.new_name}' exists already")
         node = power.primary(ctx, found)
         if power.running(ctx, found) is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instance {found.name} is running; stop it before renaming it"
             )
         return _Plan(node, same)

@@ -74,9 +74,11 @@ class InstanceReplaceDisks(
         op = self.op
         name = op.remote_node_uuid or op.remote_node
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY and (name or op.iallocator):
-            raise errors.invalid("a new node can only be given when the secondary node is changed")
+            raise errors.make_invalid_error(
+                "a new node can only be given when the secondary node is changed"
+            )
         if name and op.iallocator:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "name either the new secondary node or an allocator that chooses it"
             )
         return self.ctx.config.node(name) if name else None
@@ -98,7 +100,7 @@ class InstanceReplaceDisks(
         ctx, config = self.ctx, self.ctx.config
         all_disks = _mirrored(config, self.instance)
         if not all_disks:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"only mirrored disks can be replaced, but those of {self.instance.name} have"
                 f" template {config.disk_template(self.instance)}"
             )
@@ -119,12 +121,14 @@ class InstanceReplaceDisks(
         ]
         for disk in chosen:
             if not disks.traits(disk).mirrored:
-                raise errors.invalid(
+                raise errors.make_invalid_error(
                     f"{disk.iv_name} of {self.instance.name} has template {disk.dev_type}; only"
                     " mirrored disks can be replaced"
                 )
         if self.found is not None and len(chosen) < len(all_disks):
-            raise errors.invalid("a new secondary node gets all mirrored disks; omit --disks")
+            raise errors.make_invalid_error(
+                "a new secondary node gets all mirrored disks; omit --disks"
+            )
         return chosen
 
     def _to_new_secondary(
@@ -134,7 +138,9 @@ class InstanceReplaceDisks(
         ctx, instance = self.ctx, self.instance
         if node.uuid in (primary.uuid, secondary.uuid):
             role = "primary" if node.uuid == primary.uuid else "secondary"
-            raise errors.invalid(f"node {node.name} is the {role} node of {instance.name} already")
+            raise errors.make_invalid_error(
+                f"node {node.name} is the {role} node of {instance.name} already"
+            )
         checks.usable_node(node, f"as the secondary node of {instance.name}")
         if node.group != primary.group:
             checks.shape_allowed(
@@ -159,7 +165,7 @@ class InstanceReplaceDisks(
         if self.op.mode is ReplaceDisksMode.AUTO:
             here, there = (sync.faulty(ctx, node, chosen) for node in (primary, secondary))
             if here and there:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"instance {name} has broken disks on both nodes ({join_names(here)} on"
                     f" {primary.name}, {join_names(there)} on {secondary.name}); they cannot be"
                     " replaced automatically"

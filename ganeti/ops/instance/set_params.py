@@ -137,7 +137,9 @@ class InstanceSetParams(
             op.runtime_mem,
         )
         if not any(wants) and op.offline is None and op.instance_communication is None:
-            raise errors.invalid("nothing to change: give at least one setting, disk or NIC")
+            raise errors.make_invalid_error(
+                "nothing to change: give at least one setting, disk or NIC"
+            )
 
     def _new_primary(self, *, running: bool) -> Node | None:
         wanted = self.op.pnode_uuid or self.op.pnode
@@ -161,7 +163,7 @@ class InstanceSetParams(
         if why is None:
             return True
         if disks.devices(DdmFull.REMOVE, DdmFull.DETACH):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"a disk cannot be removed or detached while instance {self.instance.name} runs"
                 f" ({why}); stop the instance first"
             )

@@ -25,7 +25,7 @@ class InstanceShutdown(PlannedInstanceOperation[OpInstanceShutdown, _Plan, None]
     def decide(self) -> _Plan:
         ctx, op = self.ctx, self.op
         if self.instance.admin_state is AdminState.OFFLINE and not op.force:
-            raise errors.wrong_state(f"instance {self.instance.name} is marked offline")
+            raise errors.make_state_error(f"instance {self.instance.name} is marked offline")
         only_record = power.on_offline_node(
             ctx, self.instance, accept=bool(op.ignore_offline_nodes)
         )

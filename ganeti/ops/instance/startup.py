@@ -34,7 +34,7 @@ class InstanceStartup(PlannedInstanceOperation[OpInstanceStartup, _Plan, None]):
     def decide(self) -> _Plan:
         ctx, op, instance = self.ctx, self.op, self.instance
         if instance.admin_state is AdminState.OFFLINE:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instance {instance.name} is marked offline; see gnt-instance modify --online"
             )
         beparams = params.check(BackendParams, params.expand_backend(op.beparams), "backend")

@@ -61,7 +61,7 @@ class NetworkConnect(
     def _check_same(self, before: Mapping[str, str], params: Mapping[str, str]) -> None:
         if before != params:
             known = ", ".join(f"{key}={value}" for key, value in before.items())
-            raise errors.already_exists(
+            raise errors.make_exists_error(
                 f"network '{self.network.name}' is connected to node group '{self.group.name}'"
                 f" already, with {known}; disconnect it first"
             )
@@ -72,7 +72,7 @@ class NetworkConnect(
     def _check_conflicts(self) -> None:
         found = conflicts(self.ctx.config, self.network, self.group.uuid)
         if found:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"instances of node group '{self.group.name}' have addresses of network"
                 f" '{self.network.name}' without belonging to it: {join_names(found)}"
                 " (instance/NIC); change them, or use --no-conflicts-check"

@@ -33,7 +33,7 @@ class NetworkDisconnect(
             if any(nic.network == self.network.uuid for nic in instance.nics)
         ]
         if users:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"network '{self.network.name}' is used in node group '{self.group.name}' by"
                 f" {join_names(users)}; take their NICs out of it first"
                 " (gnt-instance modify --net N:network=none,ip=none)"

@@ -35,9 +35,9 @@ class NetworkRemove(
         """The node groups that it is connected to, and is disconnected from."""
         config = self.ctx.config
         groups = [config.groups[uuid] for uuid in self._groups(self.network)]
-        held = self.ctx.held(LockLevel.NODEGROUP)
+        held = self.ctx.list_held(LockLevel.NODEGROUP)
         if not held.issuperset(group.uuid for group in groups):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"network '{self.network.name}' is connected to node group"
                 f" {join_names(group.name for group in groups)};"
                 f" first: gnt-network disconnect {self.network.name}"
@@ -48,7 +48,7 @@ class NetworkRemove(
             if any(nic.network == self.network.uuid for nic in instance.nics)
         ]
         if users:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"network '{self.network.name}' is used by {join_names(users)}"
             )
         return groups

@@ -19,7 +19,7 @@ class NetworkSetParams(
     def decide(self) -> Network:
         """The network as it will be."""
         if not network_settings.given(self.op):
-            raise errors.invalid("nothing to change: give at least one parameter")
+            raise errors.make_invalid_error("nothing to change: give at least one parameter")
         changed = network_settings.changed(self.network, self.op)
         for text in network_settings.notes(self.network, self.op):
             self.ctx.warn(text)

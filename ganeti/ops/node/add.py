@@ -43,11 +43,11 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         name = checks.host_name(op.node_name, "a node")
         old = next((node for node in config.nodes.values() if node.name == name), None)
         if op.readd and old is None:
-            raise errors.not_known(
+            raise errors.make_unknown_error(
                 f"node {name} is not in the cluster, so it cannot be added again"
             )
         if old is not None and not op.readd:
-            raise errors.already_exists(f"node {name} is in the cluster already (see --readd)")
+            raise errors.make_exists_error(f"node {name} is in the cluster already (see --readd)")
         primary_ip = op.primary_ip or self._address(name)
         secondary_ip = op.secondary_ip or primary_ip
         group = self._group(config, old)
@@ -61,7 +61,9 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         try:
             return resolve.address(name)
         except errors.ResolverError as err:
-            raise errors.unresolved(f"node name {name} has no address: {errors.text(err)}") from err
+            raise errors.make_unresolved_error(
+                f"node name {name} has no address: {errors.text(err)}"
+            ) from err
 
     def _group(self, config: Config, old: Node | None) -> GroupUuid:
         if self.op.group is not None:
@@ -79,10 +81,12 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
                 continue
             for address in (primary_ip, secondary_ip):
                 if address in (node.primary_ip, node.secondary_ip):
-                    raise errors.not_unique(f"address {address} belongs to node {node.name}")
+                    raise errors.make_not_unique_error(
+                        f"address {address} belongs to node {node.name}"
+                    )
         master = config.master
         if (master.primary_ip == master.secondary_ip) != (primary_ip == secondary_ip):
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "either all nodes have a secondary address of their own, or none has one"
             )
 
@@ -91,7 +95,7 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         rpc = self.ctx.rpc
         version = rpc.at(address, name, NodeCalls.version)
         if version != constants.PROTOCOL_VERSION:
-            raise errors.bad_environment(
+            raise errors.make_environment_error(
                 f"node {name} speaks protocol {version}, this cluster"
                 f" {constants.PROTOCOL_VERSION}: install the same version there"
             )

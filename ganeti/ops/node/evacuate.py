@@ -64,12 +64,14 @@ class NodeEvacuate(
         """The named node; OpPrereqError when it cannot be the new secondary one."""
         op = self.op
         if op.iallocator is not None:
-            raise errors.invalid("give either a new secondary node or an allocator, not both")
+            raise errors.make_invalid_error(
+                "give either a new secondary node or an allocator, not both"
+            )
         remote = self.ctx.config.node(wanted)
         if remote.uuid == self.node.uuid:
-            raise errors.invalid(f"{remote.name} is the node that is evacuated")
+            raise errors.make_invalid_error(f"{remote.name} is the node that is evacuated")
         if op.mode is not EvacMode.SECONDARY_ONLY:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "primary instances cannot move to a node that is given by name: use an"
                 " allocator, or --secondary-only"
             )

@@ -39,7 +39,7 @@ class NodeMaintenance(
     def find(self) -> Finding[list[Node]]:
         config = self.ctx.config
         if not self.op.node_names:
-            raise errors.invalid("name the nodes")
+            raise errors.make_invalid_error("name the nodes")
         wanted = sorted({config.node(name).uuid for name in self.op.node_names})
         yield Need(LockLevel.NODE, wanted)
         config = self.ctx.config
@@ -76,15 +76,15 @@ class NodeMaintenance(
         config = self.ctx.config
         if not self.op.on:
             if node.maintenance is None:
-                raise errors.wrong_state(f"node {node.name} is not in maintenance")
+                raise errors.make_state_error(f"node {node.name} is not in maintenance")
             return
         if node.uuid == config.cluster.master_node:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {node.name} is the master; make another node the master first"
                 " (gnt-cluster master-failover, on that node)"
             )
         if node.offline:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {node.name} is offline, so nothing runs there that could migrate;"
                 " gnt-node failover and gnt-node evacuate bring its instances to other nodes"
             )

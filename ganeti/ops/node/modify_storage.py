@@ -17,15 +17,15 @@ class NodeModifyStorage(NodeOperation[OpNodeModifyStorage, None]):
         op = self.op
         node_storage.check_online(self.node)
         if op.storage_type is not StorageType.LVM_PV:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"nothing can be changed in storage of type {op.storage_type};"
                 " lvm-pv has 'allocatable'"
             )
         node_storage.check_fields(op.changes, ("allocatable",))
         if not op.changes:
-            raise errors.invalid("nothing to change was given")
+            raise errors.make_invalid_error("nothing to change was given")
         if not op.name:
-            raise errors.invalid("no physical volume was named")
+            raise errors.make_invalid_error("no physical volume was named")
 
     def run(self) -> None:
         op = self.op

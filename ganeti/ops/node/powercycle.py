@@ -22,7 +22,7 @@ class NodePowercycle(PlannedOperation[OpNodePowercycle, Node, str]):
         config = self.ctx.config
         node = config.node(self.op.node_uuid or self.op.node_name)
         if node.uuid == config.cluster.master_node and not self.op.force:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{node.name} is the master node: all jobs end with it (--force restarts it all"
                 " the same)"
             )

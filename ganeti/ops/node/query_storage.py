@@ -31,7 +31,7 @@ class NodeQueryStorage(PlannedOperation[OpNodeQueryStorage, _Plan, list[list[Any
         node_storage.check_fields(op.output_fields, _FIELDS)
         kind = op.storage_type or node_storage.default_type(self.ctx.config)
         if kind not in units.LISTED:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"storage of type {kind} has no units to list; {', '.join(units.LISTED)} have"
             )
         return _Plan(kind, node_storage.asked_nodes(self.ctx, op.nodes))

@@ -28,7 +28,7 @@ class NodeQueryvols(PlannedOperation[OpNodeQueryvols, list[Node], list[list[str]
 
     def run(self) -> list[list[str]]:
         ctx = self.ctx
-        expected = volumes.expected(ctx.config)
+        expected = volumes.list_expected(ctx.config)
         rows: list[list[str]] = []
         for uuid, answer in ctx.rpc.many(self.plan, NodeCalls.node_volumes).items():
             if answer.error is not None:

@@ -20,21 +20,21 @@ class NodeRemove(PlannedOperation[OpNodeRemove, Node, None]):
         config = self.ctx.config
         node = config.node(self.op.node_uuid or self.op.node_name)
         if node.uuid == config.cluster.master_node:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"node {node.name} is the master; make another node the master first"
                 " (gnt-cluster master-failover)"
             )
         used = [*config.primaries[node.uuid], *config.secondaries[node.uuid]]
         if used:
             names = ", ".join(sorted(item.handle for item in used)[:5])
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"node {node.name} still has {len(used)} instances ({names}); move or remove"
                 " them first"
             )
         detached = config.detached_disks(node.uuid)
         if detached:
             names = join_names(disk.name or disk.uuid for disk in detached)
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"node {node.name} still holds {plural(len(detached), 'detached disk')}"
                 f" ({names}); remove them first (gnt-disk remove), or attach and move them"
             )

@@ -41,20 +41,20 @@ class NodeSetParams(
         """The node, and with ``auto_promote`` those that may have to take its place."""
         op, config = self.op, self.ctx.config
         node = config.node(op.node_uuid or op.node_name)
-        others = pool.to_promote(config, without={node.uuid}) if op.auto_promote else []
+        others = pool.choose_promotions(config, without={node.uuid}) if op.auto_promote else []
         yield from self.lock_node(also=[other.uuid for other in others])
 
     @property
     def locked(self) -> frozenset[NodeUuid]:
         """The nodes whose role may change."""
-        return frozenset(NodeUuid(uuid) for uuid in self.ctx.held(LockLevel.NODE))
+        return frozenset(NodeUuid(uuid) for uuid in self.ctx.list_held(LockLevel.NODE))
 
     # check -------------------------------------------------------------------------------
 
     def decide(self) -> _Plan:
         op, config, node = self.op, self.ctx.config, self.node
         if all(getattr(op, name) is None for name in _CHANGES):
-            raise errors.invalid("nothing to change: give at least one parameter")
+            raise errors.make_invalid_error("nothing to change: give at least one parameter")
         decision = node_roles.decide(config, node, op, self.locked)
         self._check_power(config)
         self._check_vm_capable(config)
@@ -76,12 +76,12 @@ class NodeSetParams(
         if config.ndparams(node).get("oob_program"):
             powered = node.powered if op.powered is None else op.powered
             if op.offline is False and node.offline and not powered:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"node {node.name} is recorded as switched off; switch it on first"
                     " (gnt-node power on), or correct the record with --node-powered=yes"
                 )
         elif op.powered is not None:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {node.name} has no out-of-band helper (node parameter oob_program), so"
                 " whether it is switched on cannot be recorded"
             )
@@ -91,13 +91,13 @@ class NodeSetParams(
             return
         used = [*config.primaries[self.node.uuid], *config.secondaries[self.node.uuid]]
         if used:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {self.node.name} has {len(used)} instances"
                 f" ({join_names(item.name for item in used)}); move or remove them first"
             )
         detached = config.detached_disks(self.node.uuid)
         if detached:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {self.node.name} holds {plural(len(detached), 'detached disk')}"
                 f" ({join_names(disk.name or disk.uuid for disk in detached)}); remove them first"
                 " (gnt-disk remove), or attach and move them"
@@ -126,7 +126,7 @@ class NodeSetParams(
         try:
             self.ctx.rpc.one(candidates.online(node), NodeCalls.version)
         except errors.GanetiError as err:
-            raise errors.bad_environment(
+            raise errors.make_environment_error(
                 f"node {node.name} cannot be set online, it does not answer: {errors.text(err)}"
             ) from err
         self.ctx.warn(
@@ -171,7 +171,7 @@ class NodeSetParams(
     def _edit(self, draft: Draft) -> None:
         node = draft.config.nodes[self.node.uuid]
         if node_roles.decide(draft.config, node, self.op, self.locked) != self.plan.decision:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 "another job changed the master candidates meanwhile; try again"
             )
         decision = self.plan.decision

@@ -54,26 +54,28 @@ class OobCommand(FindingOperation[OpOobCommand, list[NodeUuid], list[list[Cell]]
         op = self.op
         named = bool(op.node_names or op.node_uuids)
         if op.command in _SWITCHING and not named:
-            raise errors.invalid(f"name the nodes for {op.command}; it is never done to all")
+            raise errors.make_invalid_error(
+                f"name the nodes for {op.command}; it is never done to all"
+            )
         for node in self.nodes:
             self._check(node, named=named)
 
     def _check(self, node: Node, *, named: bool) -> None:
         op, config = self.op, self.ctx.config
         if named and not self._program(node):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {node.name} has no out-of-band helper; set one with gnt-node modify"
                 f" --node-parameters oob_program=PATH {node.name}"
             )
         if op.command in _SWITCHING and node.uuid == config.cluster.master_node:
             program = self._program(node)
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{node.name} is the master node and cannot switch itself off; if you mean it:"
                 f" {program} {op.command} {node.name}"
             )
         if op.command is not enums.OobCommand.POWER_OFF or op.ignore_status or node.offline:
             return
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"node {node.name} is not marked offline; gnt-node modify --offline yes does that,"
             " --ignore-status switches it off all the same"
         )

@@ -19,7 +19,9 @@ class OsDiagnose(Operation[OpOsDiagnose, list[list[Any]]]):
         answer = self.ctx.services.query("os", [*fields, *decide], None)
         unknown = [field["name"] for field in answer["fields"] if field["kind"] == "unknown"]
         if unknown:
-            raise errors.invalid(f"unknown fields of OS definitions: {', '.join(unknown)}")
+            raise errors.make_invalid_error(
+                f"unknown fields of OS definitions: {', '.join(unknown)}"
+            )
         rows: list[list[Any]] = []
         for row in answer["data"]:
             values = [value for _status, value in row]

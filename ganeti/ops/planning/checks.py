@@ -24,7 +24,7 @@ def host_name(name: str, what: str) -> str:
     if len(lowered) > 253 or not all(
         len(label) <= 63 and _LABEL.fullmatch(label) for label in labels
     ):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"'{name}' cannot be the name of {what}: letters, digits, '-' and '.' are allowed,"
             " up to 63 characters between dots"
         )
@@ -35,7 +35,7 @@ def hypervisor_enabled(ctx: Context, name: str) -> str:
     """The hypervisor if the cluster uses it; OpPrereqError otherwise."""
     enabled = ctx.config.cluster.enabled_hypervisors
     if name not in enabled:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"hypervisor {name} is not enabled in this cluster; enabled: {', '.join(enabled)}"
         )
     return name
@@ -57,7 +57,7 @@ def check_hvparams(
     driver = HYPERVISORS.get(hypervisor)
     wrong = sorted(set(wanted) & driver.traits.global_params)
     if wrong:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"parameters of the whole cluster, not of an instance: {', '.join(wrong)}"
         )
     values = params.check(
@@ -76,14 +76,16 @@ def usable_node(node: Node, what: str) -> None:
         (not node.vm_capable, "not able to run instances"),
     ):
         if bad:
-            raise errors.wrong_state(f"node {node.name} is {word} and cannot be used {what}")
+            raise errors.make_state_error(f"node {node.name} is {word} and cannot be used {what}")
 
 
 def all_online(nodes: Iterable[Node], what: str) -> None:
     """Refuse when a node is offline; ``what`` says what it is needed for. OpPrereqError."""
     for node in nodes:
         if node.offline:
-            raise errors.wrong_state(f"node {node.name} is marked offline, but it is needed {what}")
+            raise errors.make_state_error(
+                f"node {node.name} is marked offline, but it is needed {what}"
+            )
 
 
 def shape_allowed(
@@ -105,7 +107,7 @@ def shape_allowed(
         return
     text = f"instance policy of the node group: {'; '.join(broken)}"
     if not ignore:
-        raise errors.invalid(f"{text} (--ignore-ipolicy allows it)")
+        raise errors.make_invalid_error(f"{text} (--ignore-ipolicy allows it)")
     ctx.warn(text)
 
 
@@ -119,6 +121,6 @@ def spindles_count(config: Config, what: str, nodes: Iterable[NodeUuid]) -> None
         bool(config.ndparams(config.nodes[uuid]).get("exclusive_storage")) for uuid in nodes
     ]
     if not exclusive or not all(exclusive):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"{what}: spindles cannot be specified where exclusive storage is not active"
         )

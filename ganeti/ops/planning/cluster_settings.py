@@ -340,7 +340,7 @@ def _refuse_removal(
 ) -> None:
     for name in before:
         if name not in set(after) and use[str(name)]:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"{what} {name} cannot be disabled, {use[str(name)]} instances use it"
             )
 

@@ -58,7 +58,7 @@ class _Known:
             return old
         if old in (None, "", ()):
             return new
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"the {what} of reservation {self._handle} is {_shown(old)}, not {_shown(new)};"
             f" gnt-instance modify {self._handle} changes it"
         )

@@ -45,7 +45,7 @@ def changes(config: Config, instance: Instance, op: OpInstanceSetParams) -> Sequ
 def _card(config: Config, instance: str) -> NicParams:
     network = config.cluster.instance_communication_network
     if not network:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             "the cluster has no network for the communication of instances; set it with"
             " gnt-cluster modify --instance-communication-network NAME"
         )

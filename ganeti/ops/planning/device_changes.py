@@ -82,7 +82,9 @@ def apply(
     for change in changes:
         steps.append(_one(what, items, change, maker))
         if len(items) > most:
-            raise errors.invalid(f"an instance has at most {most} {what}s, not {len(items)}")
+            raise errors.make_invalid_error(
+                f"an instance has at most {most} {what}s, not {len(items)}"
+            )
     return items, steps
 
 
@@ -92,15 +94,19 @@ def _one(what: str, items: list[D], change: Change[P], maker: Maker[D, P]) -> St
     if action in (DdmFull.ADD, DdmFull.ATTACH):
         make = maker.add if action is DdmFull.ADD else maker.attach
         if make is None:
-            raise errors.invalid(f"a {what} cannot be attached or detached; use add and remove")
+            raise errors.make_invalid_error(
+                f"a {what} cannot be attached or detached; use add and remove"
+            )
         index = _new_place(what, items, change.item)
         device = make(index, params)
         if any(item.uuid == device.uuid for item in items):
-            raise errors.wrong_state(f"{what} {device.uuid} is attached to this instance already")
+            raise errors.make_state_error(
+                f"{what} {device.uuid} is attached to this instance already"
+            )
         items.insert(index, device)
         return Step(action, index, None, device, params)
     if action is DdmFull.DETACH and maker.attach is None:
-        raise errors.invalid(f"a {what} cannot be detached; use remove")
+        raise errors.make_invalid_error(f"a {what} cannot be detached; use remove")
     index = place(what, items, change.item)
     before = items[index]
     if action is DdmFull.MODIFY:
@@ -118,27 +124,27 @@ def place(what: str, items: Sequence[Named], item: int | str) -> int:
         if 0 <= index < len(items):
             return index
         count = f"{len(items)} of them, counted from 0" if items else "none"
-        raise errors.not_known(f"there is no {what} {number}: the instance has {count}")
+        raise errors.make_unknown_error(f"there is no {what} {number}: the instance has {count}")
     found = [n for n, device in enumerate(items) if item in (device.uuid, device.name)]
     if len(found) == 1:
         return found[0]
     if found:
-        raise errors.not_unique(
+        raise errors.make_not_unique_error(
             f"{len(found)} {what}s are called '{item}'; use the index or the uuid"
         )
-    raise errors.not_known(f"the instance has no {what} with the name or uuid '{item}'")
+    raise errors.make_unknown_error(f"the instance has no {what} with the name or uuid '{item}'")
 
 
 def _new_place(what: str, items: Sequence[object], item: int | str) -> int:
     """Where a new device goes: -1 is behind the last one."""
     if isinstance(item, str) and not item.lstrip("-").isdigit():
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"a new {what} is given a place by its index, not by the name '{item}'"
         )
     number = int(item)
     index = len(items) if number == -1 else number
     if not 0 <= index <= len(items):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"a new {what} cannot be number {number}: the instance has {len(items)}"
         )
     return index

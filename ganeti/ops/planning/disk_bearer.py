@@ -47,7 +47,9 @@ def anywhere(config: Config, template: str) -> Node:
     for node in nodes:
         if node.vm_capable and not node.offline:
             return node
-    raise errors.wrong_state(f"no node is online that could reach a disk of template {template}")
+    raise errors.make_state_error(
+        f"no node is online that could reach a disk of template {template}"
+    )
 
 
 def title(disk: Disk) -> str:

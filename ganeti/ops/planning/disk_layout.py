@@ -55,7 +55,7 @@ def enabled_template(ctx: Context, wanted: str) -> DiskTemplate:
     """A disk template that the cluster uses; OpPrereqError for any other."""
     enabled = ctx.config.cluster.enabled_disk_templates
     if wanted not in enabled:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {wanted} is not enabled in this cluster; enabled:"
             f" {', '.join(natural_sorted(enabled))}"
         )
@@ -66,14 +66,14 @@ def template_of_disk(ctx: Context, wanted: str, disk: str) -> DiskTemplate:
     """A disk template that the cluster uses and disks have; OpPrereqError, ``disk`` names it."""
     found = enabled_template(ctx, wanted)
     if found is DiskTemplate.DISKLESS:
-        raise errors.invalid(f"{disk} cannot have the template diskless")
+        raise errors.make_invalid_error(f"{disk} cannot have the template diskless")
     return found
 
 
 def check_diskless(kind: DiskTemplate | None, wanted: Sequence[DiskParams]) -> None:
     """Refuse disks for an instance that is to have none; OpPrereqError."""
     if kind is DiskTemplate.DISKLESS and wanted:
-        raise errors.invalid("a diskless instance has no disks; omit --disk")
+        raise errors.make_invalid_error("a diskless instance has no disks; omit --disk")
 
 
 def layout(
@@ -94,15 +94,15 @@ def layout(
         return Layout(instance, kind, tuple(nodes))
     traits = TEMPLATES.get(kind).traits
     if len(nodes) < traits.nodes_needed:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {kind} needs a secondary node; name it as in --node node1:node2"
         )
     if len(set(nodes)) > traits.nodes_needed:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {kind} keeps no copy on a second node; omit the secondary node"
         )
     if len(set(nodes)) < len(nodes):
-        raise errors.invalid("the secondary node cannot be the primary node")
+        raise errors.make_invalid_error("the secondary node cannot be the primary node")
     return Layout(
         instance,
         kind,
@@ -122,11 +122,11 @@ def disks(ctx: Context, layout: Layout, wanted: Sequence[DiskParams]) -> list[Di
     if layout.kind is DiskTemplate.DISKLESS:
         return []
     if not wanted:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"an instance of template {layout.kind} needs a disk, as in --disk 0:size=10G"
         )
     if len(wanted) > constants.MAX_DISKS:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"an instance has at most {constants.MAX_DISKS} disks, not {len(wanted)}"
         )
     return [disk(ctx, layout, index, item) for index, item in enumerate(wanted)]
@@ -138,17 +138,19 @@ def disk(ctx: Context, layout: Layout, index: int, item: DiskParams) -> Disk:
     traits = TEMPLATES.get(kind).traits
     if item.ext and not traits.takes_options:
         unknown = ", ".join(sorted(item.ext))
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: unknown key {unknown}; disks of template {kind} take no others than"
             f" {', '.join(_DISK_KEYS)}"
         )
     _check_options(layout, index, item)
     if not item.size:
-        raise errors.invalid(f"disk {index} has no size, as in --disk {index}:size=10G")
+        raise errors.make_invalid_error(f"disk {index} has no size, as in --disk {index}:size=10G")
     if item.adopt is not None and not traits.may_adopt:
-        raise errors.invalid(f"disks of template {kind} cannot be adopted")
+        raise errors.make_invalid_error(f"disks of template {kind} cannot be adopted")
     if (item.vg or item.metavg) and traits.file_based:
-        raise errors.invalid(f"disk {index}: disks of template {kind} lie in no volume group")
+        raise errors.make_invalid_error(
+            f"disk {index}: disks of template {kind} lie in no volume group"
+        )
     driver = TEMPLATES.get(kind)
     request = PlanRequest(
         instance_name=layout.instance,
@@ -196,20 +198,22 @@ def _check_options(layout: Layout, index: int, item: DiskParams) -> None:
     """Refuse keys that the template would ignore."""
     driver = TEMPLATES.get(layout.kind)
     if item.dev_type not in (None, str(layout.kind)):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index} has dev_type {item.dev_type}, but template {layout.kind} was asked for;"
             " disks of other templates can be added later"
         )
     if item.provider is not None and not driver.traits.takes_options:
-        raise errors.invalid(f"disk {index}: disks of template {layout.kind} have no provider")
+        raise errors.make_invalid_error(
+            f"disk {index}: disks of template {layout.kind} have no provider"
+        )
     if item.access is None:
         return
     if "access" not in driver.params.__struct_fields__:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: disks of template {layout.kind} are accessed in one way only"
         )
     if item.access not in ("kernelspace", "userspace"):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: access is kernelspace or userspace, not '{item.access}'"
         )
 
@@ -231,7 +235,7 @@ def _mirror(ctx: Context, layout: Layout) -> MirrorPlace | None:
 def _volume_group(ctx: Context, layout: Layout, index: int, item: DiskParams) -> str:
     group = item.vg or ctx.config.cluster.volume_group_name or ""
     if not group and layout.kind in volume_templates():
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: the cluster has no volume group; name one with"
             f" --disk {index}:size=10G,vg=NAME or gnt-cluster modify --vg-name NAME"
         )
@@ -251,16 +255,16 @@ def _file_directory(
     """Directory below which the template puts an instance's directory; empty if it has none."""
     if not TEMPLATES.get(kind).traits.file_based:
         if part or file_driver:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"a file storage directory or driver makes no sense for disk template {kind}"
             )
         return ""
     root = getattr(ctx.config.cluster, traits_of(kind).directory)
     if not root:
-        raise errors.wrong_state(f"the cluster has no directory for template {kind}")
+        raise errors.make_state_error(f"the cluster has no directory for template {kind}")
     below = part or ""
     if below.startswith("/") or ".." in Path(below).parts or "\0" in below:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"file storage directory '{below}' must be a path below {root}, without '..'"
         )
     return str(Path(root, below))

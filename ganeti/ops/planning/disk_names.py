@@ -25,11 +25,13 @@ def check(config: Config, name: str | None, *, besides: DiskUuid | None = None) 
     if name is None or name == NONE:
         return None
     if not _NAME.fullmatch(name) or _UUID.fullmatch(name) or _INDEX.fullmatch(name):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"'{name[:140]}' cannot be the name of a disk: up to 128 letters, digits and any of"
             " _ . + @ - are allowed, but neither a number nor a uuid"
         )
     if any(disk.name == name and disk.uuid != besides for disk in config.disks.values()):
         # Which one is not said: it may be somebody else's.
-        raise errors.already_exists(f"another disk is called '{name}' already; see gnt-disk list")
+        raise errors.make_exists_error(
+            f"another disk is called '{name}' already; see gnt-disk list"
+        )
     return name

@@ -25,12 +25,12 @@ def check_name(config: Config, name: str, *, but: str | None = None) -> None:
         or any(char.isspace() or char in "/," for char in name)
         or _UUID.fullmatch(name)
     ):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"'{name[:_MAX_NAME]}' cannot be the name of a node group: spaces, '/', ',' and a"
             " '-' at its beginning are not allowed, nor is the form of a UUID"
         )
     if any(group.name == name and group.uuid != but for group in config.groups.values()):
-        raise errors.already_exists(f"there is a node group '{name}' already")
+        raise errors.make_exists_error(f"there is a node group '{name}' already")
 
 
 def values(config: Config, group: NodeGroup, op: OpGroupAdd | OpGroupSetParams) -> dict[str, Any]:

@@ -30,12 +30,12 @@ def check_name(config: Config, name: str) -> None:
         or any(char.isspace() or char in "/,=:" for char in name)
         or _UUID.fullmatch(name)
     ):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"'{name[:_MAX_NAME]}' cannot be the name of a network: spaces, '/', ',', '=', ':' and"
             " a '-' at its beginning are not allowed, nor is 'none' or the form of a UUID"
         )
     if any(network.name == name for network in config.networks.values()):
-        raise errors.already_exists(f"there is a network '{name}' already")
+        raise errors.make_exists_error(f"there is a network '{name}' already")
 
 
 def new(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
@@ -48,7 +48,7 @@ def new(config: Config, op: OpNetworkAdd, uuid: NetworkUuid) -> Network:
     """
     subnet = ipaddress.IPv4Network(op.network, strict=False)
     if not address_pool.LARGEST <= subnet.prefixlen <= address_pool.SMALLEST:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"{op.network}: the prefix length of a network must be from {address_pool.LARGEST}"
             f" (65536 addresses) to {address_pool.SMALLEST} (4 addresses)"
         )
@@ -99,7 +99,7 @@ def changed(network: Network, op: OpNetworkSetParams) -> Network:
     free = _inside(network, op.remove_reserved_ips or ())
     held = set(_fixed(result)) & set(free)
     if held:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"{', '.join(sorted(held))} must stay reserved: gateway, first and last address of"
             f" network {network.name}"
         )
@@ -157,7 +157,7 @@ def _inside(network: Network, addresses: Iterable[str]) -> list[str]:
     found = [str(address) for address in addresses]
     for address in found:
         if not address_pool.contains(network, address):
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{address} is not an address of network {network.name} ({network.network})"
             )
     return found
@@ -169,24 +169,26 @@ def _check_gateways(network: Network) -> None:
     if network.gateway is not None:
         _inside(network, [network.gateway])
         if network.gateway in ends:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{network.gateway} cannot be the gateway: it is the first or last address of"
                 f" {network.network}"
             )
     if network.gateway6 is None:
         return
     if network.network6 is None:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"IPv6 gateway {network.gateway6} needs an IPv6 network; set it, or take the gateway"
             " away"
         )
     if ipaddress.IPv6Address(network.gateway6) not in ipaddress.IPv6Network(network.network6):
-        raise errors.invalid(f"IPv6 gateway {network.gateway6} is not in {network.network6}")
+        raise errors.make_invalid_error(
+            f"IPv6 gateway {network.gateway6} is not in {network.network6}"
+        )
 
 
 def _check_gateway_is_free(before: Network, after: Network) -> None:
     gateway = after.gateway
     if gateway and gateway != before.gateway and address_pool.is_own(before, gateway):
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"{gateway} cannot be the gateway of network {before.name}: an instance uses it"
         )

@@ -45,7 +45,7 @@ def all_new(
         OpPrereqError, ReservationError: a value cannot be used, an address is taken.
     """
     if len(wanted) > constants.MAX_NICS:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"an instance has at most {constants.MAX_NICS} NICs, not {len(wanted)}"
         )
     found = [
@@ -65,7 +65,7 @@ def refuse_twice(nics: Iterable[Nic]) -> None:
             seen[f"IP address {nic.ip}"] += 1
     for what, count in seen.items():
         if count > 1:
-            raise errors.not_unique(f"{what} is given to {count} NICs")
+            raise errors.make_not_unique_error(f"{what} is given to {count} NICs")
 
 
 def new(
@@ -113,7 +113,7 @@ def _name(index: int, name: str) -> str | None:
     if name in _UNSET:
         return None
     if not name.isprintable() or len(name) > _LONGEST_NAME:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"NIC {index}: {name[: _LONGEST_NAME + 10]!r} cannot be its name: up to"
             f" {_LONGEST_NAME} printable characters are allowed"
         )
@@ -132,7 +132,7 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
     if network is not None:
         if own:
             verb, them = ("is", "it") if len(own) == 1 else ("are", "them")
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"NIC {index}: {', '.join(sorted(own))} {verb} set by network {network.name};"
                 f" omit {them}, or remove the NIC from the network with network=none"
             )
@@ -143,14 +143,14 @@ def _own_params(index: int, nic: Nic, item: NicParams, network: Network | None) 
 
 def _check(config: Config, index: int, nic: Nic, group: GroupUuid) -> None:
     if nic.network and nic.network not in config.groups[group].networks:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"NIC {index}: network {config.networks[nic.network].name} is not connected"
             f" to node group {config.groups[group].name}; see gnt-network connect"
         )
     params = config.nicparams_for(nic.nicparams, nic.network, group)
     parameters.check_nic(params, f"NIC {index}: ")
     if params["mode"] == NicMode.ROUTED and nic.ip is None:
-        raise errors.invalid(f"NIC {index}: mode routed needs an IP address")
+        raise errors.make_invalid_error(f"NIC {index}: mode routed needs an IP address")
 
 
 def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network | None) -> str:
@@ -158,7 +158,7 @@ def _mac(ctx: Context, index: int, nic: Nic, item: NicParams, network: Network |
     if wanted == nic.mac and wanted != VALUE_AUTO:
         return wanted
     if wanted not in (VALUE_AUTO, VALUE_GENERATE) and not _MAC.fullmatch(wanted):
-        raise errors.invalid(f"NIC {index}: '{item.mac}' is not a MAC address")
+        raise errors.make_invalid_error(f"NIC {index}: '{item.mac}' is not a MAC address")
     config = ctx.config
     prefix = (network.mac_prefix if network else None) or config.cluster.mac_prefix
     return ctx.reservations.mac(wanted, config, prefix, ctx.job.job_id)
@@ -178,13 +178,13 @@ def _address(
     if network is not None:
         return _of_network(ctx, index, nic.ip, network, check_conflicts)
     if nic.ip == VALUE_POOL:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"NIC {index}: ip=pool takes an address from a network; name it with network=NAME"
         )
     try:
         ipaddress.ip_address(nic.ip)
     except ValueError as err:
-        raise errors.invalid(f"NIC {index}: '{nic.ip}' is not an IP address") from err
+        raise errors.make_invalid_error(f"NIC {index}: '{nic.ip}' is not an IP address") from err
     if check_conflicts:
         _refuse_conflict(ctx.config, index, nic.ip, group)
     return nic.ip
@@ -194,7 +194,7 @@ def _of_network(
     ctx: Context, index: int, wanted: str, network: Network, check_conflicts: bool
 ) -> str:
     if wanted != VALUE_POOL and not address_pool.contains(network, wanted):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"NIC {index}: {wanted} is not an address of network {network.name}"
             f" ({network.network}); give one of it, or ip=pool"
         )
@@ -207,7 +207,7 @@ def _of_network(
             external=not check_conflicts,
         )
     except errors.AddressPoolError as err:
-        raise errors.not_enough(f"NIC {index}: {errors.text(err)}") from err
+        raise errors.make_resources_error(f"NIC {index}: {errors.text(err)}") from err
 
 
 def _refuse_conflict(config: Config, index: int, address: str, group: GroupUuid) -> None:
@@ -215,7 +215,7 @@ def _refuse_conflict(config: Config, index: int, address: str, group: GroupUuid)
     for uuid_ in config.groups[group].networks:
         network = config.networks.get(uuid_)
         if network is not None and address_pool.contains(network, address):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"NIC {index}: {address} belongs to network {network.name}, the NIC does"
                 f" not; add network={network.name}, or use --no-conflicts-check"
             )

@@ -104,13 +104,13 @@ def _instead(
     notes: list[str],
 ) -> tuple[NodeUuid, ...]:
     """Who becomes a candidate in place of a demoted node."""
-    lacking = candidates.to_promote(config, without={node.uuid})
+    lacking = candidates.choose_promotions(config, without={node.uuid})
     if not lacking:
         return ()
     names = join_names(other.name for other in lacking)
     if op.auto_promote:
         if among is not None and not {other.uuid for other in lacking} <= set(among):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 "the master candidates changed while this job waited; try again"
             )
         notes.append(f"To be promoted instead: {names}")
@@ -118,7 +118,7 @@ def _instead(
     size = config.cluster.candidate_pool_size
     text = f"without node {node.name} there are fewer than the {size} wanted master candidates"
     if not op.force:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"{text}; use --auto-promote to promote {names} instead, or --force to do without"
         )
     notes.append(f"WARNING: {text}")
@@ -126,4 +126,4 @@ def _instead(
 
 
 def _invalid(text: str) -> errors.OpPrereqError:
-    return errors.invalid(text)
+    return errors.make_invalid_error(text)

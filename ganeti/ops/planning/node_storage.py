@@ -19,7 +19,7 @@ def check_fields(asked: Iterable[str], known: Sequence[str]) -> None:
     """Refuse fields that do not exist; OpPrereqError."""
     for name in asked:
         if name not in known:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"unknown field '{name}'{nearest(name, known)}; choose from {', '.join(known)}"
             )
 
@@ -37,7 +37,7 @@ def asked_nodes(ctx: Context, names: Sequence[str]) -> list[Node]:
 def check_online(node: Node) -> None:
     """Refuse a node whose storage cannot be changed because it is offline; OpPrereqError."""
     if node.offline:
-        raise errors.wrong_state(f"node {node.name} is offline: its storage cannot be changed")
+        raise errors.make_state_error(f"node {node.name} is offline: its storage cannot be changed")
 
 
 def default_type(config: Config) -> StorageType:
@@ -47,7 +47,7 @@ def default_type(config: Config) -> StorageType:
             kind = traits_of(template).space_checked_as
             if kind in units.LISTED:
                 return StorageType(kind)
-    raise errors.invalid(
+    raise errors.make_invalid_error(
         "no enabled disk template has storage that could be listed; give --storage-type"
     )
 

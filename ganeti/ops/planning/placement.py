@@ -61,12 +61,12 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
     name = instance.name
     match reach(config, instance):
         case Reach.FIXED:
-            raise errors.wrong_state(_why_fixed(config, instance))
+            raise errors.make_state_error(_why_fixed(config, instance))
         case Reach.MIRROR:
             secondaries = config.secondary_nodes(instance)
             secondary = config.nodes[secondaries[0]]
             if wanted is not None and wanted.uuid not in secondaries:
-                raise errors.invalid(
+                raise errors.make_invalid_error(
                     f"instance {name} can only go to its secondary node {secondary.name}, which"
                     f" has a copy of its disks; to use {wanted.name}, change the secondary node"
                     f" first: gnt-instance replace-disks --new-secondary {wanted.name} {name}"
@@ -74,7 +74,7 @@ def target(config: Config, instance: Instance, wanted: Node | None) -> Node | No
             return secondary
         case Reach.ANYWHERE:
             if wanted is not None and wanted.uuid == instance.primary_node:
-                raise errors.invalid(f"instance {name} is on node {wanted.name} already")
+                raise errors.make_invalid_error(f"instance {name} is on node {wanted.name} already")
             return wanted
 
 
@@ -91,10 +91,10 @@ def other_groups(
     wanted = [config.group(name) for name in names or ()]
     inside = [group.name for group in wanted if group.uuid in own]
     if inside:
-        raise errors.invalid(f"{subject} in group {', '.join(inside)} already")
+        raise errors.make_invalid_error(f"{subject} in group {', '.join(inside)} already")
     groups = [group.uuid for group in wanted] or sorted(set(config.groups) - set(own))
     if not groups:
-        raise errors.wrong_state("there is no other node group; gnt-group add creates one")
+        raise errors.make_state_error("there is no other node group; gnt-group add creates one")
     return groups
 
 

@@ -49,14 +49,16 @@ class Drafted:
 def check_request(op: OpInstanceCreate) -> None:
     """Refuse what cannot be reserved; OpPrereqError."""
     if op.mode is not InstCreateMode.CREATE:
-        raise errors.invalid(f"creation mode {op.mode} cannot be reserved; only create can")
+        raise errors.make_invalid_error(
+            f"creation mode {op.mode} cannot be reserved; only create can"
+        )
     if any(disk.adopt for disk in op.disks):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             "a disk that exists cannot be reserved; adopt it with gnt-instance add without"
             " --forthcoming"
         )
     if op.osparams_secret:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             "secret OS parameters are stored nowhere, so they cannot be reserved; give them with"
             " gnt-instance add --commit"
         )
@@ -79,7 +81,7 @@ def draft(
     name = checks.host_name(op.instance_name, "an instance") if op.instance_name else ""
     wanted = op.hypervisor or config.cluster.enabled_hypervisors[0]
     hypervisor = HypervisorName(checks.hypervisor_enabled(ctx, str(wanted)))
-    own = parameters.own_backend(config, {}, op.beparams)
+    own = parameters.change_own_backend(config, {}, op.beparams)
     os_name = op.os_type or ""
     disks = _disks(ctx, op, name or uuid, nodes)
     if op.disk_template is not None:
@@ -145,7 +147,7 @@ def _disks(ctx: Context, op: OpInstanceCreate, handle: str, nodes: Sequence[Node
             file_storage_dir=op.file_storage_dir,
         )
     if op.file_driver or op.file_storage_dir:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             "a file storage directory or driver needs a node; name one with --node"
         )
     disk_layout.check_diskless(op.disk_template, op.disks)

@@ -30,7 +30,7 @@ def template(config: Config, given: DiskTemplate | None) -> str:
     enabled = [str(name) for name in config.cluster.enabled_disk_templates]
     wanted = enabled[0] if given is None else str(given)
     if wanted not in enabled:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {wanted} is not enabled; enabled are {', '.join(enabled)}"
         )
     return wanted

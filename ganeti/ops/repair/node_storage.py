@@ -24,14 +24,14 @@ class RepairNodeStorage(NodeOperation[OpRepairNodeStorage, None]):
         op = self.op
         node_storage.check_online(self.node)
         if op.storage_type is not StorageType.LVM_VG:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"storage of type {op.storage_type} cannot be repaired; lvm-vg can"
             )
         if not op.name:
-            raise errors.invalid("no volume group was named")
+            raise errors.make_invalid_error("no volume group was named")
         for problem in self._faulty_elsewhere():
             if not op.ignore_consistency:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"{problem}; repairing node {self.node.name} could destroy its last copy"
                     " (--ignore-consistency does it anyway)"
                 )

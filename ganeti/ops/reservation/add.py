@@ -19,7 +19,7 @@ class ReservationAdd(
     def find(self) -> Finding[Batch]:
         op, ctx = self.op, self.ctx
         if op.expires is not None and op.expires <= ctx.clock.now():
-            raise errors.invalid("the reservation would have expired already")
+            raise errors.make_invalid_error("the reservation would have expired already")
         reservation = Reservation(owner=op.owner, reason=ctx.reason or None, expires=op.expires)
         batch = Batch(
             ctx,

@@ -26,9 +26,9 @@ class ReservationSetParams(
         """New values of the fields of the reservation."""
         op = self.op
         if op.expires is not None and op.never_expires:
-            raise errors.invalid("give either a time or that it never expires")
+            raise errors.make_invalid_error("give either a time or that it never expires")
         if op.expires is not None and op.expires <= self.ctx.clock.now():
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "the reservation would have expired already; gnt-instance remove"
                 f" {self.found.handle} gives it up"
             )
@@ -40,7 +40,7 @@ class ReservationSetParams(
         if op.expires is not None or op.never_expires:
             rows["expires"] = op.expires
         if not rows:
-            raise errors.invalid("nothing to change: give an owner, a reason or a time")
+            raise errors.make_invalid_error("nothing to change: give an owner, a reason or a time")
         return rows
 
     def run(self) -> list[tuple[str, Any]]:

@@ -23,7 +23,7 @@ class RestrictedCommand(
 
     def check(self) -> None:
         if not self.found:
-            raise errors.invalid("no nodes were named; say where to run the command")
+            raise errors.make_invalid_error("no nodes were named; say where to run the command")
 
     def run(self) -> list[tuple[bool, str]]:
         nodes = [self.ctx.config.nodes[uuid] for uuid in self.found]

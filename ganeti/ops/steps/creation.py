@@ -100,7 +100,7 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         result: Params = {**instance.osparams, **instance.osparams_private}
         for key, value in reveal_all(self.op.osparams_secret).items():
             if key in result:
-                raise errors.invalid(f"OS parameter '{key}' is given more than once")
+                raise errors.make_invalid_error(f"OS parameter '{key}' is given more than once")
             result[key] = value
         return result
 

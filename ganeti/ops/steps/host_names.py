@@ -24,23 +24,23 @@ def new_name(name: str, *, name_check: bool, ip_check: bool) -> str:
     """
     if not name_check:
         if ip_check:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "the address of a name is only checked with its name; add --name-check"
             )
         return name
     try:
         address, full = resolve.address(name), resolve.canonical(name).lower()
     except errors.ResolverError as err:
-        raise errors.unresolved(
+        raise errors.make_unresolved_error(
             f"'{name}' has no address ({errors.text(err)}); omit --name-check"
         ) from err
     if full != name and not full.startswith(f"{name}."):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"'{name}' resolves to {full}, the name of another host; use that name, mend the name"
             " service, or omit --name-check"
         )
     if ip_check and _answers(address):
-        raise errors.not_unique(
+        raise errors.make_not_unique_error(
             f"address {address} of '{name}' is in use already; omit --ip-check if that is meant"
         )
     return host_name(full, "an instance")

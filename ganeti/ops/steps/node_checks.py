@@ -28,7 +28,7 @@ def can_reach(ctx: Context, node: Node, other: Node) -> None:
     ).get("node-net-test")
     if found:
         text = "; ".join(map(str, found.values())) if isinstance(found, dict) else str(found)
-        raise errors.bad_environment(f"node {node.name} does not reach {other.name}: {text}")
+        raise errors.make_environment_error(f"node {node.name} does not reach {other.name}: {text}")
 
 
 def os_on_node(
@@ -46,7 +46,7 @@ def os_on_node(
     """
     base = os_name.partition("+")[0]
     if base in ctx.config.cluster.blacklisted_os:
-        raise errors.wrong_state(f"OS {base} is blacklisted for new instances")
+        raise errors.make_state_error(f"OS {base} is blacklisted for new instances")
     try:
         ctx.rpc.one(
             node,
@@ -61,7 +61,7 @@ def os_on_node(
     except errors.RpcError:
         raise
     except errors.GanetiError as err:
-        raise errors.invalid(errors.text(err)) from err
+        raise errors.make_invalid_error(errors.text(err)) from err
 
 
 def resources(
@@ -109,7 +109,7 @@ def resources(
         kept = nothing
         if without is not None:
             kept = held.memory(config, node.uuid, without)
-            more = [item for item in others if not item.told_by(config)]
+            more = [item for item in others if not item.is_counted_by(config)]
             kept = held.Held(
                 kept.amount + sum(item.mebibytes for item in more),
                 (*kept.by, *(f"job {item.job_id}" for item in more)),
@@ -142,7 +142,9 @@ def _enough(
     measure: str = " MiB",
 ) -> None:
     if not isinstance(free, int):
-        raise errors.bad_environment(f"node {node.name} does not say how much {kind} is free")
+        raise errors.make_environment_error(
+            f"node {node.name} does not say how much {kind} is free"
+        )
     left = max(0, free - kept.amount)
     if needed <= left:
         return
@@ -153,7 +155,7 @@ def _enough(
             f" ({free}{measure} less {kept.amount}{measure} that are reserved for"
             f" {', '.join(kept.by[:3])}{more})"
         )
-    raise errors.not_enough(
+    raise errors.make_resources_error(
         f"not enough {kind} on node {node.name} for {what}: needed {needed}{measure},"
         f" free {left}{measure}{why}"
     )

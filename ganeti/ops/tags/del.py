@@ -22,7 +22,7 @@ class TagsDel(PlannedOperation[OpTagsDel, Tagged, None]):
         target = tags.find(self.ctx.config, self.op.kind, self.op.name)
         missing = sorted(set(self.op.tags) - set(target.tags))
         if missing:
-            raise errors.not_known(f"tags not found: {', '.join(missing)}")
+            raise errors.make_unknown_error(f"tags not found: {', '.join(missing)}")
         return target
 
     def run(self) -> None:

@@ -17,7 +17,9 @@ class TagsSearch(PlannedOperation[OpTagsSearch, re.Pattern[str], list[tuple[str,
         try:
             return re.compile(self.op.pattern)
         except re.error as err:
-            raise errors.invalid(f"'{self.op.pattern}' is not a regular expression: {err}") from err
+            raise errors.make_invalid_error(
+                f"'{self.op.pattern}' is not a regular expression: {err}"
+            ) from err
 
     def run(self) -> list[tuple[str, str]]:
         return sorted(

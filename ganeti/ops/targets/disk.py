@@ -32,7 +32,9 @@ def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Finding[Disk]
         yield Need(LockLevel.DISK, [found.uuid])
         current, now = ctx.config.disks.get(found.uuid), ctx.config.owner(found.uuid)
         if current is None:
-            raise errors.not_known(f"disk '{name}' was removed while this job waited for it")
+            raise errors.make_unknown_error(
+                f"disk '{name}' was removed while this job waited for it"
+            )
         if (owner and owner.handle) == (now and now.handle):
             break
         ctx.release(LockLevel.DISK)
@@ -41,7 +43,7 @@ def lock(ctx: Context, name: str, *, forthcoming: bool = False) -> Finding[Disk]
         instance.check_real(ctx.config, now)
     if current.forthcoming and not forthcoming:
         end = "" if now else "; gnt-disk remove removes what there is of it"
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk '{name}' is forthcoming: it was reserved, or its creation did not end{end}"
         )
     return current

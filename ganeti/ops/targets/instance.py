@@ -69,7 +69,7 @@ def lock_real(
 def check_real(config: Config, found: Instance) -> None:
     """Refuse an instance that is only reserved, or whose creation did not end; OpPrereqError."""
     if found.forthcoming:
-        raise errors.wrong_state(missing_attributes.refusal(config, found))
+        raise errors.make_state_error(missing_attributes.refusal(config, found))
 
 
 def lock_with_disks(

@@ -26,7 +26,7 @@ def find(config: Config, kind: str, name: str | None) -> Tagged:
         TagKind.NETWORK: config.network,
     }
     if not name:
-        raise errors.invalid(f"a {kind} name is needed")
+        raise errors.make_invalid_error(f"a {kind} name is needed")
     return look_up[TagKind(kind)](name)
 
 

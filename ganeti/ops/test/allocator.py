@@ -35,9 +35,9 @@ class TestAllocator(PlannedOperation[OpTestAllocator, _Plan, str]):
         if placing:
             for key in ("memory", "vcpus", "disks", "nics", "disk_template"):
                 if getattr(op, key) is None:
-                    raise errors.invalid(f"mode {op.mode} needs the parameter {key}")
+                    raise errors.make_invalid_error(f"mode {op.mode} needs the parameter {key}")
             if self.ctx.config.has_instance_name(op.name):
-                raise errors.already_exists(f"instance '{op.name}' exists already")
+                raise errors.make_exists_error(f"instance '{op.name}' exists already")
         template = str(op.disk_template or "")
         if op.mode is IAllocatorMode.RELOCATE:
             template = self.ctx.config.disk_template(self.ctx.config.instance(op.name))

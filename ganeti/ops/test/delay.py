@@ -35,9 +35,9 @@ class TestDelay(Operation[OpTestDelay, None]):
 
     def check(self) -> None:
         if self.op.duration < 0:
-            raise errors.invalid(f"duration {self.op.duration} is negative")
+            raise errors.make_invalid_error(f"duration {self.op.duration} is negative")
         if self.op.interruptible and not self.op.on_master:
-            raise errors.invalid("only the master's own wait is interruptible")
+            raise errors.make_invalid_error("only the master's own wait is interruptible")
 
     def run(self) -> None:
         for round_number in range(max(1, self.op.repeat)):

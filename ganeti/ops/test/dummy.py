@@ -22,7 +22,7 @@ class TestDummy(PlannedOperation[OpTestDummy, list[list[Any]], Any]):
         """The jobs to submit."""
         jobs = self.op.submit_jobs or []
         if not isinstance(jobs, list) or not all(isinstance(job, list) for job in jobs):
-            raise errors.invalid(_JOBS)
+            raise errors.make_invalid_error(_JOBS)
         return [[wire.from_wire(op) for op in job] for job in jobs]
 
     def run(self) -> Any:

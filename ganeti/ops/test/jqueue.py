@@ -51,7 +51,7 @@ class TestJqueue(Operation[OpTestJqueue, bool]):
             path = Path(directory) / "go-on"
             with unix_socket.listen(path, 0o600) as listener:
                 self.ctx.job.log([str(path), place, argument], "jqueue-test")
-                listener.settimeout(patience.scaled(CONNECT_TIME))
+                listener.settimeout(patience.scale(CONNECT_TIME))
                 try:
                     connection, _address = listener.accept()
                 except TimeoutError:
@@ -59,7 +59,7 @@ class TestJqueue(Operation[OpTestJqueue, bool]):
                         f"no client connected within {CONNECT_TIME:g} s at {place}"
                     ) from None
             with connection:
-                connection.settimeout(patience.scaled(CONFIRM_TIME))
+                connection.settimeout(patience.scale(CONFIRM_TIME))
                 _wait_for_end(connection, place)
 
 

@@ -16,7 +16,7 @@ class TestOsParams(Operation[OpTestOsParams, None]):
 
     def check(self) -> None:
         if not self.op.osparams_secret:
-            raise errors.invalid("give at least one secret parameter")
+            raise errors.make_invalid_error("give at least one secret parameter")
 
     def run(self) -> None:
         found = self.op.osparams_secret or {}

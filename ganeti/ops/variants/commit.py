@@ -59,7 +59,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         op, ctx = self.op, self.ctx
         found = ctx.config.instance(op.instance_name)
         if not found.forthcoming:
-            raise errors.already_exists(
+            raise errors.make_exists_error(
                 f"instance '{found.name}' exists already; there is nothing to commit"
             )
         reserved = yield from place.forthcoming(ctx, found.handle, found.uuid)
@@ -104,7 +104,7 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         if not instance.os and not op.no_install:
             missing.append(missing_attributes.without_os(instance))
         if missing:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"reservation '{instance.handle}' cannot become an instance yet; missing:"
                 f" {', '.join(map(str, missing))}"
             )
@@ -131,7 +131,9 @@ class InstanceCommit(FindingOperation[OpInstanceCreate, _Found, list[str]], Crea
         ctx, op, reserved = self.ctx, self.op, self.found.reserved
         name = reserved.name
         if op.mode is not InstCreateMode.CREATE:
-            raise errors.invalid(f"creation mode {op.mode} is not for reservations; only create is")
+            raise errors.make_invalid_error(
+                f"creation mode {op.mode} is not for reservations; only create is"
+            )
         host_names.new_name(name, name_check=op.name_check, ip_check=op.ip_check)
         for node in self.found.nodes:
             checks.usable_node(node, f"for instance {name}")

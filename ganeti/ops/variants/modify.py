@@ -94,7 +94,7 @@ class ReservationModify(
         op = self.op
         wrong = [name for name in _REAL_ONLY if getattr(op, name)]
         if wrong:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"{join_names(wrong)} cannot be set for {self.instance.handle}: it is forthcoming;"
                 f" gnt-instance add --commit {self.instance.handle} creates it"
             )
@@ -113,14 +113,18 @@ class ReservationModify(
             op.remote_node_uuid,
         )
         if not any(wants):
-            raise errors.invalid("nothing to change: give at least one setting, disk or NIC")
+            raise errors.make_invalid_error(
+                "nothing to change: give at least one setting, disk or NIC"
+            )
 
     def _settings(self, old: Instance) -> tuple[Instance, list[Row]]:
         op, ctx = self.op, self.ctx
         values: dict[str, Any] = {}
         rows: list[Row] = []
         if op.beparams:
-            values["beparams"] = parameters.own_backend(ctx.config, old.beparams, op.beparams)
+            values["beparams"] = parameters.change_own_backend(
+                ctx.config, old.beparams, op.beparams
+            )
             given = expand_backend(op.beparams)
             rows += [(f"be/{key}", value) for key, value in given.items()]
         if op.os_name is not None:
@@ -134,7 +138,7 @@ class ReservationModify(
         values["osparams_private"] = merged(old.osparams_private, private)
         twice = sorted(set(values["osparams"]) & set(values["osparams_private"]))
         if twice:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"OS parameter '{twice[0]}' is both public and private; reset one of them"
             )
         rows += [(f"os/{key}", value) for key, value in op.osparams.items()]
@@ -188,7 +192,7 @@ class ReservationModify(
             return item, []
         template = disk_layout.enabled_template(self.ctx, str(wanted))
         if template is DiskTemplate.DISKLESS and item.disks:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{self.instance.handle} has disks; remove them first with --disk remove"
             )
         reservation = base.replace(
@@ -214,9 +218,11 @@ class ReservationModify(
 
         def add(index: int, params: DiskParams) -> Disk:
             if params.adopt:
-                raise errors.invalid("a disk that exists cannot be reserved")
+                raise errors.make_invalid_error("a disk that exists cannot be reserved")
             if not params.size:
-                raise errors.invalid(f"disk {index} has no size, as in --disk add:size=10G")
+                raise errors.make_invalid_error(
+                    f"disk {index} has no size, as in --disk add:size=10G"
+                )
             reservation_draft.check_spindles(self.ctx.config, index, params, nodes)
             return reservation_draft.unplaced_disk(template, index, params)
 
@@ -236,7 +242,7 @@ class ReservationModify(
             None if item.instance.reservation is None else (item.instance.reservation.disk_template)
         )
         if wanted is DiskTemplate.DISKLESS:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{self.instance.handle} is reserved without disks; choose a template with"
                 " --disk-template"
             )
@@ -279,7 +285,7 @@ def _changed(index: int, disk: Disk, params: DiskParams) -> Disk:
     """A disk with another size, mode, name or number of spindles."""
     wrong = sorted(set(params.to_wire()) - {"size", "mode", "name", "spindles"})
     if wrong:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: {', '.join(wrong)} cannot be changed; remove the disk and add it again"
         )
     if params.size:

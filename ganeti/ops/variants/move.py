@@ -114,7 +114,7 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
             if len(nodes) < needed and uuid not in {node.uuid for node in nodes}:
                 nodes.append(ctx.config.nodes[uuid])
         if len(nodes) < needed:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{instance.handle} needs {needed} nodes; name them as in --target-node node1:node2"
             )
         return nodes
@@ -124,7 +124,7 @@ class _Move(FindingOperation[O, _Found, Any], PlannedOperation[O, Drafted, Any])
     ) -> list[Node] | None:
         """By name, by allocator, or else to the secondary node."""
         if name and iallocator:
-            raise errors.invalid("give either a target node or an allocator, not both")
+            raise errors.make_invalid_error("give either a target node or an allocator, not both")
         if name:
             return self._towards(self._nodes(name), instance)
         nodes = self.ctx.config.instance_nodes(instance)
@@ -162,14 +162,14 @@ class ReservationReplaceDisks(_Move[OpInstanceReplaceDisks]):
     def named(self, instance: Instance) -> list[Node] | None:
         op, ctx = self.op, self.ctx
         if op.mode is not ReplaceDisksMode.NEW_SECONDARY:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"{instance.handle} is forthcoming and has no disks that could be replaced;"
                 f" gnt-instance replace-disks --new-secondary NODE {instance.handle} changes its"
                 " secondary node"
             )
         nodes = ctx.config.instance_nodes(instance)
         if len(nodes) < 2:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"{instance.handle} has no secondary node: its disks have template"
                 f" {place.template_of(ctx, instance)}"
             )

@@ -47,14 +47,14 @@ class ReservationRename(
         config, before = self.ctx.config, self.found.before
         handle, found = before.handle, config.instances.get(before.uuid)
         if found is None or not found.forthcoming or found.handle != handle:
-            raise errors.not_known(
+            raise errors.make_unknown_error(
                 f"reservation '{handle}' was removed, renamed or created while this job"
                 " waited for it"
             )
         if found.interrupted:
             instance_target.check_real(config, found)
         if config.has_instance_name(self.found.new_name):
-            raise errors.already_exists(f"instance '{self.found.new_name}' exists already")
+            raise errors.make_exists_error(f"instance '{self.found.new_name}' exists already")
         return found
 
     def run(self) -> str:

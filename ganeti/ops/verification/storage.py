@@ -103,8 +103,8 @@ def logical(
     ``config`` is from before the nodes were asked and ``now`` from after it: what a job makes or
     removes meanwhile is not reported. On nodes (uuids) that are ``busy`` nothing is called unknown.
     """
-    should = volumes.expected(config)
-    later = volumes.expected(now)
+    should = volumes.list_expected(config)
+    later = volumes.list_expected(now)
     reserved = [re.compile(text) for text in config.cluster.reserved_lvs]
     for item in nodes:
         found = answers.get(item.uuid, {}).get("lvlist")
@@ -141,7 +141,7 @@ def _volume(report: Report, item: Node, name: str, wanted: Expected, found: Any)
 
 
 def _has_volumes(config: Config) -> bool:
-    return any(volumes.of_disk(disk) for disk in config.disks.values())
+    return any(volumes.list_volumes(disk) for disk in config.disks.values())
 
 
 def _is_lost(physical: Mapping[str, object]) -> bool:

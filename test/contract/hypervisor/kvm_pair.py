@@ -115,7 +115,7 @@ class Pair:
         def grown() -> bool | None:
             return len(rack.serial_log(made)) >= before + more or None
 
-        assert retry.until(grown, timeout=30, largest=0.02), "the guest does not go on"
+        assert retry.retry_until(grown, timeout=30, largest=0.02), "the guest does not go on"
 
     def check(self, made: NodeInstance, where: str, *, begun: bool = True) -> None:
         """Exactly one guest runs, and it is the one that was started (``begun`` at the source)."""

@@ -119,7 +119,7 @@ class Rack:
         def seen() -> bool | None:
             return self.serial_log(instance).count(hello) >= times or None
 
-        assert retry.until(seen, timeout=30, largest=0.02), "the guest did not boot"
+        assert retry.retry_until(seen, timeout=30, largest=0.02), "the guest did not boot"
 
     def crash(self, name: str) -> None:
         """End a guest behind the driver's back; returns when it is gone."""

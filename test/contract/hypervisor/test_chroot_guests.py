@@ -200,7 +200,7 @@ def test_process_in_a_mount_namespace_of_its_own_is_ended(chroot: Any) -> None:
     def inside() -> bool | None:
         return os.readlink(f"/proc/{hidden.pid}/root") != "/" or None
 
-    assert retry.until(inside, timeout=10)
+    assert retry.retry_until(inside, timeout=10)
     chroot.driver.stop(instance.name, force=True)
     assert hidden.wait(5) == -9
 

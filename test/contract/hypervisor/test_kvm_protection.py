@@ -136,7 +136,7 @@ def test_guest_boots_by_uefi(kvm: Any, kind: str, machine: str) -> None:
         instance, beparams={"maxmem": 128, "minmem": 128, "vcpus": 1}
     )
     kvm.start(instance, booted=False)
-    assert retry.until(
+    assert retry.retry_until(
         lambda: "BdsDxe" in kvm.serial_log(instance) or None, timeout=90, largest=0.2
     )
     assert (kvm.paths.data / "kvm-uefi" / f"{instance.uuid}.fd").exists()

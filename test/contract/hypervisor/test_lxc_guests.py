@@ -107,7 +107,7 @@ def wait_console(rack: Rack, text: str, times: int = 1) -> None:
     def seen() -> bool | None:
         return (path.exists() and path.read_text().count(text) >= times) or None
 
-    assert retry.until(seen, timeout=20), path.read_text() if path.exists() else "no log"
+    assert retry.retry_until(seen, timeout=20), path.read_text() if path.exists() else "no log"
 
 
 def test_only_the_devices_of_the_list_can_be_used(lxc: Any) -> None:
@@ -390,7 +390,7 @@ def test_container_whose_first_process_ended(lxc: Any) -> None:
     def ended() -> bool | None:
         return lxc.driver.info(NAME) is None or None
 
-    assert retry.until(ended, timeout=10)
+    assert retry.retry_until(ended, timeout=10)
     lxc.driver.stop(NAME, force=True)
     lxc.driver.cleanup(NAME)
     assert lxc.left() == []

@@ -70,7 +70,7 @@ except errors.OpPrereqError as err:
     print("refused:", err.args[0])
 op = wire.from_wire({{"OP_ID": "OP_GROUP_GREET", "group_name": "default"}})
 print("summary:", base.summary(op))
-stored = wire.to_stored(op)
+stored = wire.to_stored_form(op)
 print("job file:", {{key: stored[key] for key in ("OP_ID", "group_name", "loud", "polite")}})
 print("described:", [item.type for item in describe.parameters(type(op))])
 cluster = OneProcess(Path(tempfile.mkdtemp()) / "cluster")

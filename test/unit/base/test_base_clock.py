@@ -47,7 +47,7 @@ class Sleeper:
         self.time += seconds
 
     def until(self, results: Iterator[object], timeout: float, **options: float) -> object:
-        return retry.until(
+        return retry.retry_until(
             lambda: next(results),
             timeout=timeout,
             wait=self.wait,

@@ -46,7 +46,7 @@ def test_a_write_survives_a_crash_before_the_files_follow(opened, tmp_path):
     opened.write(Contents({"a": b"1", "b": b"1"}))
     opened.write(Contents({"a": "zwölf".encode()}))
     assert found(tmp_path) == {}
-    assert opened.unsettled() == {"a": "zwölf".encode(), "b": b"1"}
+    assert opened.read_unsettled() == {"a": "zwölf".encode(), "b": b"1"}
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"a": "zwölf".encode(), "b": b"1"}
 
 
@@ -57,7 +57,7 @@ def test_the_files_follow_and_the_journal_forgets_them(opened, tmp_path):
     assert found(tmp_path) == {"a": b"1"}
     assert (tmp_path / "keys" / "x").read_bytes() == b"7"
     assert opened.size == 0
-    assert opened.unsettled() == {}
+    assert opened.read_unsettled() == {}
 
 
 def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkeypatch):
@@ -79,7 +79,7 @@ def test_what_is_written_while_the_files_follow_is_kept(opened, tmp_path, monkey
 
 def test_a_file_that_is_removed_while_settled_does_not_come_back(opened, tmp_path):
     opened.write(Contents({"a": b"1", "b": b"1"}))
-    with opened.settled():
+    with opened.hold_settled():
         (tmp_path / "a").unlink()
     assert after_a_crash(tmp_path, tmp_path / "copy") == {"b": b"1"}
 

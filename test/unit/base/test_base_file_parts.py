@@ -60,7 +60,7 @@ def test_parts_reach_the_file_when_it_follows(opened, tmp_path):
     opened.write(Contents({"job-7": {"ops/0": {"status": "running"}}}))
     opened.write(Contents({"job-7": {"ops/0": {"status": "success"}, "ops/1": {"status": "w"}}}))
     assert status(tmp_path) == ["queued", "queued"]
-    assert b'"success"' in opened.unsettled()["job-7"]
+    assert b'"success"' in opened.read_unsettled()["job-7"]
     opened.settle()
     assert status(tmp_path) == ["success", "w"]
     assert opened.size == 0

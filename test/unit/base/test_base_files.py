@@ -241,7 +241,7 @@ def test_what_is_inside_a_directory(tmp_path: Path) -> None:
     (root / "out").symlink_to("/etc")
     (tmp_path / "alias").symlink_to(root)
     for good in (root, root / "x", root / "sub" / ".." / "y", tmp_path / "alias" / "sub"):
-        assert files.inside(good, root)
+        assert files.is_inside(good, root)
     for bad in (
         tmp_path,
         tmp_path / "root2",
@@ -251,8 +251,8 @@ def test_what_is_inside_a_directory(tmp_path: Path) -> None:
         "root/x",
         f"{root}/a\0b",
     ):
-        assert not files.inside(bad, root)
-    assert files.inside("/anything", Path("/"))
+        assert not files.is_inside(bad, root)
+    assert files.is_inside("/anything", Path("/"))
 
 
 # locks

@@ -31,7 +31,7 @@ values = st.recursive(
 def test_a_value_survives(value: Any) -> None:
     assert jsonio.loads(jsonio.dumps(value)) == value
     assert jsonio.loads(jsonio.dumps_bytes(value)) == value
-    assert jsonio.loads(jsonio.pretty(value).encode()) == value
+    assert jsonio.loads(jsonio.format_pretty(value).encode()) == value
 
 
 def outcome(read: Callable[[bytes], Any], data: bytes) -> tuple[str, str]:
@@ -92,7 +92,7 @@ def test_compact_text_has_no_spaces_and_keeps_the_order() -> None:
 
 
 def test_pretty_text_is_sorted_and_readable() -> None:
-    assert jsonio.pretty({"b": "ü", "a": 1}) == '{\n  "a": 1,\n  "b": "ü"\n}'
+    assert jsonio.format_pretty({"b": "ü", "a": 1}) == '{\n  "a": 1,\n  "b": "ü"\n}'
 
 
 def test_enumerations_travel_as_their_values() -> None:

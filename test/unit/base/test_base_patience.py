@@ -16,19 +16,19 @@ from ganeti.luxi.client import Client
 
 def test_limits_are_as_written_without_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(patience.VARIABLE, raising=False)
-    assert patience.scaled(30.0) == 30.0
+    assert patience.scale(30.0) == 30.0
 
 
 def test_limits_grow_by_the_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(patience.VARIABLE, "2.5")
-    assert patience.scaled(30.0) == 75.0
+    assert patience.scale(30.0) == 75.0
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "0.5", "many", "nan", "inf", "1001"])
 def test_what_is_no_factor_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(patience.VARIABLE, text)
     with pytest.raises(errors.ParameterError, match=f"is '{text}'"):
-        patience.scaled(1.0)
+        patience.scale(1.0)
 
 
 def test_a_program_gets_the_longer_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,6 @@ def test_uuids_beside_names_and_the_policy_are_no_options() -> None:
 
 def test_an_opcode_that_is_not_in_the_table_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     op_id = "OP_GROUP_EVACUATE"
-    known = fields.of(op_id)
+    known = fields.find_fields(op_id)
     monkeypatch.delitem(generated.OPCODES, op_id)
-    assert fields.of(op_id) == known == facts(op_id)
+    assert fields.find_fields(op_id) == known == facts(op_id)

@@ -41,7 +41,7 @@ NAMES = [item.name for item in RESULT.fields]
 
 
 def text(form: str, **more: Any) -> str:
-    return "\n".join(formats.lines(form, NAMES, formats.of_query(RESULT), **more)) + "\n"
+    return "\n".join(formats.lines(form, NAMES, formats.make_records(RESULT), **more)) + "\n"
 
 
 def test_json() -> None:
@@ -80,7 +80,7 @@ def test_json() -> None:
 
 def test_json_without_missing_values_has_no_reasons() -> None:
     whole = QueryResult(RESULT.fields[:1], [[(0, "web1")]])
-    assert formats.of_query(whole) == [{"name": "web1"}]
+    assert formats.make_records(whole) == [{"name": "web1"}]
 
 
 def test_empty_lists() -> None:
@@ -121,9 +121,9 @@ def wide(found: re.Match[str]) -> str:
 
 
 def test_yaml() -> None:
-    lines = formats.lines("yaml", NAMES, formats.of_query(RESULT))
+    lines = formats.lines("yaml", NAMES, formats.make_records(RESULT))
     assert lines[:3] == ['- name: "web1"', "  oper_ram: 96", "  xyz: null"]
-    assert read_yaml(lines) == formats.of_query(RESULT)
+    assert read_yaml(lines) == formats.make_records(RESULT)
     assert all(line.isascii() for line in lines)
 
 

@@ -76,7 +76,7 @@ def test_each_option_submits_the_same_opcodes(program: str, submit: Submit) -> N
             found = submit(ours, name, line)
             if found != ops:
                 wrong[f"{program} {name} {line}"] = {"now": found, "before": ops}
-    assert not wrong, jsonio.pretty(wrong)
+    assert not wrong, jsonio.format_pretty(wrong)
 
 
 if UPDATE:

@@ -101,10 +101,10 @@ def test_truth_numbers_and_defaults() -> None:
     ]
     with pytest.raises(ValueError, match="neither yes nor no"):
         values.boolean("maybe")
-    assert values.maybe_float("Default") == "default"
-    assert values.maybe_float("1.5") == 1.5
+    assert values.parse_float_or_default("Default") == "default"
+    assert values.parse_float_or_default("1.5") == 1.5
     with pytest.raises(ValueError, match="neither a number nor 'default'"):
-        values.maybe_float("x")
+        values.parse_float_or_default("x")
 
 
 def test_disk_numbers_and_user_ids() -> None:
@@ -126,5 +126,5 @@ def test_indexed_options_become_a_list_with_gaps() -> None:
 
 def test_taking_back_a_parameter() -> None:
     given = values.keyval("a=1,-b,no_c")
-    assert values.no_resets(given) == {"a": "1", "c": False}
+    assert values.drop_resets(given) == {"a": "1", "c": False}
     assert values.resets_as_default(given) == {"a": "1", "b": "default", "c": False}

@@ -58,24 +58,26 @@ C: dict[str, Any] = {"master_candidate": True}
 def test_promotion(
     pool: int, rest: list[dict[str, Any]], without: tuple[str, ...], expected: list[str]
 ) -> None:
-    found = candidates.to_promote(make(pool, *rest), without=without)
+    found = candidates.choose_promotions(make(pool, *rest), without=without)
     assert [node.uuid for node in found] == expected
 
 
 def test_names_are_taken_in_natural_order() -> None:
     config = make(2, *[{}] * 10)
-    assert [node.name for node in candidates.to_promote(config)] == ["node2"]
-    assert [n.name for n in candidates.to_promote(config, size=10)][-1] == "node10"
+    assert [node.name for node in candidates.choose_promotions(config)] == ["node2"]
+    assert [n.name for n in candidates.choose_promotions(config, size=10)][-1] == "node10"
 
 
 @pytest.mark.parametrize(("size", "expected"), [(1, ["n2", "n3"]), (2, ["n3"]), (3, []), (9, [])])
 def test_demotion_never_takes_the_master(size: int, expected: list[str]) -> None:
-    assert [n.uuid for n in candidates.to_demote(make(3, C, C), size=size)] == expected
+    assert [n.uuid for n in candidates.choose_demotions(make(3, C, C), size=size)] == expected
 
 
 def test_what_is_promoted_makes_the_pool_full() -> None:
     config = make(4, {}, {}, {}, {})
-    promoted = [base.replace(n, master_candidate=True) for n in candidates.to_promote(config)]
+    promoted = [
+        base.replace(n, master_candidate=True) for n in candidates.choose_promotions(config)
+    ]
     after = config.apply([("nodes", n.uuid, n) for n in promoted], [], None, mtime=1.0)
     assert len(after.candidates()) == 4
-    assert candidates.to_promote(after) == []
+    assert candidates.choose_promotions(after) == []

@@ -41,7 +41,7 @@ def segments(root: Paths) -> list[str]:
 def serials(store: Store, born: float = 0.0) -> list[int]:
     """Serials as a reader finds them, oldest first."""
     upto = store.current.data.serial_no
-    return [line.serial for line in store.history.newest_first(upto, born)][::-1]
+    return [line.serial for line in store.history.read_newest_first(upto, born)][::-1]
 
 
 def tag(store: Store, *tags: str) -> None:
@@ -55,7 +55,7 @@ def changes(store: Store, count: int) -> None:
 
 def records(store: Store) -> list[journal.Record]:
     upto = store.current.data.serial_no
-    return [line.record() for line in store.history.newest_first(upto, 0.0)][::-1]
+    return [line.record() for line in store.history.read_newest_first(upto, 0.0)][::-1]
 
 
 # old values ----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ def test_an_object_that_was_put_as_it_was_is_no_new_one(store):
 
 def test_a_key_that_was_not_set_is_null(store):
     store.change("x", WHO, lambda d: d.update(store.current.instances["inst-1"], network_port=5))
-    (difference,) = map(differences.describe, differences.touched(records(store)[-1]))
+    (difference,) = map(differences.describe, differences.find_touched(records(store)[-1]))
     assert difference["keys"] == [{"key": "network_port", "old": None, "new": 5}]
 
 
@@ -294,14 +294,16 @@ def test_changes_that_were_lost_with_a_master_make_way_for_those_made_anew(store
         journal.encode({"serial": s, "time": 1.7e9, "name": "anew", "cluster": {}}) for s in (8, 9)
     ]
     store.history.keep(b"".join(lines))
-    found = [(line.serial, line.record()["name"]) for line in store.history.newest_first(9, 0.0)]
+    found = [
+        (line.serial, line.record()["name"]) for line in store.history.read_newest_first(9, 0.0)
+    ]
     assert found == [(9, "anew"), (8, "anew"), (7, "tag"), (6, "tag")]
 
 
 def test_segments_beyond_the_state_are_not_read(store):
     changes(store, 3)
     store.checkpoint()
-    assert [line.serial for line in store.history.newest_first(7, 0.0)] == [7, 6]
+    assert [line.serial for line in store.history.read_newest_first(7, 0.0)] == [7, 6]
     assert store.history.beginning(7, 0.0).serial == 6
 
 
@@ -345,7 +347,7 @@ def test_segments_may_be_joined_and_dropped_while_somebody_reads(store, monkeypa
     for _ in range(4):
         changes(store, 2)
         store.checkpoint()
-    reader = store.history.newest_first(13, 0.0)
+    reader = store.history.read_newest_first(13, 0.0)
     found = [next(reader).serial for _ in range(3)]
     monkeypatch.undo()
     changes(store, 1)
@@ -362,7 +364,7 @@ def keys(difference: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def together(store: Store, after: int = 0) -> dict[str, dict[str, Any]]:
-    found = differences.together(r for r in reversed(records(store)) if r["serial"] > after)
+    found = differences.merge_records(r for r in reversed(records(store)) if r["serial"] > after)
     return {item["uuid"]: item for item in found}
 
 
@@ -429,7 +431,7 @@ def test_a_difference_is_what_two_states_differ_in(steps):
         config = draft.result()
         record = {"serial": config.data.serial_no, "time": 5.0, "name": what, **draft.wire()}
         written.append(jsonio.loads(jsonio.dumps(record)))
-    found = {item["uuid"]: item for item in differences.together(reversed(written))}
+    found = {item["uuid"]: item for item in differences.merge_records(reversed(written))}
     for uuid in {*before.instances, *config.instances}:
         old, new = before.instances.get(uuid), config.instances.get(uuid)
         item = found.pop(uuid, None)
@@ -489,7 +491,7 @@ def test_a_private_value_that_changed_is_told_without_it(store):
                 store.current.instances["inst-1"], osparams_private={"pw": w, "same": "s"}
             ),
         )
-    found = differences.describe(next(differences.touched(records(store)[-1])))
+    found = differences.describe(next(differences.find_touched(records(store)[-1])))
     assert found["keys"] == [
         {"key": "osparams_private/pw", "old": "<redacted>", "new": "<redacted>"}
     ]
@@ -550,9 +552,11 @@ def test_no_secret_ever_gets_out(steps):
         record = {"serial": config.data.serial_no, "time": 5.0, "name": "x", **draft.wire()}
         written.append(jsonio.loads(jsonio.dumps(record)))
     assert MARK in jsonio.dumps(written)
-    answers = [differences.describe(t) for record in written for t in differences.touched(record)]
+    answers = [
+        differences.describe(t) for record in written for t in differences.find_touched(record)
+    ]
     for count in range(len(written)):
-        answers += differences.together(reversed(written[count:]))
+        answers += differences.merge_records(reversed(written[count:]))
     assert MARK not in jsonio.dumps(answers)
     assert answers
 
@@ -566,7 +570,9 @@ def test_every_kind_of_object_is_described():
     draft.put(base.replace(config.disks["disk-1"], size=1024))
     draft.update_cluster(cluster_name="new.example.com")
     record = {"serial": 6, "time": 5.0, "name": "x", **draft.wire()}
-    found = {item["kind"]: item for item in map(differences.describe, differences.touched(record))}
+    found = {
+        item["kind"]: item for item in map(differences.describe, differences.find_touched(record))
+    }
     assert found["filter"]["change"] == "added"
     assert keys(found["network"]) == {"gateway": (None, "10.0.0.1")}
     assert keys(found["group"]) == {"networks/net-1/mode": (None, "bridged")}
@@ -583,11 +589,11 @@ def test_a_list_of_objects_is_compared_piece_by_piece():
     item = config.instances["inst-1"]
     draft.put(base.replace(item, nics=(base.replace(item.nics[0], ip="10.0.0.5"),)))
     record = jsonio.loads(jsonio.dumps({"serial": 6, "time": 5.0, "name": "x", **draft.wire()}))
-    found = differences.describe(next(differences.touched(record)))
+    found = differences.describe(next(differences.find_touched(record)))
     assert keys(found) == {"nics/0/ip": (None, "10.0.0.5")}
 
 
 def test_reading_where_nothing_was_ever_kept(tmp_path):
     empty = History(Paths(tmp_path))
-    assert list(empty.newest_first(9, 0.0)) == []
+    assert list(empty.read_newest_first(9, 0.0)) == []
     assert empty.segments() == []

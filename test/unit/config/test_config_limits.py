@@ -411,7 +411,7 @@ def current() -> dict[str, Any]:
 def test_every_mark_is_as_recorded() -> None:
     """After a wanted change: ``UPDATE_RECORDED=1 pytest test/unit/config``, then read it."""
     if os.environ.get("UPDATE_RECORDED"):
-        RECORDED.write_text(jsonio.pretty(current()) + "\n", encoding="utf-8")
+        RECORDED.write_text(jsonio.format_pretty(current()) + "\n", encoding="utf-8")
     assert current() == jsonio.loads(RECORDED.read_bytes())
 
 

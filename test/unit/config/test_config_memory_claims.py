@@ -54,4 +54,4 @@ def test_what_is_on_record_is_not_counted_twice(
     )
     known = {} if instance is None else {instance.uuid: instance}
     data = ConfigData(version=constants.CONFIG_VERSION, cluster=cluster, instances=known)
-    assert replace(RESERVES, reserves=reserves).told_by(Config(data)) is told
+    assert replace(RESERVES, reserves=reserves).is_counted_by(Config(data)) is told

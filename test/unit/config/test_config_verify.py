@@ -127,10 +127,10 @@ def test_clusters_and_nodes(found: Config, expected: list[str]) -> None:
 
 def test_lost_nodes_and_instances_are_told_by_name() -> None:
     lost = with_nodes(MASTER, node(2, group="gone"))
-    assert verify.lost_nodes(lost) == {"node2.example.com": "gone"}
+    assert verify.find_lost_nodes(lost) == {"node2.example.com": "gone"}
     assert verify.defects(lost) == []
     lost = with_instances(instance(2, primary_node="gone"), disks={})
-    assert verify.lost_instances(lost) == {"web2.example.com": "gone"}
+    assert verify.find_lost_instances(lost) == {"web2.example.com": "gone"}
     assert verify.defects(lost) == []
 
 

@@ -17,19 +17,19 @@ def drbd(data: Disk, meta: Disk) -> Disk:
 
 def test_the_volumes_of_a_disk() -> None:
     data, meta = plain("data", 64), plain("meta", 128)
-    assert volumes.of_disk(data) == [data]
-    assert volumes.of_disk(drbd(data, meta)) == [data, meta]
+    assert volumes.list_volumes(data) == [data]
+    assert volumes.list_volumes(drbd(data, meta)) == [data, meta]
     file = Disk(uuid="f", dev_type=DiskTemplate.FILE, logical_id=("loop", "x"))
-    assert volumes.of_disk(file) == []
+    assert volumes.list_volumes(file) == []
     assert volumes.name(data) == "xenvg/data"
 
 
 def test_what_follows_a_volume_in_its_group() -> None:
     data, meta = plain("data", 64), plain("meta", 128)
     disks = [drbd(data, meta), plain("b", 32, "fastvg"), drbd(plain("c", 16), plain("d", 128))]
-    assert volumes.to_come(disks, data) == [[128], [16, 128]]
-    assert volumes.to_come(disks, meta) == [[], [16, 128]]
-    assert volumes.to_come([data], data) == [[]]
+    assert volumes.list_coming(disks, data) == [[128], [16, 128]]
+    assert volumes.list_coming(disks, meta) == [[], [16, 128]]
+    assert volumes.list_coming([data], data) == [[]]
     # Metadata in another group lies apart anyway.
     apart = drbd(data, plain("m", 128, "fastvg"))
-    assert volumes.to_come([apart, data], data) == [[], [64]]
+    assert volumes.list_coming([apart, data], data) == [[], [64]]

@@ -8,7 +8,7 @@ import pytest
 
 from ganeti.errors import ParameterError
 from ganeti.filters import patterns
-from ganeti.filters.patterns import Budget, compiled, matcher
+from ganeti.filters.patterns import Budget, compile_pattern, matcher
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_usual_patterns(pattern, text, found):
 )
 def test_wrong_or_unwanted_patterns(pattern):
     with pytest.raises(ParameterError):
-        compiled(pattern)
+        compile_pattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_patterns_that_would_swell_are_refused_quickly(pattern):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     with pytest.raises(ParameterError):
-        compiled(pattern)
+        compile_pattern(pattern)
     assert time.process_time() - start < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
 
@@ -138,7 +138,7 @@ def test_the_budget_is_shared_by_all_matches():
 
 def test_errors_do_not_quote_long_patterns_in_full():
     with pytest.raises(ParameterError) as info:
-        compiled("x" * 3000 + "(")
+        compile_pattern("x" * 3000 + "(")
     assert len(str(info.value)) < 200
 
 

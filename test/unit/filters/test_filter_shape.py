@@ -24,7 +24,7 @@ A, B = ["==", "name", "a"], ["=", "name", "b"]
     ],
 )
 def test_pinned_names(wire, names):
-    assert shape.pinned_names(from_wire(wire), "name") == names
+    assert shape.find_pinned_names(from_wire(wire), "name") == names
 
 
 @pytest.mark.parametrize(

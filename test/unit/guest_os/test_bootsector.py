@@ -181,13 +181,13 @@ def test_export_and_import(
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as sizes:
         with os.fdopen(writer, "wb"):
-            env = environment.for_export(found, web1, [disk], 0, size_fd=writer)
+            env = environment.make_export_environment(found, web1, [disk], 0, size_fd=writer)
             dump = transfer("export", env, b"", (writer,))
         assert int(sizes.read()) == 4 * MIB
     assert dump.stdout == Path(disk.path).read_bytes()
     target = tmp_path / "disk1"
     target.write_bytes(b"\xff" * (4 * MIB))
-    env = environment.for_import(found, web1, [make_disk(target)], 0)
+    env = environment.make_import_environment(found, web1, [make_disk(target)], 0)
     assert transfer("import", env, dump.stdout).returncode == 0
     assert target.read_bytes() == dump.stdout
     os.truncate(target, MIB)
@@ -200,7 +200,7 @@ def test_export_and_import(
 def test_transfers_without_disk(shipped: Paths, web1: NodeInstance) -> None:
     found = definition.load("bootsector", shipped.os_search_path)
     for script in ("export", "import"):
-        done = transfer(script, environment.of_instance(found, web1, []), b"")
+        done = transfer(script, environment.make_instance_environment(found, web1, []), b"")
         assert (done.returncode, done.stdout) == (1, b"")
         assert b"has no disk" in done.stderr
 

@@ -39,7 +39,9 @@ def test_common_variables() -> None:
 
 
 def test_an_instance(make_instance: MakeInstance, make_disk: MakeDisk) -> None:
-    env = environment.for_create(TINY, make_instance(), [make_disk("/d/web1/disk0", 512)])
+    env = environment.make_create_environment(
+        TINY, make_instance(), [make_disk("/d/web1/disk0", 512)]
+    )
     common = environment.common(TINY, make_instance().osparams)
     assert env == {
         **common,
@@ -74,8 +76,10 @@ def test_an_instance(make_instance: MakeInstance, make_disk: MakeDisk) -> None:
 
 
 def test_only_a_reinstallation_says_so(make_instance: MakeInstance) -> None:
-    assert "INSTANCE_REINSTALL" not in environment.for_create(TINY, make_instance(), [])
-    env = environment.for_create(TINY, make_instance(), [], reinstall=True)
+    assert "INSTANCE_REINSTALL" not in environment.make_create_environment(
+        TINY, make_instance(), []
+    )
+    env = environment.make_create_environment(TINY, make_instance(), [], reinstall=True)
     assert env["INSTANCE_REINSTALL"] == "1"
     assert env["DISK_COUNT"] == "0"
 
@@ -83,7 +87,7 @@ def test_only_a_reinstallation_says_so(make_instance: MakeInstance) -> None:
 def test_optional_facts_of_disks(make_instance: MakeInstance, make_disk: MakeDisk) -> None:
     named = make_disk("/d/a", name="data", mode=DiskMode.RO)
     remote = AttachedDisk(named.disk, "", "gluster://host/a")
-    env = environment.of_instance(TINY, make_instance(hvparams={}), [named, remote])
+    env = environment.make_instance_environment(TINY, make_instance(hvparams={}), [named, remote])
     assert env["DISK_0_NAME"] == "data"
     assert env["DISK_0_ACCESS"] == "ro"
     assert "DISK_0_URI" not in env
@@ -111,7 +115,7 @@ def test_optional_facts_of_network_cards(make_instance: MakeInstance) -> None:
             "tags": ["b", "a"],
         },
     )
-    env = environment.of_instance(TINY, make_instance(nics=(nic,), hvparams={}), [])
+    env = environment.make_instance_environment(TINY, make_instance(nics=(nic,), hvparams={}), [])
     assert {key: value for key, value in env.items() if key.startswith("NIC_0")} == {
         "NIC_0_MAC": "aa:00:00:00:00:01",
         "NIC_0_UUID": "u",
@@ -130,14 +134,14 @@ def test_optional_facts_of_network_cards(make_instance: MakeInstance) -> None:
 
 
 def test_rename(make_instance: MakeInstance) -> None:
-    env = environment.for_rename(TINY, make_instance(), [], "old.example.com")
+    env = environment.make_rename_environment(TINY, make_instance(), [], "old.example.com")
     assert env["OLD_INSTANCE_NAME"] == "old.example.com"
     assert env["INSTANCE_NAME"] == "web1.example.com"
 
 
 def test_export_and_import(make_instance: MakeInstance, make_disk: MakeDisk) -> None:
     disks = [make_disk("/d/a"), make_disk("/d/b", uri="x://b")]
-    env = environment.for_export(TINY, make_instance(), disks, 1, size_fd=7)
+    env = environment.make_export_environment(TINY, make_instance(), disks, 1, size_fd=7)
     assert {key: value for key, value in env.items() if key.startswith("EXP")} == {
         "EXPORT_DEVICE": "/d/b",
         "EXPORT_DISK_PATH": "/d/b",
@@ -145,18 +149,20 @@ def test_export_and_import(make_instance: MakeInstance, make_disk: MakeDisk) -> 
         "EXPORT_INDEX": "1",
         "EXP_SIZE_FD": "7",
     }
-    snapshot = environment.for_export(TINY, make_instance(), disks, 1, source=make_disk("/d/snap"))
+    snapshot = environment.make_export_environment(
+        TINY, make_instance(), disks, 1, source=make_disk("/d/snap")
+    )
     assert snapshot["EXPORT_DEVICE"] == "/d/snap"
     assert snapshot["DISK_1_PATH"] == "/d/b"
     assert "EXP_SIZE_FD" not in snapshot
-    env = environment.for_import(TINY, make_instance(), disks, 0)
+    env = environment.make_import_environment(TINY, make_instance(), disks, 0)
     assert {key: value for key, value in env.items() if key.startswith("IMPORT")} == {
         "IMPORT_DEVICE": "/d/a",
         "IMPORT_DISK_PATH": "/d/a",
         "IMPORT_INDEX": "0",
     }
     with pytest.raises(errors.OpPrereqError, match="no disk 2"):
-        environment.for_import(TINY, make_instance(), disks, 2)
+        environment.make_import_environment(TINY, make_instance(), disks, 2)
 
 
 @pytest.mark.parametrize("params", [{"size": "a\0b"}, {"size": "\ud800"}, {"si=ze": "hidden"}])

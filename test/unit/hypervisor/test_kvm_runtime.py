@@ -99,7 +99,7 @@ def test_process_must_have_been_started_with_the_pid_file(store: runtime.Store) 
     with subprocess.Popen([*program, "-pidfile", str(path)], stdin=subprocess.PIPE) as child:
         path.write_text(f"{child.pid}\n")
         # The command line is there a moment after the start of the program.
-        assert retry.until(lambda: store.pid(NAME), timeout=10) == child.pid
+        assert retry.retry_until(lambda: store.pid(NAME), timeout=10) == child.pid
         assert not qemu_process.is_ours(child.pid, store.pid_file("other"))
         assert qemu_process.kill(os.getpid(), path, 0) is False, "only the one of the pid file"
         child.kill()

@@ -219,9 +219,9 @@ def test_the_archive_has_a_directory_for_ten_thousand_jobs(files):
     found = tree(files.directory / "archive")
     assert found == {"0/job-1", "0/job-9999", "1/job-10000", "2/job-25001"}
     assert files.last_id() == 25001  # an archived job keeps its id
-    assert files.archived_ids() == [1, 9999, 10000, 25001]
-    assert files.archived(10000) == job(10000)
-    assert files.archived(2) is None
+    assert files.list_archived_ids() == [1, 9999, 10000, 25001]
+    assert files.read_archived(10000) == job(10000)
+    assert files.read_archived(2) is None
 
 
 def test_the_drain_flag_is_a_file(files):

@@ -276,7 +276,7 @@ class TestDecision:
     def test_facts_of_a_record(self) -> None:
         record = JobRecord(id=4, ops=[OpRecord(input=ADD)])
         rules = Rules([rule("r", "PAUSE", ["opcode", ["==", "OP_ID", "OP_INSTANCE_CREATE"]])])
-        assert isinstance(rules.decide(JobFacts.of(record), {}), Pause)
+        assert isinstance(rules.decide(JobFacts.from_record(record), {}), Pause)
 
     def test_compiled_rules_are_taken_over_unless_they_changed(self) -> None:
         kept, old = rule("a", "PAUSE"), rule("b", "PAUSE")

@@ -79,9 +79,9 @@ def test_who_waits_is_looked_at_when_the_other_job_ends_and_only_once() -> None:
     for number in (9, 8):
         found.judge(job(number), [after(1)])
     found.judge(job(7), [after(2)])
-    assert found.ended(1) == [8, 9]
-    assert found.ended(1) == []
-    assert found.ended(2) == [7]
+    assert found.end_job(1) == [8, 9]
+    assert found.end_job(1) == []
+    assert found.end_job(2) == [7]
 
 
 def test_a_canceled_job_is_not_looked_at_again() -> None:
@@ -90,8 +90,8 @@ def test_a_canceled_job_is_not_looked_at_again() -> None:
         found.judge(job(9), [after(other)])
         found.judge(job(10), [after(other)])
     found.forget(9)
-    assert found.ended(1) == [10]
-    assert found.ended(2) == [10]
+    assert found.end_job(1) == [10]
+    assert found.end_job(2) == [10]
 
 
 # filter rules
@@ -137,7 +137,7 @@ def test_a_limit_counts_running_jobs_and_lets_the_next_one_in_when_one_ends() ->
     assert [found.judge(job(number), []) for number in (1, 2)] == [None, None]
     hold = held(found.judge(job(3), []))
     assert (hold.jobs, hold.rule) == ((1, 2), limit.uuid)
-    assert found.ended(1) == [3]
+    assert found.end_job(1) == [3]
     assert found.judge(job(3), []) is None
     assert held(found.judge(job(4), [])).jobs == (2, 3)
 
@@ -147,14 +147,14 @@ def test_the_end_of_a_job_that_was_not_counted_wakes_nobody() -> None:
     found.set_rules([rule(["RATE_LIMIT", 1])], [])
     found.judge(job(1), [])
     found.judge(job(2), [])
-    assert found.ended(77) == []
+    assert found.end_job(77) == []
 
 
 def test_jobs_that_ran_before_a_rule_was_made_count_for_it() -> None:
     found = gate()
     found.set_rules([rule(["RATE_LIMIT", 1])], [job(1)])
     assert held(found.judge(job(2), [])).jobs == (1,)
-    assert found.ended(1) == [2]
+    assert found.end_job(1) == [2]
 
 
 # limits that jobs bring along in their reason
@@ -167,7 +167,7 @@ def test_a_limit_of_the_reason_holds_the_next_job_of_the_same_kind_only() -> Non
     assert (hold.jobs, hold.rule) == ((1,), None)
     assert "lets 1 such jobs run at a time, now 1" in hold.text
     assert found.judge(job(3), []) is None
-    assert found.ended(1) == [2]
+    assert found.end_job(1) == [2]
     assert found.judge(job(2, ONE_AT_A_TIME), []) is None
 
 

@@ -317,8 +317,8 @@ def test_locks_of_several_levels_are_collected(office):
     holder = office.submit(op(locks=[["web1"], ["node1"]], gate="g"))
     office.crew.wait_for_start(holder)
     other = office.submit(op(locks=[["web2"], ["node1"]]))
-    office.until(lambda: office.locks.waiting(other) is not None, "the wait")
-    assert office.locks.held(other, 1) == {"web2"}
+    office.until(lambda: office.locks.find_waiting(other) is not None, "the wait")
+    assert office.locks.list_held(other, 1) == {"web2"}
     office.crew.open("g")
     assert office.finish(holder, other) == ["success", "success"]
 
@@ -534,10 +534,10 @@ def test_only_jobs_that_ended_are_archived(office):
     office.crew.wait_for_start(running)
     assert office.queue.archive([done, running, 99, done]) == [done]
     assert office.queue.get(done) is None
-    archived = office.queue.archived(done)
+    archived = office.queue.read_archived(done)
     assert archived is not None
     assert archived.ops[0].result == 1
-    assert office.queue.archived_ids() == [done]
+    assert office.queue.list_archived_ids() == [done]
     with pytest.raises(errors.JobLost, match=f"job {done} does not exist or is archived"):
         office.status(done)
 

@@ -115,7 +115,7 @@ def test_ids_go_on(hire, crash):
     office.finish(*jobs)
     office.queue.archive(jobs)
     again = restart(hire, crash(office))
-    assert again.queue.archived_ids() == jobs
+    assert again.queue.list_archived_ids() == jobs
     assert again.submit(op()) == 4
 
 

@@ -86,10 +86,10 @@ def test_readers_behind_a_canceled_writer_go_on(locks):
 def test_a_request_for_several_locks_holds_none_while_it_waits(locks):
     locks.ask(1, ["web1"])
     locks.ask(2, ["web1", "web2"])
-    assert locks.held(2, INSTANCE) == frozenset()
+    assert locks.list_held(2, INSTANCE) == frozenset()
     assert locks.line("instance/web2") == [("exclusive", 2)]
     locks.release(1)
-    assert locks.held(2, INSTANCE) == {"web1", "web2"}
+    assert locks.list_held(2, INSTANCE) == {"web1", "web2"}
 
 
 def test_all_names_and_one_name_exclude_each_other(locks):
@@ -104,7 +104,7 @@ def test_all_names_and_one_name_exclude_each_other(locks):
     locks.release(3)
     assert locks.told[1:] == [(4, State.GRANTED)]
     locks.create(INSTANCE, ["web9"])
-    assert "web9" in locks.held(4, INSTANCE)
+    assert "web9" in locks.list_held(4, INSTANCE)
 
 
 def test_more_urgent_waiters_go_first_and_waiting_makes_urgent(locks):
@@ -147,7 +147,7 @@ def test_levels_are_taken_in_order_and_once(locks, level):
     locks.ask(1, ["web1"])
     with pytest.raises(errors.LockError, match="level instance"):
         locks.ask(1, (), level=level)
-    assert locks.held(1, INSTANCE) == {"web1"}
+    assert locks.list_held(1, INSTANCE) == {"web1"}
 
 
 def test_an_owner_that_waits_cannot_ask_again(locks):
@@ -180,7 +180,7 @@ def test_a_lock_that_goes_is_granted_to_nobody_in_its_line(locks):
     locks.ask(4, ["web2"])
     locks.discard(INSTANCE, "web2")
     assert locks.told == [(2, State.FAILED), (3, State.FAILED), (4, State.FAILED)]
-    assert locks.held(3, INSTANCE) == frozenset()
+    assert locks.list_held(3, INSTANCE) == frozenset()
 
 
 def test_a_lock_in_use_is_not_discarded(locks):
@@ -267,7 +267,7 @@ def test_a_part_can_be_released(locks):
     locks.ask(2, ["web1"])
     locks.release(1, INSTANCE, ["web1"])
     assert locks.told == [(2, State.GRANTED)]
-    assert locks.held(1, INSTANCE) == {"web2"}
+    assert locks.list_held(1, INSTANCE) == {"web2"}
 
 
 def test_callbacks_may_use_the_locks(locks):
@@ -341,7 +341,7 @@ def test_locks_of_objects_that_are_gone_are_forgotten_whoever_holds_them(locks):
     locks.forget(INSTANCE, ["web2", "nowhere"])
     assert locks.told == [(2, State.FAILED)]
     assert "instance web2 was removed meanwhile" in errors.text(waiting.error)
-    assert locks.held(1, INSTANCE) == {"web1"}
+    assert locks.list_held(1, INSTANCE) == {"web1"}
     assert locks.ask(3, ["web3"]).state is State.GRANTED
     locks.forget(INSTANCE, ["web2"])
     locks.create(INSTANCE, ["web2"])
@@ -355,8 +355,8 @@ def test_a_forgotten_lock_leaves_those_of_other_levels_and_of_all_names(locks):
     locks.ask(1, ["web1"], level=NODE)
     locks.ask(2, ALL)
     locks.forget(INSTANCE, ["web1"])
-    assert locks.held(1, NODE) == {"web1"}
-    assert locks.held(2, INSTANCE) == {"web2", "web3"}
+    assert locks.list_held(1, NODE) == {"web1"}
+    assert locks.list_held(2, INSTANCE) == {"web2", "web3"}
 
 
 def test_a_new_lock_that_was_forgotten_does_not_vanish_a_second_time(locks):
@@ -365,7 +365,7 @@ def test_a_new_lock_that_was_forgotten_does_not_vanish_a_second_time(locks):
     assert locks.ask(2, (), new=["web4"]).state is State.GRANTED
     locks.keep(2, INSTANCE, ["web4"])
     locks.release(1)
-    assert locks.held(2, INSTANCE) == {"web4"}
+    assert locks.list_held(2, INSTANCE) == {"web4"}
     locks.release(2)
     assert locks.ask(3, ["web4"]).state is State.GRANTED
 
@@ -374,7 +374,7 @@ def test_who_removes_a_lock_holds_the_others_on(locks):
     locks.ask(1, ["web1"], new=["web4"])
     for name in ("web4", "web1"):
         locks.remove(1, INSTANCE, name)
-    assert locks.held(1, INSTANCE) == frozenset()
+    assert locks.list_held(1, INSTANCE) == frozenset()
     locks.release(1)
     with pytest.raises(errors.LockError, match=r"instance/web2 is not held exclusively by 1 and"):
         locks.remove(1, INSTANCE, "web2")
@@ -452,18 +452,18 @@ def test_a_wait_for_all_names_is_explained_by_those_who_hold_some(locks):
 def test_who_does_not_wait_needs_no_explanation(locks):
     waiting = locks.ask(1, ["web1"])
     assert locks.explain(1) is None
-    assert locks.waiting(1) is None
+    assert locks.find_waiting(1) is None
     waiting = locks.ask(2, ["web1"])
-    assert locks.waiting(2) is waiting
+    assert locks.find_waiting(2) is waiting
     locks.release(1)
     assert locks.explain(2) is None
     assert not locks.cancel(waiting)
     locks.set_priority(2, 5)
-    assert locks.held(2, INSTANCE) == {"web1"}
+    assert locks.list_held(2, INSTANCE) == {"web1"}
 
 
 def test_each_owner_holds_what_it_was_granted(locks):
-    assert locks.held(1, INSTANCE) == frozenset()
+    assert locks.list_held(1, INSTANCE) == frozenset()
     assert not locks.holds(1, INSTANCE, "web1")
     locks.ask(1, ["web1"], shared=True)
     assert locks.holds(1, INSTANCE, "web1")
@@ -473,7 +473,7 @@ def test_each_owner_holds_what_it_was_granted(locks):
     locks.release(1)
     locks.ask(2, ALL)
     assert locks.holds(2, INSTANCE, "web1", shared=False)
-    assert locks.held(2, INSTANCE) == {"web1", "web2", "web3"}
+    assert locks.list_held(2, INSTANCE) == {"web1", "web2", "web3"}
 
 
 def test_a_lock_on_all_names_is_released_as_one(locks):
@@ -481,7 +481,7 @@ def test_a_lock_on_all_names_is_released_as_one(locks):
     with pytest.raises(errors.LockError, match="1 holds all locks of level instance as one"):
         locks.release(1, INSTANCE, ["web1"])
     locks.release(1, NODE)
-    assert locks.held(1, INSTANCE) == {"web1", "web2", "web3"}
+    assert locks.list_held(1, INSTANCE) == {"web1", "web2", "web3"}
     locks.release(1, INSTANCE)
     assert locks.ask(2, ["web1"]).state is State.GRANTED
 

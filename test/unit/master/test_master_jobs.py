@@ -207,7 +207,7 @@ def test_jobs_survive_a_restart(root, client, master):
     master.hold_everything()
     waiting = client.submit_job([delay()])
     wait_for(client, waiting, "waiting")
-    stored = json.loads(FileJournal(root.queue).unsettled()[f"job-{waiting}"])
+    stored = json.loads(FileJournal(root.queue).read_unsettled()[f"job-{waiting}"])
     assert stored["ops"][0]["status"] in ("queued", "waiting")
 
 

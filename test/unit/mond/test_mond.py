@@ -345,7 +345,7 @@ def test_measurements_are_taken_at_their_intervals(node: Node, clock: SetClock) 
 
 def test_htools_read_the_reports(app: MonitorApp) -> None:
     reports = get(app, "/1/report/all")[1]
-    known = htools_mond._by_collector(reports, "node1")
+    known = htools_mond._index_by_collector(reports, "node1")
     assert known["cpu-avg-load"]["cpu_total"] == 0.0
 
 

@@ -226,7 +226,7 @@ def test_a_handshake_needs_no_free_worker(serve, client, dial):
     first.start()
     assert running.wait(5)
     sock = dial(server.port)
-    assert retry.until(lambda: server.handshakes == 2 or None, timeout=5)
+    assert retry.retry_until(lambda: server.handshakes == 2 or None, timeout=5)
     sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     release.set()
     assert read_answer(sock).endswith(b"ok")
@@ -373,8 +373,8 @@ def test_a_connection_dropped_for_want_of_room_may_have_input_at_that_moment(
     """One batch of events: a newcomer for whom room is made, then input of the one dropped."""
     server = serve(ok_app, max_connections=5)
     socks = hang(server.port, 4)
-    assert retry.until(lambda: len(server._server._conns) == 4 or None, timeout=10)
-    accepted, go_on, count_in = threading.Event(), threading.Event(), server._server.opened
+    assert retry.retry_until(lambda: len(server._server._conns) == 4 or None, timeout=10)
+    accepted, go_on, count_in = threading.Event(), threading.Event(), server._server.count_in
 
     def opened(conn):
         count_in(conn)
@@ -382,7 +382,7 @@ def test_a_connection_dropped_for_want_of_room_may_have_input_at_that_moment(
         go_on.wait(10)
 
     with caplog.at_level(logging.INFO):
-        monkeypatch.setattr(server._server, "opened", opened)
+        monkeypatch.setattr(server._server, "count_in", opened)
         socks += hang(server.port, 1)
         assert accepted.wait(10)
         socks += hang(server.port, 1)

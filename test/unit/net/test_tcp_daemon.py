@@ -33,7 +33,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def options(*words: str) -> Serving:
     parser = tcp_daemon.parser(constants.NODED, "A daemon.")
-    return tcp_daemon.serving(constants.NODED, parser.parse_args(["-f", *words]))
+    return tcp_daemon.read_options(constants.NODED, parser.parse_args(["-f", *words]))
 
 
 def test_what_is_left_out_is_filled_in() -> None:

@@ -97,7 +97,7 @@ def test_recv_returns_at_most_what_was_asked_and_pending_tells_the_rest(pair):
     client.sendall(b"0123456789")
     assert server.recv(4) == b"0123"
     assert server.pending() == 6
-    server.unread(b"ab")
+    server.push_back(b"ab")
     assert server.pending() == 8
     assert server.recv(1) == b"a"
     assert server.recv(100) == b"b"

@@ -195,7 +195,7 @@ def master(daemon: Daemon) -> Client:
 
 def becomes(true: Callable[[], bool]) -> bool:
     """Another process will do something, of which no event tells us."""
-    return bool(retry.until(lambda: true() or None, timeout=5))
+    return bool(retry.retry_until(lambda: true() or None, timeout=5))
 
 
 # who may call

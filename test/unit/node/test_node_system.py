@@ -245,7 +245,7 @@ def test_whom_this_host_can_reach() -> None:
         good = probe.Target("127.0.0.1", listening.getsockname()[1], "127.0.0.1")
         refused = probe.Target("127.0.0.1", closed.getsockname()[1])
         foreign = probe.Target("127.0.0.1", good.port, "192.0.2.77")
-        failed = probe.unreachable([good, refused, foreign], 2.0)
+        failed = probe.find_unreachable([good, refused, foreign], 2.0)
     assert good not in failed
     assert isinstance(failed[refused], ConnectionRefusedError)
     assert foreign in failed
@@ -264,7 +264,7 @@ def test_silent_hosts_cost_one_timeout_together() -> None:
                 other.connect_ex(address)
             begin = time.monotonic()
             targets = [probe.Target(*address, f"127.0.0.{host}") for host in range(1, 21)]
-            failed = probe.unreachable(targets, 0.3)
+            failed = probe.find_unreachable(targets, 0.3)
             assert time.monotonic() - begin < 1.5
         finally:
             for other in others:

@@ -48,7 +48,7 @@ def frozen() -> Any:
 @pytest.fixture(scope="module", autouse=True)
 def _update() -> None:
     if os.environ.get("UPDATE_RECORDED"):
-        RECORDED.write_text(jsonio.pretty(current()) + "\n", encoding="utf-8")
+        RECORDED.write_text(jsonio.format_pretty(current()) + "\n", encoding="utf-8")
 
 
 HINT = "the wire changed; if that is wanted, run: UPDATE_RECORDED=1 pytest test/unit/opcodes"

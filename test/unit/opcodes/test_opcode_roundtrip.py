@@ -157,8 +157,8 @@ def test_no_secret_is_stored_and_nothing_hidden_is_logged(data: st.DataObject) -
     raw = data.draw(RAW["OP_INSTANCE_CREATE"])
     raw |= {"osparams_secret": {"a": "XsecretX"}, "osparams_private": {"b": ["XprivateX"]}}
     op = wire.from_wire({"OP_ID": "OP_INSTANCE_MULTI_ALLOC", "instances": [raw]})
-    assert "XsecretX" not in jsonio.dumps(wire.to_stored(op))
-    assert "XprivateX" in jsonio.dumps(wire.to_stored(op))
+    assert "XsecretX" not in jsonio.dumps(wire.to_stored_form(op))
+    assert "XprivateX" in jsonio.dumps(wire.to_stored_form(op))
     shown = jsonio.dumps(wire.to_wire(op, redact=True)) + repr(op)
     assert "XsecretX" not in shown
     assert "XprivateX" not in shown

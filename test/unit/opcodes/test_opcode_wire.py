@@ -40,7 +40,7 @@ def create(**more: Any) -> OpInstanceCreate:
 def test_defaults_are_written_and_unset_parameters_are_not() -> None:
     """The form of a job file: of the unset ones only depends and comment appear."""
     op = wire.from_wire({"OP_ID": "OP_TEST_DELAY", "duration": 0.1, "depends": [[2, []]]})
-    assert wire.to_stored(op) == {
+    assert wire.to_stored_form(op) == {
         "OP_ID": "OP_TEST_DELAY",
         "priority": 0,
         "depends": [[2, []]],
@@ -223,7 +223,7 @@ def test_a_submission_carries_everything(confidential: OpInstanceCreate) -> None
 
 
 def test_a_job_file_holds_private_but_no_secret_values(confidential: OpInstanceCreate) -> None:
-    written = wire.to_stored(confidential)
+    written = wire.to_stored_form(confidential)
     assert written["osparams_private"] == {"pw": PASSWORD}
     assert written["osparams_secret"] == {"token": "<redacted>"}
 
@@ -236,7 +236,7 @@ def test_a_log_holds_neither(confidential: OpInstanceCreate) -> None:
 
 def test_members_of_an_allocation_are_hidden_too(confidential: OpInstanceCreate) -> None:
     op = OpInstanceMultiAlloc(instances=[confidential])
-    assert TOKEN not in jsonio.dumps(wire.to_stored(op))
+    assert TOKEN not in jsonio.dumps(wire.to_stored_form(op))
     assert PASSWORD not in jsonio.dumps(wire.to_wire(op, redact=True))
     assert TOKEN in jsonio.dumps(wire.to_wire(op))
 
@@ -245,17 +245,17 @@ def test_parameters_of_several_oses_are_hidden() -> None:
     op = wire.decode(OpClusterSetParams, {"osparams_private_cluster": {"debian": {"pw": PASSWORD}}})
     assert PASSWORD not in repr(op)
     assert PASSWORD not in jsonio.dumps(wire.to_wire(op, redact=True))
-    assert wire.to_stored(op)["osparams_private_cluster"] == {"debian": {"pw": PASSWORD}}
+    assert wire.to_stored_form(op)["osparams_private_cluster"] == {"debian": {"pw": PASSWORD}}
 
 
 def test_secrets_that_a_restart_lost_are_named(confidential: OpInstanceCreate) -> None:
-    assert wire.lost_secrets(confidential) == []
-    restored = wire.from_wire(wire.to_stored(confidential))
-    assert wire.lost_secrets(restored) == ["osparams_secret[token]"]
+    assert wire.find_lost_secrets(confidential) == []
+    restored = wire.from_wire(wire.to_stored_form(confidential))
+    assert wire.find_lost_secrets(restored) == ["osparams_secret[token]"]
     several = OpInstanceMultiAlloc(instances=[create(), wire.decode(OpInstanceCreate, CREATE)])
-    assert wire.lost_secrets(several) == []
+    assert wire.find_lost_secrets(several) == []
     several.instances.append(restored if isinstance(restored, OpInstanceCreate) else create())
-    assert wire.lost_secrets(several) == ["instances[2].osparams_secret[token]"]
+    assert wire.find_lost_secrets(several) == ["instances[2].osparams_secret[token]"]
 
 
 def test_hidden_values_can_be_compared_and_copied() -> None:

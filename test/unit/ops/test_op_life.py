@@ -166,7 +166,7 @@ def test_locks_and_promises_end_with_the_operation(ctx, fail):
         pass
     execution.close()
     execution.close()
-    assert ctx.held(LockLevel.INSTANCE) == frozenset()
+    assert ctx.list_held(LockLevel.INSTANCE) == frozenset()
     ctx.reservations.reserve("name", "web9", JOB + 1)
 
 
@@ -228,11 +228,11 @@ def test_parts_of_a_level_can_be_given_back(ctx):
     names = ["web1.example.com", "web2.example.com"]
     ctx.locks.request(JOB, LockLevel.INSTANCE, names, shared=False, on_done=lambda _r: None)
     ctx.release(LockLevel.INSTANCE, keep=["web2.example.com"])
-    assert ctx.held(LockLevel.INSTANCE) == {"web2.example.com"}
+    assert ctx.list_held(LockLevel.INSTANCE) == {"web2.example.com"}
     ctx.downgrade(LockLevel.INSTANCE)
     assert not ctx.locks.holds(JOB, LockLevel.INSTANCE, "web2.example.com", shared=False)
     ctx.release(LockLevel.INSTANCE)
-    assert ctx.held(LockLevel.INSTANCE) == frozenset()
+    assert ctx.list_held(LockLevel.INSTANCE) == frozenset()
 
 
 class Named(Recorded):

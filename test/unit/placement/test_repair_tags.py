@@ -50,7 +50,7 @@ def test_a_repair_with_a_result_is_over() -> None:
     other = Repair(Type.FAILOVER, "v", 6, (2,))
     ended = Repair(Type.FAILOVER, "u", 7, (1,), Result.SUCCESS)
     found = repair.repairs([begun.tag, ended.tag, other.tag])
-    assert repair.unfinished(found) == [other]
+    assert repair.find_unfinished(found) == [other]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_the_nearest_object_with_a_tag_decides(levels: list[list[str]], most: Ty
     ],
 )
 def test_suspension_ends_at_its_time(tags: list[str], answer: bool) -> None:
-    assert repair.suspended([PREFIX + tag for tag in tags], 200.0) is answer
+    assert repair.is_suspended([PREFIX + tag for tag in tags], 200.0) is answer
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_suspension_ends_at_its_time(tags: list[str], answer: bool) -> None:
 def test_what_an_instance_needs(template: str, offline: str, kind: Type | None) -> None:
     second = "b" if template == "drbd" else ""
     item = Instance("i", 1, 1, 1, "running", True, "a", second, template)
-    assert repair.needed(item, frozenset(offline)) is kind
+    assert repair.find_needed_repair(item, frozenset(offline)) is kind

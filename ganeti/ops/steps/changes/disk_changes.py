@@ -68,7 +68,7 @@ class _Planner:
         wrong = sorted(set(given) - set(_CHANGEABLE))
         if wrong:
             hint = " (see gnt-instance grow-disk)" if "size" in wrong else ""
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"disk {index}: {', '.join(wrong)} of an existing disk cannot be changed{hint}"
             )
         name = disk.name
@@ -82,8 +82,8 @@ class _Planner:
 
     def attach(self, index: int, params: DiskParams) -> Disk:
         disk = attachment.find(self._ctx.config, self._instance, index, params)
-        if disk.uuid not in self._ctx.held(LockLevel.DISK):
-            raise errors.wrong_state(
+        if disk.uuid not in self._ctx.list_held(LockLevel.DISK):
+            raise errors.make_state_error(
                 f"disk {disk.uuid} got its name while this job waited; try again"
             )
         attachment.check(self._ctx, self._instance, disk)
@@ -107,7 +107,7 @@ def new_layout(
     secondary = op.remote_node_uuid or op.remote_node
     if driver_traits.mirrored and len(nodes) == 1:
         if secondary is None:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 f"disk {index} of template {template} needs a secondary node, which instance"
                 f" {instance.name} does not have; name it with --node"
             )

@@ -84,7 +84,7 @@ def _state(
     if op.offline is None:
         return
     if op.offline and runs is not None:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"instance {instance.name} is running; stop it before it is taken out of use"
         )
     if not op.offline and instance.admin_state is not AdminState.OFFLINE:
@@ -110,7 +110,7 @@ def _os(
     private = merged(instance.osparams_private, given_private)
     twice = sorted(set(public) & set(private))
     if twice:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"OS parameter '{twice[0]}' is both public and private; reset one of them"
         )
     full = fill(ctx.config.osparams_for(name, public), private)
@@ -164,7 +164,7 @@ def _backend(
 ) -> None:
     if not op.beparams:
         return
-    values = parameters.own_backend(ctx.config, instance.beparams, op.beparams)
+    values = parameters.change_own_backend(ctx.config, instance.beparams, op.beparams)
     full = ctx.config.beparams_for(values)
     more = full["maxmem"] - ctx.config.beparams(instance)["maxmem"]
     if more > 0 and runs is not None and not op.force and not primary.offline:
@@ -192,13 +192,13 @@ def _memory(
     if wanted is None:
         return
     if runs is None:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"instance {instance.name} is not running, so its memory cannot be changed now;"
             " see -B minmem=...,maxmem=..."
         )
     full = ctx.config.beparams_for(result.values.get("beparams", instance.beparams))
     if not op.force and not full["minmem"] <= wanted <= full["maxmem"]:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"instance {instance.name} must have between {full['minmem']} and {full['maxmem']} MiB"
             f" of memory, not {wanted} (--force allows it)"
         )

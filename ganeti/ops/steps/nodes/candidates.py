@@ -36,7 +36,7 @@ def digest(ctx: Context, node: Node) -> str:
     try:
         tokens = ctx.rpc.one(online(node), NodeCalls.node_crypto_tokens, [("ssl", "get", {})])
     except errors.GanetiError as err:
-        raise errors.bad_environment(
+        raise errors.make_environment_error(
             f"node {node.name} cannot become a master candidate: {errors.text(err)}"
         ) from err
     return tokens[0][1]
@@ -66,7 +66,7 @@ def record(draft: Draft, digests: Mapping[NodeUuid, str]) -> None:
     for uuid in digests:
         node = draft.config.nodes.get(uuid)
         if node is None or not candidates.may_be_candidate(node):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"node {node.name if node else uuid} cannot become a master candidate any more,"
                 " another job changed it; try again"
             )
@@ -89,7 +89,7 @@ def fill_up(ctx: Context, *, among: Collection[str] | None = None) -> list[Node]
     choice to locked nodes.
     """
     promoted: list[Node] = []
-    for node in candidates.to_promote(ctx.config):
+    for node in candidates.choose_promotions(ctx.config):
         if among is not None and node.uuid not in among:
             continue
         try:

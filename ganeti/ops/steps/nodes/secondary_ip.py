@@ -59,11 +59,11 @@ def check(ctx: Context, node: Node, address: str, *, offline: bool, force: bool)
     """Refuse an address that cannot be used (OpPrereqError); asks the node unless offline."""
     text = refusal(ctx.config, node, address, force=force)
     if text is not None:
-        raise errors.invalid(text)
+        raise errors.make_invalid_error(text)
     if offline:
         ctx.warn(f"node {node.name} is offline; whether it has address {address} is not known")
         return
     if not ctx.rpc.one(candidates.online(node), NodeCalls.node_has_ip_address, address):
-        raise errors.bad_environment(
+        raise errors.make_environment_error(
             f"node {node.name} does not have the address {address}; configure it there first"
         )

@@ -43,7 +43,7 @@ class Destination:
         if request.target_node_uuid or request.target_node:
             wanted = ctx.config.node(request.target_node_uuid or request.target_node or "")
         if wanted is not None and request.iallocator is not None:
-            raise errors.invalid("give either a target node or an allocator, not both")
+            raise errors.make_invalid_error("give either a target node or an allocator, not both")
         found = placement.target(ctx.config, instance, wanted)
         self._uuid = None if found is None else found.uuid
         self._allocator = ""
@@ -81,7 +81,7 @@ def check_target(ctx: Context, instance: Instance, node: Node, *, ignore_ipolicy
     if broken:
         text = f"instance policy of the group of node {node.name}: {'; '.join(broken)}"
         if not ignore_ipolicy:
-            raise errors.invalid(f"{text} (--ignore-ipolicy allows it)")
+            raise errors.make_invalid_error(f"{text} (--ignore-ipolicy allows it)")
         ctx.warn(text)
     _check_networks(config, instance, node)
     bridges.check(ctx, instance, node)
@@ -93,7 +93,7 @@ def _check_networks(config: Config, instance: Instance, node: Node) -> None:
     uuids = {nic.network for nic in instance.nics if nic.network} - group.networks.keys()
     names = sorted(config.networks[uuid].name for uuid in uuids if uuid in config.networks)
     if names:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"instance {instance.name} needs network {', '.join(names)}, which is not connected to"
             f" node group {group.name} of node {node.name}; see gnt-network connect"
         )

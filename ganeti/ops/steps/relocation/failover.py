@@ -67,7 +67,7 @@ class Failover:
             what = "is not active" if status is None else "is not up to date"
             text = f"{disk.iv_name} {what} on node {self.target.name}"
             if not self._ignore:
-                raise errors.wrong_state(
+                raise errors.make_state_error(
                     f"{text}: the newest data of instance {self._instance.name} would be lost"
                     " (--ignore-consistency allows it)"
                 )

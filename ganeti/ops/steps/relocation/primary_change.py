@@ -20,7 +20,7 @@ def check(ctx: Context, instance: Instance, node: Node, *, running: bool, force:
         OpPrereqError: the instance runs, or the node has no copy of its disks.
     """
     if running:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"instance {instance.name} is running; its primary node cannot be changed"
         )
     checks.usable_node(node, f"as the primary node of {instance.name}")
@@ -28,7 +28,7 @@ def check(ctx: Context, instance: Instance, node: Node, *, running: bool, force:
     if node.uuid in {*allowed, instance.primary_node} or force:
         return
     if not _has_disks(ctx, instance, node):
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"node {node.name} has no copy of the disks of {instance.name}; gnt-instance move"
             " copies them (--force records the node for disks that were moved by hand)"
         )

@@ -42,7 +42,7 @@ def wanted(config: Config, instance: Instance, op: OpInstanceFailover) -> Node |
         return None
     node = config.node(name)
     if node.uuid == instance.primary_node:
-        raise errors.invalid(f"instance {instance.name} is on node {node.name} already")
+        raise errors.make_invalid_error(f"instance {instance.name} is on node {node.name} already")
     return None if node.uuid in config.secondary_nodes(instance) else node
 
 
@@ -53,7 +53,7 @@ class Preparation:
         self, ctx: Context, instance: Instance, target: Node, op: OpInstanceFailover
     ) -> None:
         if op.iallocator is not None:
-            raise errors.invalid("give either a target node or an allocator, not both")
+            raise errors.make_invalid_error("give either a target node or an allocator, not both")
         self.ctx = ctx
         self.op = op
         self.uuid = instance.uuid

@@ -70,23 +70,25 @@ class Batch:
             taken = self._ctx.config.has_instance_name(item.name)
             if taken or item.name in seen:
                 text = "exists already" if taken else "is in the list twice"
-                raise errors.already_exists(f"instance '{item.name}' {text}")
+                raise errors.make_exists_error(f"instance '{item.name}' {text}")
             seen.add(item.name)
         if not self._items:
-            raise errors.invalid("there is nothing to reserve")
+            raise errors.make_invalid_error("there is nothing to reserve")
 
     def _choose_allocator(self, given: str | None) -> str:
         """Name of the allocator for those that name no node; empty: they get no place."""
         own = {item.op.iallocator for item in self._open if item.op.iallocator}
         if given is not None and own:
-            raise errors.invalid(
+            raise errors.make_invalid_error(
                 "nodes are chosen for all instances together; name no allocator for single ones"
             )
         if len(own) > 1:
-            raise errors.invalid(f"several allocators are named: {', '.join(sorted(own))}")
+            raise errors.make_invalid_error(
+                f"several allocators are named: {', '.join(sorted(own))}"
+            )
         for item in self._named:
             if item.op.iallocator:
-                raise errors.invalid("give either nodes or an allocator, not both")
+                raise errors.make_invalid_error("give either nodes or an allocator, not both")
         named = given or next(iter(own), None)
         if not self._open or (named is None and not self._ctx.config.cluster.default_iallocator):
             return ""
@@ -123,13 +125,13 @@ class Batch:
         if len(new) == 1:
             free = None
             if self._opportunistic:
-                held = ctx.held(LockLevel.NODE)
+                held = ctx.list_held(LockLevel.NODE)
                 free = sorted(ctx.config.nodes[NodeUuid(uuid)].name for uuid in held)
             self._open[0].nodes = allocator.place(ctx, self._allocator, new[0], free)
             return
         found, missing = allocator.place_many(ctx, self._allocator, new)
         if missing:
-            raise errors.not_enough(
+            raise errors.make_resources_error(
                 f"there is room for {len(found)} of {plural(len(new), 'instance')}, so none is"
                 f" reserved; {_reasons(missing)}",
                 {handle: why.data for handle, why in missing.items() if why.data is not None},

@@ -56,7 +56,7 @@ def forthcoming(ctx: Context, name: str, uuid: str | None = None) -> Finding[Ins
     """
     found = yield from instance_target.lock(ctx, name, uuid)
     if not found.forthcoming:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"the reservation '{found.handle}' became an instance while this job waited for it;"
             " try again"
         )
@@ -160,7 +160,7 @@ def placed(ctx: Context, item: Drafted, nodes: Sequence[Node]) -> Drafted:
     group = nodes[0].group
     for index, nic in enumerate(instance.nics):
         if nic.network and nic.network not in config.groups[group].networks:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"NIC {index}: network {config.networks[nic.network].name} is not"
                 f" connected to node group {config.groups[group].name}; see gnt-network connect"
             )

@@ -59,7 +59,7 @@ def check(
     if not missing:
         return
     if not isinstance(missing, list):
-        raise errors.bad_environment(
+        raise errors.make_environment_error(
             f"the bridges of node {node.name} cannot be checked: {missing}"
         )
     text = (
@@ -68,7 +68,7 @@ def check(
         f" {', '.join(missing)}; {remedy(missing[0])} there, or change the link of the NIC"
     )
     if not ignore:
-        raise errors.bad_environment(text)
+        raise errors.make_environment_error(text)
     ctx.warn(text)
 
 

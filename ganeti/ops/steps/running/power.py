@@ -28,7 +28,7 @@ def primary(ctx: Context, instance: Instance) -> Node:
     """The primary node, which must be online; OpPrereqError otherwise."""
     node = ctx.config.nodes[instance.primary_node]
     if node.offline:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"primary node {node.name} of instance {instance.name} is marked offline"
         )
     return node

@@ -24,7 +24,7 @@ def is_asked_for(wanted: Sequence[DiskParams]) -> bool:
     """Whether disks are adopted and not made. OpPrereqError when some are and some are not."""
     adopting = [item.adopt is not None for item in wanted]
     if any(adopting) and not all(adopting):
-        raise errors.invalid("either all disks of an instance are adopted or none is")
+        raise errors.make_invalid_error("either all disks of an instance are adopted or none is")
     return any(adopting)
 
 
@@ -38,11 +38,11 @@ def sized(
             use, or a disk of an instance already.
     """
     if not traits_of(kind).may_adopt:
-        raise errors.invalid(f"disks of template {kind} cannot be adopted")
+        raise errors.make_invalid_error(f"disks of template {kind} cannot be adopted")
     names = [_name(ctx, kind, item) for item in wanted]
     for name in names:
         if names.count(name) > 1:
-            raise errors.invalid(f"{name} is to be adopted twice")
+            raise errors.make_invalid_error(f"{name} is to be adopted twice")
     if traits_of(kind).is_volume:
         sizes = _volumes(ctx, node, names)
     else:
@@ -91,16 +91,18 @@ def _volumes(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     groups = sorted({name.partition("/")[0] for name in names})
     found = ctx.rpc.one(node, NodeCalls.lv_list, groups)
     config = ctx.config
-    owned = volumes.expected(config).get(node.uuid, {})
+    owned = volumes.list_expected(config).get(node.uuid, {})
     sizes: list[int] = []
     for name in names:
         if name not in found:
-            raise errors.invalid(f"there is no logical volume {name} on node {node.name}")
+            raise errors.make_invalid_error(
+                f"there is no logical volume {name} on node {node.name}"
+            )
         if name in owned:
-            raise errors.wrong_state(f"logical volume {name} belongs to {owned[name].whose}")
+            raise errors.make_state_error(f"logical volume {name} belongs to {owned[name].owner}")
         size, _inactive, in_use = found[name]
         if in_use:
-            raise errors.wrong_state(f"logical volume {name} on node {node.name} is in use")
+            raise errors.make_state_error(f"logical volume {name} on node {node.name} is in use")
         sizes.append(int(float(size)))
     return sizes
 
@@ -116,9 +118,9 @@ def _devices(ctx: Context, node: Node, names: Sequence[str]) -> list[int]:
     found = ctx.rpc.one(node, NodeCalls.bdev_sizes, list(names))
     for name in names:
         if name in owned:
-            raise errors.wrong_state(f"device {name} belongs to instance {owned[name].name}")
+            raise errors.make_state_error(f"device {name} belongs to instance {owned[name].name}")
         if name not in found:
-            raise errors.invalid(f"there is no block device {name} on node {node.name}")
+            raise errors.make_invalid_error(f"there is no block device {name} on node {node.name}")
     return [found[name] for name in names]
 
 

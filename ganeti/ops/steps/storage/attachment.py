@@ -47,22 +47,22 @@ def find(config: Config, instance: Instance, index: int, params: DiskParams) -> 
     given = sorted(params.to_wire())
     if given not in (["name"], ["uuid"]):
         but = f", not by {', '.join(given)}" if given else ""
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk {index}: say which disk to attach by either uuid= or name={but}"
         )
     wanted = params.ext.get("uuid") or params.name
     found = _matches(config, params)
     if not found:
-        raise errors.not_known(f"disk '{wanted}' is not known, so it cannot be attached")
+        raise errors.make_unknown_error(f"disk '{wanted}' is not known, so it cannot be attached")
     owners = {disk.uuid: config.owner(disk.uuid) for disk in found}
     free = [disk for disk in found if owners[disk.uuid] in (None, instance)]
     if not free:
         names = ", ".join(sorted({owner.name for owner in owners.values() if owner}))
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk '{wanted}' belongs to an instance ({names}), so it cannot be attached"
         )
     if len(free) > 1:
-        raise errors.not_unique(f"{len(free)} disks are called '{wanted}'; use the uuid")
+        raise errors.make_not_unique_error(f"{len(free)} disks are called '{wanted}'; use the uuid")
     return free[0]
 
 
@@ -75,13 +75,13 @@ def check(ctx: Context, instance: Instance, disk: Disk) -> None:
     """
     config = ctx.config
     if disk.forthcoming:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk {disk.uuid} is forthcoming: it was reserved, or its creation did not end; it"
             " cannot be attached"
         )
     enabled = config.cluster.enabled_disk_templates
     if disk.dev_type not in enabled:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk {disk.uuid} has template {disk.dev_type}, which is not enabled in this cluster"
             f" (enabled are {', '.join(enabled)})"
         )
@@ -93,7 +93,7 @@ def check(ctx: Context, instance: Instance, disk: Disk) -> None:
         parts = [annotate.disk(config, part, node.group) for part in disk.children or (disk,)]
         found = ctx.rpc.one(node, NodeCalls.blockdev_getdimensions, parts)
         if None in found:
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"disk {disk.uuid} ({disk.dev_type}) is not there on node {node.name}, so it"
                 " cannot be attached; gnt-disk remove forgets it"
             )
@@ -103,7 +103,7 @@ def _check_place(config: Config, instance: Instance, disk: Disk) -> None:
     primary = instance.primary_node
     if disk.nodes and primary not in disk.nodes:
         names = ", ".join(config.nodes[uuid].name for uuid in disk.nodes)
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk {disk.uuid} is on {names}, but the primary node of {instance.name} is"
             f" {config.nodes[primary].name}"
         )
@@ -113,7 +113,7 @@ def _check_place(config: Config, instance: Instance, disk: Disk) -> None:
             ", ".join(config.nodes[uuid].name for uuid in sorted(uuids))
             for uuids in (others, set(disk.nodes) - {primary})
         )
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk {disk.uuid} has its second copy on {there}, but the secondary node of"
             f" {instance.name} is {here}; an instance has one secondary node"
         )
@@ -126,7 +126,7 @@ def check_openable(config: Config, instance: Instance, disk: Disk) -> None:
     if params.get("access") != "userspace":
         return
     if not HYPERVISORS.get(instance.real_hypervisor).traits.opens_addresses:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"disk {disk.uuid} ({disk.dev_type}) has access userspace, but hypervisor"
             f" {instance.hypervisor} of {instance.name} opens devices of the node only"
             " (access kernelspace)"
@@ -158,13 +158,13 @@ def template_of_new(config: Config, instance: Instance, index: int, given: str |
         return given
     kind = config.disk_template(instance)
     if kind == DiskTemplate.DISKLESS:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"instance {instance.name} is diskless, so say how disk {index} is stored, as in"
             f" --disk {index}:add,size=10G,dev_type=plain"
         )
     kinds = sorted({str(disk.dev_type) for disk in config.disks_of(instance)})
     if len(kinds) > 1:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"the disks of instance {instance.name} have several templates ({', '.join(kinds)});"
             f" say how disk {index} is stored, as in dev_type={kinds[0]}"
         )

@@ -84,18 +84,22 @@ def nodes_for(
     named = op.remote_node_uuid or op.remote_node
     wanted = None if named is None else config.node(named)
     if op.iallocator is not None:
-        raise errors.invalid("name the secondary node with --node: allocators do not choose it")
+        raise errors.make_invalid_error(
+            "name the secondary node with --node: allocators do not choose it"
+        )
     if not traits_of(template).mirrored:
         if wanted is not None:
-            raise errors.invalid(f"disk template {template} needs no secondary node; omit --node")
+            raise errors.make_invalid_error(
+                f"disk template {template} needs no secondary node; omit --node"
+            )
         return [primary]
     known = [config.nodes[uuid] for uuid in config.secondary_nodes(instance)]
     if known and wanted not in (None, *known):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"the secondary node of {instance.name} is {known[0].name} already; omit --node"
         )
     if wanted is None and not known:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {template} needs a secondary node; name it with --node"
         )
     return [primary, wanted or known[0]]
@@ -152,19 +156,21 @@ def _check_possible(
     running: bool,
 ) -> None:
     if op.disks:
-        raise errors.invalid("disks cannot be changed and converted at the same time")
+        raise errors.make_invalid_error("disks cannot be changed and converted at the same time")
     if current == template:
-        raise errors.invalid(f"instance {instance.name} already has disk template {template}")
+        raise errors.make_invalid_error(
+            f"instance {instance.name} already has disk template {template}"
+        )
     if DiskTemplate.DISKLESS in (current, template):
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disks cannot be converted from {current} to {template}: one of them has no disks"
         )
     if op.ext_params and not traits_of(template).takes_options:
-        raise errors.invalid(
+        raise errors.make_invalid_error(
             f"disk template {template} has no parameters of a provider; omit --ext-params"
         )
     if running:
-        raise errors.wrong_state(
+        raise errors.make_state_error(
             f"instance {instance.name} is running; stop it before its disks are converted"
         )
 

@@ -56,7 +56,7 @@ def by_index(config: Config, instance: Instance, index: int) -> Disk:
     if 0 <= index < len(found):
         return found[index]
     count = f"disks 0 to {len(found) - 1}" if found else "no disks"
-    raise errors.not_known(f"instance {instance.name} has no disk {index}; it has {count}")
+    raise errors.make_unknown_error(f"instance {instance.name} has no disk {index}; it has {count}")
 
 
 def larger_disk(disk: Disk, amount: int) -> Disk:
@@ -86,8 +86,8 @@ def create(ctx: Context, instance: Instance, disks: Sequence[Disk]) -> None:
             later = [each for each in disks[index + 1 :] if node.uuid in each.nodes]
             whole = annotate.disk(ctx.config, disk, node.group)
             for part, wire in zip((*disk.children, disk), (*whole.children, whole)):
-                if part in volumes.of_disk(disk):
-                    batch = {BATCH: volumes.to_come([disk, *later], part)}
+                if part in volumes.list_volumes(disk):
+                    batch = {BATCH: volumes.list_coming([disk, *later], part)}
                     wire = msgspec.structs.replace(wire, dynamic_params=batch)
                 create_part(ctx, instance, part, node, name=disk.iv_name, wire=wire)
         wipe.whole(ctx, instance, disk)

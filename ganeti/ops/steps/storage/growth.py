@@ -22,10 +22,12 @@ from ganeti.rpc.calls import NodeCalls
 def amount(disk: Disk, what: str, given: int, *, absolute: bool) -> int:
     """MiB to add; OpPrereqError for a template that cannot grow and for less than there is."""
     if not disks.traits(disk).growable:
-        raise errors.invalid(f"disks of template {disk.dev_type} cannot grow")
+        raise errors.make_invalid_error(f"disks of template {disk.dev_type} cannot grow")
     added = given - disk.size if absolute else given
     if added < 0:
-        raise errors.wrong_state(f"{what} has {disk.size} MiB; disks cannot shrink to {given} MiB")
+        raise errors.make_state_error(
+            f"{what} has {disk.size} MiB; disks cannot shrink to {given} MiB"
+        )
     return added
 
 

@@ -136,7 +136,7 @@ def faulty(ctx: Context, node: Node, disks: Sequence[Disk]) -> list[str]:
     found: list[str] = []
     for disk, (ok, status) in zip(disks, answers):
         if not ok or isinstance(status, str):
-            raise errors.wrong_state(
+            raise errors.make_state_error(
                 f"the state of {disk.iv_name} on node {node.name} is not known: {status};"
                 " see gnt-instance activate-disks"
             )
