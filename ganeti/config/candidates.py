@@ -1,4 +1,4 @@
-"""Which nodes keep a copy of the configuration: promotion, demotion, what is lacking. Pure.
+"""Which nodes keep a copy of the configuration: promotion, demotion, what is missing. Pure.
 
 The master is always a candidate. Drained and offline nodes and those that may not become master
 never are. Among several nodes the first in the natural order of names is taken, so that the same

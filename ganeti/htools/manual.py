@@ -23,11 +23,12 @@ _TEXTS = {
     "each allows those before it. ganeti:watcher:autorepair:suspend[:TIME] on any of them stops "
     "repairs, until TIME in seconds since the epoch. What was begun and how it ended is left in "
     "tags of the instance; after a failure nothing more is tried until somebody removes its tag.",
-    "hbal": "Plans moves, each the best of all, until nothing helps enough. With -L -X the plan is "
-    "submitted set by set; the jobs of a set run side by side. SIGTERM ends it after the set that "
-    "runs. It also ends when a job fails, or when an instance is not where the plan expects it.",
-    "hcheck": "Counts what is wrong, and whether balancing would mend it. Exit code 1: something "
-    "would still be wrong after balancing.",
+    "hbal": "Plans moves, each the best one possible, until no move gains enough. With -L -X the "
+    "plan is submitted set by set; the jobs of a set run side by side. SIGTERM ends it after the "
+    "set that runs. It also ends when a job fails, or when an instance is not where the plan "
+    "expects it.",
+    "hcheck": "Counts problems, and says whether balancing would solve them. Exit code 1: problems "
+    "would be left after balancing.",
     "hinfo": "Shows what the programs know of a cluster, and its score.",
     "hroller": "Puts nodes into groups; the nodes of one can reboot at the same time, and the "
     "instances of each fit on the others meanwhile. The master is last.",

@@ -50,21 +50,21 @@ _TABLE = (
     Option("print-commands", "C", "FILE", "text", "print the commands that carry out the plan, or write them to FILE", True),  # noqa: E501
     Option("text-data", "t", "FILE", "file", "read the cluster from the text file FILE"),
     Option("evac-mode", "E", "", "flag", "only move instances off nodes that are offline or drained"),  # noqa: E501
-    Option("restricted-migration", "", "", "flag", "never migrate, replace disks and migrate again"),  # noqa: E501
+    Option("restricted-migration", "", "", "flag", "leave out moves that migrate, replace disks and migrate again"),  # noqa: E501
     Option("master", "m", "ADDRESS", "host", "read the cluster from the remote API at ADDRESS"),
     Option("luxi", "L", "SOCKET", "file", "read the cluster from the master daemon at SOCKET", True),  # noqa: E501
     Option("ialloc-src", "I", "FILE", "file", "read the cluster from the allocator request FILE"),
-    Option("simulate", "", "SPEC", "text", "take an empty group: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES]", repeated=True),  # noqa: E501
+    Option("simulate", "", "SPEC", "text", "simulate a group of empty nodes: POLICY,NODES,DISK,RAM,CPUS[,SPINDLES]", repeated=True),  # noqa: E501
     Option("exec", "X", "", "flag", "submit the plan as jobs (only with -L)"),
     Option("first-job-group", "", "", "flag", "submit only the first set of jobs"),
     Option("reason", "", "REASON", "text", "the reason to give to the jobs"),
     Option("group", "G", "ID", "onegroup", "the group (name or UUID)"),
-    Option("max-length", "l", "N", "integer", "at most so many moves or allocations"),
+    Option("max-length", "l", "N", "integer", "maximum number of moves or allocations"),
     Option("verbose", "v", "", "count", "say more"),
     Option("quiet", "q", "", "count", "say less"),
-    Option("offline", "O", "NODE", "onenode", "take NODE for offline", repeated=True),
+    Option("offline", "O", "NODE", "onenode", "treat NODE as offline", repeated=True),
     Option("static-kvm-node-memory", "", "N", "integer", "MiB that KVM nodes need themselves; 0: as they report"),  # noqa: E501
-    Option("min-score", "e", "EPSILON", "float", "stop when the score is that close to the best possible"),  # noqa: E501
+    Option("min-score", "e", "EPSILON", "float", "stop when the score differs from the best possible by less than EPSILON"),  # noqa: E501
     Option("max-cpu", "", "RATIO", "float", "virtual processors for each real one, instead of the policy"),  # noqa: E501
     Option("min-disk", "", "RATIO", "float", "share of its disk that a node keeps free"),
     Option("min-gain", "g", "DELTA", "float", "stop when a move gains less"),
@@ -74,7 +74,7 @@ _TABLE = (
     Option("no-instance-moves", "", "", "flag", "leave instances where they run, only move secondaries"),  # noqa: E501
     Option("ignore-soft-errors", "", "", "flag", "let moves break N+1, tags and ratios"),
     Option("dynu-file", "U", "FILE", "file", "read the load of instances from FILE"),
-    Option("ignore-dynu", "", "", "flag", "take no load of instances into account"),
+    Option("ignore-dynu", "", "", "flag", "ignore the load of instances"),
     Option("mond", "", "CHOICE", "choices", "read the load of nodes from their monitoring daemons", True, choices=("yes", "no")),  # noqa: E501
     Option("mond-data", "", "FILE", "file", "read the load of nodes from FILE"),
     Option("exit-on-missing-mond-data", "", "", "flag", "fail when the load of a node is missing"),
@@ -83,12 +83,12 @@ _TABLE = (
     Option("exclude-instances", "", "INSTS", "manyinstances", "never move these instances", repeated=True),  # noqa: E501
     Option("save", "S", "FILE", "text", "write the cluster before and after to FILE.*"),
     Option("priority", "", "PRIO", "choices", "priority of the jobs", choices=("low", "normal", "high")),  # noqa: E501
-    Option("no-capacity-checks", "", "", "flag", "do not ask that every node can fail afterwards"),
+    Option("no-capacity-checks", "", "", "flag", "do not require N+1 afterwards"),
     Option("restrict-allocation-to", "", "NODE,...", "text", "allocate only on these nodes", repeated=True),  # noqa: E501
     Option("disk-template", "", "TEMPLATE", "text", "disk template of what is allocated"),
     Option("spindle-use", "", "SPINDLES", "integer", "spindles of what is allocated"),
-    Option("independent-groups", "", "", "flag", "a group that cannot lose a node does not stop the others"),  # noqa: E501
-    Option("accept-existing-errors", "", "", "flag", "nodes that cannot fail now do not count"),
+    Option("independent-groups", "", "", "flag", "a group without N+1 does not stop allocation in the others"),  # noqa: E501
+    Option("accept-existing-errors", "", "", "flag", "ignore nodes that break N+1 already"),
     Option("machine-readable", "", "CHOICE", "choices", "print KEY=VALUE lines", True, choices=("yes", "no")),  # noqa: E501
     Option("standard-alloc", "", "STDSPEC", "text", "size of the normal allocation: RAM,DISK,CPUS[,SPINDLES]"),  # noqa: E501
     Option("tiered-alloc", "", "TSPEC", "text", "largest size of the tiered allocation: RAM,DISK,CPUS[,SPINDLES]"),  # noqa: E501
@@ -99,15 +99,15 @@ _TABLE = (
     Option("print-moves", "", "", "flag", "print where the instances of a node go"),
     Option("full-evacuation", "", "", "flag", "secondaries leave the nodes too"),
     Option("skip-non-redundant", "", "", "flag", "leave out nodes with instances that cannot move"),
-    Option("ignore-non-redundant", "", "", "flag", "do not care about instances that cannot move"),
-    Option("force", "f", "", "flag", "go on although a node cannot be emptied"),
+    Option("ignore-non-redundant", "", "", "flag", "ignore instances that cannot move"),
+    Option("force", "f", "", "flag", "continue although a node cannot be emptied"),
     Option("one-step-only", "", "", "flag", "print only the first group"),
     Option("minimal-resources", "", "FACTOR", "float", "wake nodes up when less than FACTOR of a usual instance fits"),  # noqa: E501
     Option("target-resources", "", "FACTOR", "float", "room to keep, in usual instances"),
     Option("job-delay", "", "SECONDS", "float", "seconds the jobs wait before they run"),
     Option("dry-run", "", "", "flag", "only say what would be done"),
     Option("output-dir", "d", "PATH", "directory", "where files are written"),
-    Option("ca-file", "", "FILE", "file", "certificates one of which the remote API must have"),
+    Option("ca-file", "", "FILE", "file", "PEM file with certificates to trust for the remote API"),
     Option("insecure", "", "", "flag", "do not verify the certificate of the remote API"),
     Option("credentials", "", "FILE", "file", "a file with USER:PASSWORD for the remote API"),
     Option("version", "V", "", "flag", "print the version"),

@@ -1,4 +1,4 @@
-"""Explains why a job does not go on: what it waits for, which jobs have it, what would release it.
+"""Explains why a job waits: what for, which jobs hold it, what would release it.
 
 The explanation comes from the data that the scheduler decides with. So when the named jobs end,
 the job goes on. It is an object::

@@ -1,7 +1,7 @@
 """The life of a job, without input or output.
 
 Events go in, the record changes, effects come out. One table says what may happen in which
-state; a pair that is not in it is a bug and is raised with the job's story.
+state; a pair that is not in it is a bug and is raised with the last events of the job.
 
 A job's opcodes run one after the other, so the state of the machine is the status of the job's
 current opcode (or of the job, once it is done).
@@ -162,7 +162,7 @@ class Machine:
         if handler is None:
             raise errors.ProgrammerError(
                 f"job {self.job.id}: {type(event).__name__} cannot happen in state {before};"
-                f" story: {', '.join(self._story)}"
+                f" its last events: {', '.join(self._story)}"
             )
         return handler(self, event)
 

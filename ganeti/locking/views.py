@@ -1,4 +1,4 @@
-"""What is told of locks: a row of the list for each, and why a request waits."""
+"""What users see of locks: a row of the list for each, and why a request waits."""
 
 from __future__ import annotations
 

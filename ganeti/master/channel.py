@@ -33,7 +33,7 @@ SHORTEST_RETRY = 1.0
 #: Seconds that somebody who asks about a failed candidate waits for another try.
 RETRY_PATIENCE = 10.0
 #: Seconds after which an idle candidate gets an empty update: it tells whether it can be reached,
-#: and a master that was deposed hears of it.
+#: and a master that was replaced learns of it.
 HEARTBEAT = 5.0
 #: Journal lines kept for a failed candidate; older ones are in every snapshot by then.
 KEPT_LINES = 1000

@@ -1,4 +1,4 @@
-"""Collecting a request until somebody should look at it; pure."""
+"""Collecting the head of a request until it is complete; pure."""
 
 from __future__ import annotations
 

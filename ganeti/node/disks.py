@@ -1,4 +1,4 @@
-"""Node calls about disks: make, destroy, make usable, grow, rename, look at.
+"""Node calls about disks: make, destroy, make usable, grow, rename, inspect.
 
 A disk that can be used by an instance has a link ``<run>/instance-disks/<instance>:<index>``.
 """

@@ -1,4 +1,4 @@
-"""What this host's network looks like: own addresses and bridges."""
+"""The network of this host: own addresses and bridges."""
 
 from __future__ import annotations
 

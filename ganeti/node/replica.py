@@ -193,7 +193,7 @@ class Replica(ReplicaCalls):
     def _take(self) -> None:
         """Keep master daemons of this node away from the files while they are written.
 
-        One that was deposed without hearing of it (it was frozen, or cut off) would write its old
+        One that was replaced without learning of it (it was frozen, or cut off) would write its old
         state over the copy when it goes on or ends; one that just starts cuts the journal.
 
         Raises:

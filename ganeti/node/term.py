@@ -1,4 +1,4 @@
-"""The master's term: a number that only grows, so that a deposed master can do no harm.
+"""The master's term: a number that only grows, so that calls of an earlier master are refused.
 
 The highest number this node has seen, and the node that claimed it, are in ``<data>/epoch``
 (``<number> <name>``). Calls of a master carry their number; a lower one is refused.

@@ -1,4 +1,4 @@
-"""shadow: look at a ``config.data`` of any version through this software, without touching it.
+"""shadow: show a ``config.data`` of any version as this software reads it, without changing it.
 
 Reads one file and writes nothing; needs no daemon, no network and no cluster.
 """

@@ -1,4 +1,4 @@
-"""Balancing: one move after the other, each the best of all, until nothing helps enough."""
+"""Balancing: one move after the other, each the best one possible, until no move gains enough."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the placement model is told about a cluster: plain values, nothing computed.
+"""The input of the placement model about a cluster: plain values, nothing computed.
 
 Memory and disk are in MiB. Objects name each other by name, groups by UUID.
 """

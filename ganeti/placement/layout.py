@@ -1,4 +1,4 @@
-"""Layouts: who is where on a board.
+"""Layouts: which instance is where on a board.
 
 A :class:`Board` holds the facts of some nodes and their instances as arrays. A :class:`Layout` is
 one assignment of the instances to the nodes and what follows from it; ``moved`` returns another

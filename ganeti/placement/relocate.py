@@ -1,4 +1,4 @@
-"""Bring instances away: off nodes, or to other groups.
+"""Move instances off nodes, or to other groups.
 
 All instances of a request are one decision: the largest go first, and each move counts for the
 next. Whoever leaves stays within its group; a group changes only when that is asked for.

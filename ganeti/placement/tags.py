@@ -1,4 +1,4 @@
-"""What tags tell: which instances stay apart, where nodes stand, who may migrate where."""
+"""What tags mean: which instances stay apart, where nodes stand, who may migrate where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a cluster in words, made on its facts: what would be if.
+"""Supposed changes of a cluster (``--what-if``), read from words and made on its facts.
 
 ::
 

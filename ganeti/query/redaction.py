@@ -1,4 +1,4 @@
-"""What those do not see who may not set it: parameters marked as sensitive, wherever they appear.
+"""Sensitive parameters are hidden, wherever they appear, from users who may not set them.
 
 A kernel's command line may have a password in it. Values are replaced before filters look at
 them, so that nobody can find one out by guessing.

@@ -1,4 +1,4 @@
-"""Errors of the system, told with the disk they met and what was tried with it."""
+"""Errors of the system, with the disk that had them and what was tried with it."""
 
 from __future__ import annotations
 

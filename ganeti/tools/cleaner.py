@@ -1,4 +1,4 @@
-"""cleaner: remove what nobody needs any more; a timer or cron starts it once a day."""
+"""cleaner: remove old files; a timer or cron starts it once a day."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=PROGRAM,
-        description="Remove what nobody needs any more. Run it once a day on each node, with both"
+        description="Remove old files. Run it once a day on each node, with both"
         " words: with master it removes the files of archived jobs that ended more than"
         f" {MAX_AGE_DAYS} days ago, with node expired keys of transfers and state files of the"
         " watcher that have not changed for as long.",

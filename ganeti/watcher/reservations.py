@@ -1,4 +1,4 @@
-"""Reservations whose time is over are given up.
+"""Expired reservations are released.
 
 What is seen here may be old when the job runs; so the job looks again under the lock, and a
 commit or a longer time in between wins.

@@ -1,4 +1,4 @@
-"""gnt-cluster: what fits, what is wrong with where instances are, and what would be better."""
+"""gnt-cluster: capacity, checks and better places for instances."""
 
 from __future__ import annotations
 

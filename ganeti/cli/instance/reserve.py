@@ -1,4 +1,4 @@
-"""gnt-instance: reserve places for instances, and say for whom and how long."""
+"""gnt-instance: reserve capacity for instances, for whom and how long."""
 
 from __future__ import annotations
 

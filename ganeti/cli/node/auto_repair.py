@@ -1,4 +1,4 @@
-"""gnt-node auto-repair-storage: a lost disk is dropped from its volume group without being asked.
+"""gnt-node auto-repair-storage: a lost disk is removed from its volume group automatically.
 
 Run it from cron on the master. It acts only when a state that was known to be good turns bad on
 exactly one node; anything else is left to people.

@@ -1,4 +1,4 @@
-"""One request: what is refused before the application runs, and what it is told of the caller."""
+"""One request: what is refused before the application runs, and what it learns of the caller."""
 
 from __future__ import annotations
 

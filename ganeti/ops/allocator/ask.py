@@ -1,4 +1,4 @@
-"""Asking an allocator: the one inside, or a program that is run on the master.
+"""Asking an allocator: the built-in one, or a program that is run on the master.
 
 What decides inside is imported at first use, as it loads numpy.
 """

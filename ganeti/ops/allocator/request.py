@@ -1,4 +1,4 @@
-"""What an allocator is told: the cluster, its instances, and the question. Pure.
+"""The request to an allocator: the cluster, its instances, and the question. Pure.
 
 Sizes are MiB. The memory of instances that are marked as running but use less than they may is
 counted as used, so that nobody is promised what they can take back. Forthcoming instances are

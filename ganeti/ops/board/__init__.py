@@ -1,1 +1,1 @@
-"""What the placement model is told of this cluster, and places that were chosen a moment ago."""
+"""The input of the placement model, and places that are chosen but not in the configuration yet."""

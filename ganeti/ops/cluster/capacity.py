@@ -1,4 +1,4 @@
-"""Tell how many more instances fit, and what ends it."""
+"""Say how many more instances fit, and which resource runs out first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look for disks that are not active or missing: a job for each node group."""
+"""Find disks that are not active or missing: a job for each node group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reservation will look like in the configuration, from what was asked for.
+"""What a reservation will be in the configuration, from what was asked for.
 
 Reads the configuration and reserves addresses and minors for the job; touches no node.
 """

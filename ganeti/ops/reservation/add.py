@@ -1,4 +1,4 @@
-"""Reserve places for several instances at once."""
+"""Reserve capacity for several instances at once."""
 
 from __future__ import annotations
 

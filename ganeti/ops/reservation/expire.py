@@ -1,4 +1,4 @@
-"""Remove a reservation whose time is over.
+"""Remove a reservation that has expired.
 
 The watcher submits this for what it sees as expired. Everything is checked again once the lock
 is held: meanwhile it may have become an instance, or may be kept for longer.

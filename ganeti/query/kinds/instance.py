@@ -1,4 +1,4 @@
-"""Instances. Rows are instance objects; fields of disks, cards and parameters have own modules."""
+"""Instances. Rows are instance objects; fields of disks, NICs and parameters have own modules."""
 
 from __future__ import annotations
 

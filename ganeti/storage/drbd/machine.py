@@ -203,7 +203,7 @@ def plan(
 
 
 class Trouble(NamedTuple):
-    """A state that does not mend itself: its name, and what the administrator does about it."""
+    """A state that needs the administrator: its name, and the command that repairs it."""
 
     name: str
     text: str

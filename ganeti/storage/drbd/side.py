@@ -1,4 +1,4 @@
-"""One minor of this node: looking at it, and leading it to what is wanted."""
+"""One minor of this node: inspecting it, and bringing it to the wanted state."""
 
 from __future__ import annotations
 

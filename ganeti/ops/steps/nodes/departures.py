@@ -1,4 +1,4 @@
-"""Jobs that bring instances away from where they are, as an allocator plans them."""
+"""Jobs that move instances off their nodes, as an allocator plans them."""
 
 from __future__ import annotations
 
