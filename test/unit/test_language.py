@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -38,15 +39,394 @@ PHRASES = {
 }
 _PHRASES = {phrase: re.compile(phrase) for phrase in PHRASES}
 
-#: Names of functions that are bare participles, adjectives or nouns without a verb.
-NAMES = {
-    "_news", "_olds", "agree", "instead", "loose", "meant", "numbered", "openable", "still",
-    "taken",
-}  # fmt: skip
+#: Words that are no name of a function: participles, adjectives, adverbs, prepositions.
+WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    about absent activated active after again against ahead alone already another answering
+    anywhere apart archived asked attached awake back backwards bad balanced bare before begun
+    behind bent beside best both calm canceled caught changed checked chosen claimed closed
+    combined compiled completed configured connected copied corrected counted damaged decoded
+    deleted demoted deposed described detached direct disguise done dotted doubled down dropped
+    due each edited elsewhere emptied encoded ended enough every everything everywhere exactly
+    existing expected external failed failing few filled finite first fixed flat for found fresh
+    from given gone goodbye got grown held hidden inlined inside instead interrupted invalid
+    journey kept knock known last lately later left lent limited listed live loaded local locked
+    look loose lost made many meant merged missing mixed moved named near needed never new newer
+    next nobody none nothing numbered of old on once one only opened ordered other others outrun
+    outside own packed parsed paused picked placed planned pretty previous proved quick quiet
+    quoted raw reached ready real rebuilt received recorded redacted refused rejected relaxed
+    removed renamed renewed renumbered replaced reserved resized resumed said same scaled searched
+    seats seen sensible sent serving settled several shaped shared shown silent single sized
+    smaller some soon sound started still stopped stored story strange stripped structured
+    submitted succeeded surely suspended switched taken tell told together touched towards
+    tried trouble trusted twice typed under unknown unpacked unread unsettled until unusable
+    unwritten upgraded used valid wanted watched where whole whose why within without worst wrong
+    """,
+    )
+)
+#: With these no name of a function begins, whatever follows.
+HEADS = re.compile(
+    r"(?:about|after|ahead|another|as|bent|beside|calm|chosen|done|ended|few|for|kept|later|look"
+    r"|lost|made|many|maybe|missing|newly|nobody|none|not|of|one|only|other|others|really|said"
+    r"|seen|sent|several|shown|taken|tell|told|unsettled|used|wanted|why)_"
+)
+NAMES = frozenset({"_news", "_olds", "agree", "openable"})
 
 #: How often a package may still use what is forbidden. These numbers only become smaller.
 ALLOWED_PHRASES = {"cli": 8}
-ALLOWED_NAMES: dict[str, int] = {}
+#: Names that are still to be changed, by the package. The lists only become shorter.
+ALLOWED_NAMES: dict[str, set[str]] = {
+    "base": {"failed", "one", "ready"},
+    "cli": {"_why_lines", "shown", "tell"},
+    "config": {"_own"},
+    "hypervisor": {
+        "_bent",
+        "_configured",
+        "_connected",
+        "_deleted",
+        "_direct",
+        "_first",
+        "_found",
+        "_known",
+        "_missing",
+        "_of_dead",
+        "_opened",
+        "_others",
+        "_placed",
+        "_raw",
+        "_said",
+        "_started",
+        "_stopped",
+        "_taken_over",
+        "_tell",
+        "_used",
+        "begun",
+        "bent",
+        "down",
+        "gone",
+        "journey",
+        "missing",
+        "missing_files",
+        "missing_programs",
+        "next",
+        "of",
+        "ordered",
+        "other_disks",
+        "quoted",
+        "received",
+        "replaced",
+        "resumed",
+        "seen_by",
+        "sent",
+        "why_ended",
+        "why_unusable",
+    },
+    "master": {
+        "_changed",
+        "_chosen",
+        "_known",
+        "_look",
+        "_look_at_job",
+        "_tell",
+        "_told",
+        "_unknown",
+        "_wanted",
+        "after",
+        "before",
+        "changed",
+        "checked",
+        "described",
+        "failed",
+        "look",
+        "quick",
+        "sent",
+        "sent_ssconf",
+        "shown",
+        "succeeded",
+        "tried",
+        "wrong",
+    },
+    "model": {
+        "_changed",
+        "_look_up",
+        "_next",
+        "_outside",
+        "external",
+        "of",
+        "own",
+        "used_by",
+        "used_map",
+    },
+    "mond": {"_active", "_one", "look", "worst"},
+    "node": {
+        "_absent",
+        "_attached",
+        "_decoded",
+        "_deposed",
+        "_exactly",
+        "_known",
+        "_local",
+        "_opened",
+        "_own",
+        "_shaped",
+        "_unpacked",
+        "_unsettled",
+        "_unusable",
+        "_unwritten",
+        "_where",
+        "asked",
+        "attached",
+        "changed",
+        "combined",
+        "existing",
+        "missing_bridges",
+        "seen",
+        "told_master",
+    },
+    "ops": {
+        "_after_the_last",
+        "_another",
+        "_back",
+        "_bare",
+        "_beside_others",
+        "_changed",
+        "_chosen",
+        "_demoted",
+        "_described",
+        "_dotted",
+        "_each",
+        "_edited",
+        "_elsewhere",
+        "_enough",
+        "_failed",
+        "_fixed",
+        "_for_instance",
+        "_given",
+        "_inside",
+        "_instead",
+        "_interrupted",
+        "_invalid",
+        "_look",
+        "_lost",
+        "_made_since",
+        "_missing",
+        "_missing_groups",
+        "_moved",
+        "_named",
+        "_never",
+        "_new",
+        "_newly_allowed",
+        "_of_group",
+        "_of_network",
+        "_one",
+        "_one_by_one",
+        "_other",
+        "_others",
+        "_outrun",
+        "_own",
+        "_placed",
+        "_planned",
+        "_previous",
+        "_reserved",
+        "_same",
+        "_seen",
+        "_several",
+        "_shaped",
+        "_shared",
+        "_shown",
+        "_single",
+        "_stopped",
+        "_story",
+        "_tell",
+        "_tell_os",
+        "_tell_when",
+        "_towards",
+        "_unsettled",
+        "_unsettled_source",
+        "_unsettled_target",
+        "_unusable",
+        "_watched",
+        "_why_fixed",
+        "_why_not",
+        "about",
+        "activated",
+        "again",
+        "anywhere",
+        "as_if_on",
+        "begun",
+        "changed",
+        "chosen",
+        "claimed",
+        "completed",
+        "corrected",
+        "demoted",
+        "described",
+        "due",
+        "for_all",
+        "for_candidates",
+        "given",
+        "interrupted",
+        "look",
+        "merged",
+        "named",
+        "needed",
+        "new",
+        "next",
+        "of",
+        "of_cluster",
+        "other_groups",
+        "others",
+        "placed",
+        "recorded",
+        "renumbered",
+        "resized",
+        "seats",
+        "sent_ssconf",
+        "shown",
+        "sized",
+        "tell",
+        "unknown",
+        "wanted",
+        "whole",
+    },
+    "paths.py": {"local", "under"},
+    "placement": {
+        "_balanced",
+        "_best",
+        "_both",
+        "_closed",
+        "_copied",
+        "_elsewhere",
+        "_emptied",
+        "_failing",
+        "_known",
+        "_left",
+        "_lost_node",
+        "_merged",
+        "_missing",
+        "_missing_disk",
+        "_missing_mirror",
+        "_none_left",
+        "_of_group",
+        "_ordered",
+        "_refused",
+        "_reserved",
+        "_seats",
+        "_smaller",
+        "_surely",
+        "_why_not",
+        "back",
+        "best",
+        "chosen",
+        "counted",
+        "failing",
+        "first",
+        "fixed",
+        "missing_at",
+        "moved",
+        "of",
+        "of_nodes",
+        "of_targets",
+        "ordered",
+        "placed",
+        "renewed",
+        "sized",
+        "stripped",
+        "why_not",
+        "within",
+        "without",
+    },
+    "query": {
+        "_archived",
+        "_attached",
+        "_checked",
+        "_filled",
+        "_hidden",
+        "_kept",
+        "_live",
+        "_of_place",
+        "_received",
+        "_redacted",
+        "_single",
+        "_trusted",
+        "_valid",
+        "bare",
+        "compiled",
+        "failed",
+        "filled",
+        "look",
+        "one",
+        "redacted",
+        "reserved",
+        "searched",
+        "shared",
+        "shown",
+        "unknown",
+    },
+    "rapi": {
+        "_awake",
+        "_changed",
+        "_counted",
+        "_described",
+        "_failed",
+        "_got",
+        "_later",
+        "_named",
+        "_next",
+        "_nobody",
+        "_nothing",
+        "_of_kind",
+        "_one",
+        "_only_names",
+        "_parsed",
+        "_proved",
+        "_ready",
+        "_refused",
+        "_whole",
+        "_wrong",
+        "changed",
+        "encoded",
+        "failed",
+        "given",
+        "later",
+        "limited",
+        "listed",
+        "locked",
+        "not_found",
+        "one",
+        "renamed",
+        "soon",
+        "unknown",
+        "wanted",
+    },
+    "rpc": {"_named", "answering", "each", "many", "one", "within"},
+    "storage": {
+        "_checked",
+        "_enough",
+        "_everywhere",
+        "_first",
+        "_live",
+        "_look",
+        "_missing",
+        "_outside",
+        "_own",
+        "_shown",
+        "_used",
+        "active",
+        "alone",
+        "found",
+        "hidden",
+        "listed",
+        "live",
+        "reached",
+        "taken_error",
+        "trouble",
+    },
+    "tools": {"_held", "_of_master", "_of_node", "_replaced", "_why", "_within", "disguise"},
+    "watcher": {"_last", "_look", "_only", "_tell", "last"},
+}
 #: Sentences of more than 30 words of a page. These numbers only become smaller.
 ALLOWED_SENTENCES: dict[str, int] = {}
 LONGEST = 30
@@ -113,13 +493,48 @@ def test_code_uses_the_words_of_the_glossary() -> None:
     assert [line for line in where if line.partition(":")[0] in over] == []
 
 
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(item) for item in function.decorator_list)
+
+
+def refused_names(text: str) -> set[str]:
+    """Functions and methods whose names are neither verbs nor nouns; properties may be states."""
+    return {
+        node.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not is_property(node)
+        and (
+            node.name in NAMES or node.name.strip("_") in WORDS or HEADS.match(node.name.strip("_"))
+        )
+        and not node.name.endswith("__")
+    }
+
+
 def test_functions_have_verbs_as_names() -> None:
-    pattern = re.compile(rf"^\s*def ({'|'.join(sorted(NAMES))})\(", re.MULTILINE)
-    count: Counter[str] = Counter()
+    found: dict[str, set[str]] = {}
     for name, text in sources():
-        for match in pattern.finditer(text):
-            count[f"{name}: {match[1]}"] += 1
-    assert {key: n for key, n in count.items() if n > ALLOWED_NAMES.get(key, 0)} == {}
+        found.setdefault(name, set()).update(refused_names(text))
+    new = {name: names - ALLOWED_NAMES.get(name, set()) for name, names in found.items()}
+    assert {name: names for name, names in new.items() if names} == {}
+    gone = {name: names - found.get(name, set()) for name, names in ALLOWED_NAMES.items()}
+    assert {name: names for name, names in gone.items() if names} == {}, "make the list shorter"
+
+
+def test_names_that_say_nothing_are_found() -> None:
+    text = """
+class Thing:
+    def taken(self): pass
+    def _told_by(self): pass
+    def find_taken(self): pass
+    @property
+    def offline(self): pass
+    @property
+    def used(self): pass
+def of(): pass
+def is_known(): pass
+"""
+    assert refused_names(text) == {"taken", "_told_by", "of"}
 
 
 def test_sentences_are_short() -> None:
