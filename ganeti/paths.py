@@ -151,6 +151,11 @@ class Paths:
         return self.locks / "ganeti-watcher.lock"
 
     @property
+    def watcher_memory_lock(self) -> Path:
+        """Held while ``watcher_state`` is read and written."""
+        return self.locks / "ganeti-watcher-memory.lock"
+
+    @property
     def watcher_pause(self) -> Path:
         return self.data / "watcher.pause"
 

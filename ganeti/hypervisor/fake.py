@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from ganeti import errors
 from ganeti.base import files, typed
+from ganeti.base.inotify import DirectoryWatcher
 from ganeti.hypervisor import host
 from ganeti.hypervisor.fake_guests import Guests, create
 from ganeti.hypervisor.fake_script import ANY, Method, Script
@@ -126,6 +127,16 @@ class FakeHypervisor(Hypervisor):
         look = self.info if rules else self.guests.read
         found = {name: look(name) for name in sorted(names)}
         return {name: info for name, info in found.items() if info is not None}
+
+    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
+        """A guest ends when its file is removed."""
+        files.ensure_dir(self.guests.directory)
+        try:
+            watcher = DirectoryWatcher(self.guests.directory, lambda _name: look())
+        except errors.InotifyError as err:
+            raise errors.HypervisorError(errors.text(err)) from err
+        watcher.start()
+        return watcher.stop
 
     def node_info(self, params: HvParams) -> NodeInfo:
         rule = self.script.rule("node_info")

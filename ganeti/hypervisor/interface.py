@@ -6,7 +6,7 @@ Callers ask :class:`Traits` and the protocols, never a driver's name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -263,6 +263,25 @@ class Migratable(Protocol):
         """Let the guest run here if it does not yet; or without ``success`` end what waits for it.
 
         HypervisorError when it did not arrive; without ``success`` when it has taken over.
+        """
+
+
+@runtime_checkable
+class ProcessBacked(Protocol):
+    """Each guest has a process of the node that ends with it."""
+
+    def guest_process(self, name: str) -> int | None:
+        """The process of a guest, None when it has ended."""
+
+
+@runtime_checkable
+class EndTelling(Protocol):
+    """Learns in another way that guests end."""
+
+    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
+        """Call ``look`` whenever a guest may have ended, from a thread of its own.
+
+        Returns how that is stopped. HypervisorError when something that it needs is missing.
         """
 
 

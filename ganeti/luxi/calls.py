@@ -150,6 +150,13 @@ METHODS: Mapping[str, Method] = {
         _change("CancelJob", _JOB, Argument("kill", "bool", optional=True), result="[bool, str]"),
         _change("ChangeJobPriority", _JOB, ("priority", "int"), result="[bool, str]"),
         _change("SetDrainFlag", ("flag", "bool"), result="true"),
+        _change(
+            "NoteGuestEnd",
+            ("instance", "str"),
+            ("node", "str"),
+            ("status", "str"),
+            result="null",
+        ),
         _change("SetWatcherPause", ("until", "number|null"), result="number|null"),
     )
 }

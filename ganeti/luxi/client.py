@@ -228,6 +228,10 @@ class Client(Connection):
 
     # events
 
+    def note_guest_end(self, instance: str, node: str, status: str) -> None:
+        """Tell those who follow events that the guest of an instance (uuid) ended by itself."""
+        self.call("NoteGuestEnd", instance, node, status)
+
     def wait_for_events(
         self, after: str | None, timeout: float, wanted: Mapping[str, Sequence[str]] | None = None
     ) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from ganeti.base.ring import Ring
 from ganeti.config.changes import STAMPS
 from ganeti.jobs.queue import JobQueue
 from ganeti.model.config import Config
+from ganeti.model.instance import Instance
 from ganeti.model.job import JobRecord
 from ganeti.query.kinds.job import op_summary
 
@@ -164,6 +165,11 @@ class Events:
                 keys = _differences(before.cluster, after.cluster)
                 data = {"keys": keys, "serial_no": after.cluster.serial_no}
                 self._add("cluster", "changed", (after.cluster.cluster_name,), data)
+
+    def guest_ended(self, instance: Instance, node: str, status: str) -> None:
+        """The guest of an instance ended by itself; ``status`` is what it was then."""
+        with self._mutex:
+            self._add("instance", "ended", _words(instance), {"node": node, "status": status})
 
     def _compare(self, kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> None:
         for uuid, obj in new.items():

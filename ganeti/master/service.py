@@ -106,6 +106,7 @@ class Service:
             "ChangeJobPriority": self._change_priority,
             "SetDrainFlag": self._set_drain,
             "SetWatcherPause": self._set_watcher_pause,
+            "NoteGuestEnd": self._note_guest_end,
             "ReplaceFilter": self._replace_filter,
             "DeleteFilter": self._delete_filter,
         }
@@ -270,6 +271,12 @@ class Service:
         return until
 
     # job filters -------------------------------------------------------------------------
+
+    def _note_guest_end(self, args: Args, _peer: Credentials) -> None:
+        """Make an event of it; what is done about it is up to the watcher."""
+        instance = self._core.store.current.instance(args["instance"])
+        self._events.guest_ended(instance, args["node"], args["status"])
+        self._waiting.changed(events.KEY)
 
     def _replace_filter(self, args: Args, peer: Credentials) -> str:
         core, user = self._core, _submitter(peer, args.get("user")).shown

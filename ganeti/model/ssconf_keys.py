@@ -17,6 +17,9 @@ MODE: Final = 0o444
 LOCK_NAME: Final = "ganeti-ssconf.lock"
 
 MASTER_NODE: Final = "master_node"
+NODE_LIST: Final = "node_list"
+NODE_PRIMARY_IPS: Final = "node_primary_ips"
+HYPERVISOR_LIST: Final = "hypervisor_list"
 MASTER_CANDIDATES_CERTS: Final = "master_candidates_certs"
 PRIMARY_IP_FAMILY: Final = "primary_ip_family"
 FILE_STORAGE_DIR: Final = "file_storage_dir"
@@ -29,7 +32,7 @@ _GENERAL: Final = (
     "enabled_user_shutdown",
     FILE_STORAGE_DIR,
     GLUSTER_STORAGE_DIR,
-    "hypervisor_list",
+    HYPERVISOR_LIST,
     "instance_list",
     "maintain_node_health",
     "master_candidates",
@@ -40,8 +43,8 @@ _GENERAL: Final = (
     "master_netmask",
     MASTER_NODE,
     "networks",
-    "node_list",
-    "node_primary_ips",
+    NODE_LIST,
+    NODE_PRIMARY_IPS,
     "node_secondary_ips",
     "node_vm_capable",
     "nodegroups",

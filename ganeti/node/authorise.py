@@ -2,7 +2,8 @@
 
 The list is ``ssconf_master_candidates_certs``, lines ``<node uuid>=<SHA1 of the certificate>``.
 While it is missing or empty (a node that is being set up), only this node's own certificate is
-accepted, so that the first daemons of a new cluster can talk to each other.
+accepted, so that the first daemons of a new cluster can talk to each other. Calls that every node
+may make need a certificate of the cluster's authority with the name of a node.
 """
 
 from __future__ import annotations
@@ -69,6 +70,20 @@ class Authoriser:
             except errors.X509CertError as err:
                 log.info("%s", errors.text(err))
         return []
+
+    def refuse_stranger(self, environ: Mapping[str, object]) -> str | None:
+        """Why the caller is not a node of this cluster, None when it is.
+
+        TLS has verified that the certificate is of the cluster's authority.
+        """
+        name = environ.get("ganeti.peer_cn")
+        try:
+            known = files.read_text(self._paths.ssconf(ssconf_keys.NODE_LIST)).split()
+        except (OSError, UnicodeDecodeError) as err:
+            return f"the list of nodes cannot be read: {err}"
+        if environ.get("ganeti.peer_digest") and name in known:
+            return None
+        return f"{name or 'a caller without a name'} is not a node of this cluster"
 
     def __call__(self, environ: Mapping[str, object]) -> str | None:
         """Why the caller of a WSGI request is refused, None when it is not."""

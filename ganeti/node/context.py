@@ -111,12 +111,12 @@ class NodeContext:
         return self.ssconf(ssconf_keys.MASTER_NODE) or ""
 
     @contextmanager
-    def instance(self, name: str, purpose: str) -> Iterator[None]:
-        """Serialise what changes one instance; waits up to five minutes.
+    def instance(self, name: str, purpose: str, *, wait: float | None = None) -> Iterator[None]:
+        """Serialise what changes one instance; waits up to five minutes, or ``wait`` seconds.
 
         Raises:
             LockError: another call on the instance did not end in time.
             ParameterError: this cannot be the name of an instance.
         """
-        with self._locks.hold(checked_name(name), purpose, INSTANCE_WAIT):
+        with self._locks.hold(checked_name(name), purpose, INSTANCE_WAIT if wait is None else wait):
             yield

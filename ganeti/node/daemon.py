@@ -106,7 +106,12 @@ def _serve(
     tls = Identity(certificate, where.ca_cert).server_context()
     context.on_certificates = lambda: _renew(tls, authoriser)
     families = Families(context)
-    app = RpcApp(families.all, authoriser, check_term=context.term.check)
+    app = RpcApp(
+        families.all,
+        authoriser,
+        authorise_node=authoriser.refuse_stranger,
+        check_term=context.term.check,
+    )
     server = HttpServer(
         (options.address, options.port),
         app,
@@ -124,6 +129,7 @@ def _serve(
             stack.callback(watcher.stop)
         port = server.start()
         log.info("Node daemon of %s serves %s:%d", context.name, options.address, port)
+        families.ends.start()
         background.ready()
         with daemon.watchdog(lambda: tcp_daemon.ask_self(options)):
             stop.wait()

@@ -8,8 +8,11 @@ from ganeti.node.crypto import Crypto
 from ganeti.node.disk_content import DiskContent
 from ganeti.node.disk_states import DiskStates
 from ganeti.node.disks import Disks
+from ganeti.node.end_report import EndReport
+from ganeti.node.end_watch import EndWatch
 from ganeti.node.external import External
 from ganeti.node.files import Files
+from ganeti.node.guest_ends import GuestEnds
 from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
@@ -39,7 +42,11 @@ class Families:
         copies = Copies(context)
         storage = Storage(context, disks)
         rights = RunRights(context)
-        instances = Instances(context, disks, rights)
+        report = EndReport(context)
+        #: to be started when this node daemon serves calls
+        self.ends = EndWatch(context, report.tell)
+        guest_ends = GuestEnds(context)
+        instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
         self.all: tuple[object, ...] = (
             system,
@@ -60,8 +67,13 @@ class Families:
             instances,
             rights,
             Hotplug(context, disks),
-            Migration(context, disks, rights),
+            Migration(context, disks, rights, self.ends),
             guest_os,
+            guest_ends,
         )
-        #: To be called when no call comes any more.
-        self.stop = replica.stop
+        self._stops = (self.ends.stop, report.stop, guest_ends.stop, replica.stop)
+
+    def stop(self) -> None:
+        """To be called when no call comes any more."""
+        for stop in self._stops:
+            stop()

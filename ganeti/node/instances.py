@@ -5,8 +5,9 @@ Calls that change one instance are serialised per instance on this node.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from ganeti.hypervisor.interface import AttachedDisk, Ballooning, Hotpluggable, 
 from ganeti.model.names import RebootType, RunState
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.disks import Disks
+from ganeti.node.end_watch import EndWatch
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.instances import InstanceCalls
 from ganeti.rpc.objects import Console, InstanceInfo, Json, NodeInstance
@@ -27,10 +29,13 @@ log = logging.getLogger(__name__)
 class Instances(InstanceCalls):
     """Drives the hypervisors."""
 
-    def __init__(self, context: NodeContext, disks: Disks, rights: RunRights) -> None:
+    def __init__(
+        self, context: NodeContext, disks: Disks, rights: RunRights, ends: EndWatch
+    ) -> None:
         self._context = context
         self._disks = disks
         self._rights = rights
+        self._ends = ends
 
     # what runs
 
@@ -88,7 +93,7 @@ class Instances(InstanceCalls):
             HypervisorError: a disk is not there, or the hypervisor's own words.
             RunRightError: the right is no newer than others, or another node may run it.
         """
-        with self._context.instance(instance.name, "start"):
+        with self._change(instance, "start", begins=True):
             self._start(instance, paused=startup_paused, by_new_right=True)
             self._note_reason(instance.name, reason)
 
@@ -126,7 +131,7 @@ class Instances(InstanceCalls):
         Raises:
             HypervisorError: it still runs after that.
         """
-        with self._context.instance(instance.name, "shutdown"):
+        with self._change(instance, "shutdown"):
             self._stop(self._context.hypervisor(instance.hypervisor), instance.name, timeout)
             self._note_reason(instance.name, reason)
 
@@ -169,7 +174,7 @@ class Instances(InstanceCalls):
             raise errors.ParameterError(
                 f"a node reboots instances in the ways soft and hard, not {reboot_type[:20]!r}"
             )
-        with self._context.instance(instance.name, "reboot"):
+        with self._change(instance, "reboot", begins=True):
             hypervisor = self._context.hypervisor(instance.hypervisor)
             self._rights.need(instance)
             if hypervisor.info(instance.name) is None:
@@ -201,6 +206,17 @@ class Instances(InstanceCalls):
                     f"instance {instance.name} cannot have {memory} MiB of memory"
                 )
             hypervisor.balloon(instance, memory)
+
+    @contextlib.contextmanager
+    def _change(
+        self, instance: NodeInstance, purpose: str, *, begins: bool = False
+    ) -> Iterator[None]:
+        """Nobody else works on the instance, and its end is none by itself."""
+        with (
+            self._context.instance(instance.name, purpose),
+            self._ends.expected(instance.name, instance.hypervisor, begins=begins),
+        ):
+            yield
 
     def _note_reason(self, name: str, reason: list[Any]) -> None:
         """Keep why the state of an instance changed last, for those who look at this node."""

@@ -8,6 +8,7 @@ from ganeti import errors
 from ganeti.hypervisor.interface import Migratable
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
+from ganeti.node.end_watch import EndWatch
 from ganeti.node.run_rights import RunRights
 from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.objects import Json, MigrationStatus, NodeInstance, RightState
@@ -19,10 +20,13 @@ class Migration(MigrationCalls):
     """Hands moves to the hypervisors; all methods raise HypervisorError when they refuse,
     and RunRightError when the master has not recorded that the instance is on its way."""
 
-    def __init__(self, context: NodeContext, disks: Disks, rights: RunRights) -> None:
+    def __init__(
+        self, context: NodeContext, disks: Disks, rights: RunRights, ends: EndWatch
+    ) -> None:
         self._context = context
         self._disks = disks
         self._rights = rights
+        self._ends = ends
 
     # the source
 
@@ -40,6 +44,8 @@ class Migration(MigrationCalls):
         """Begin to send."""
         with self._context.instance(instance.name, "begin of a migration"):
             self._rights.demand(instance, RightState.LEAVING)
+            # Its process ends when it has arrived; until the move is over nobody can tell.
+            self._ends.forget(instance.name)
             self._driver(instance).migrate(instance, target, live=live)
         log.info("instance %s is being moved to %s", instance.name, target)
 
@@ -51,7 +57,10 @@ class Migration(MigrationCalls):
         self, instance: NodeInstance, success: bool, live: bool
     ) -> None:
         """Forget the instance, or run it again."""
-        with self._context.instance(instance.name, "end of a migration"):
+        with (
+            self._context.instance(instance.name, "end of a migration"),
+            self._ends.expected(instance.name, instance.hypervisor),
+        ):
             self._driver(instance).finish_source(instance, success=success, live=live)
         log.info("instance %s was %s", instance.name, "moved away" if success else "kept here")
 
@@ -81,7 +90,10 @@ class Migration(MigrationCalls):
         self, instance: NodeInstance, info: Json, success: bool
     ) -> None:
         """See that the instance runs here, or end what waits for it."""
-        with self._context.instance(instance.name, "end of a reception"):
+        with (
+            self._context.instance(instance.name, "end of a reception"),
+            self._ends.expected(instance.name, instance.hypervisor, begins=success),
+        ):
             if success:
                 self._rights.demand(instance, RightState.HERE)
             self._driver(instance).finish_target(instance, info, success=success)

@@ -9,6 +9,7 @@ Arguments and results may contain secrets and are never logged.
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 Environ = dict[str, Any]
 #: Says why a caller may not call, None when it may.
 Authorise = Callable[[Environ], str | None]
+
+#: Name of the node whose call the current thread serves, by its certificate.
+CALLER: contextvars.ContextVar[str] = contextvars.ContextVar("caller", default="")
 
 #: Calls that take longer than this many seconds are logged at info.
 SLOW_CALL = 5.0
@@ -53,20 +57,23 @@ class RpcApp:
         families: Iterable[object],
         authorise: Authorise,
         *,
+        authorise_node: Authorise | None = None,
         check_term: Callable[[int, str], None] = lambda _number, _master: None,
         clock: Clock = SYSTEM,
     ) -> None:
         """``families`` are the objects that implement the families of calls, each one once.
 
         ``authorise`` gets the WSGI environment (``ganeti.peer_digest`` is the SHA1 of the
-        caller's certificate) and returns why the call is refused, or None. ``check_term`` gets
-        number and owner of the caller's master term and raises DeposedError for an old one.
+        caller's certificate) and returns why the call is refused, or None. ``authorise_node`` is
+        asked for calls that every node may make. ``check_term`` gets number and owner of the
+        caller's master term and raises DeposedError for an old one.
 
         Raises:
             ProgrammerError: nobody, or more than one object, implements a call.
         """
         self._methods = answering(families)
         self._authorise = authorise
+        self._authorise_node = authorise_node or authorise
         self._check = check_term
         self._specs = specs()
         self._clock = clock
@@ -85,19 +92,24 @@ class RpcApp:
         except _RefusedError as err:
             log.warning("refused a request from %s: %s", environ.get("REMOTE_ADDR", "?"), err.text)
             return _answer(start_response, err.status, err.text.encode(), "text/plain")
-        envelope = self._run(spec, arguments)
+        token = CALLER.set(str(environ.get("ganeti.peer_cn") or ""))
+        try:
+            envelope = self._run(spec, arguments)
+        finally:
+            CALLER.reset(token)
         return _answer(start_response, 200, envelope, "application/json")
 
     def _admit(self, environ: Environ) -> CallSpec:
         """The procedure that is asked for, when the caller may call it."""
-        refusal = self._authorise(environ)
+        name = str(environ.get("PATH_INFO", "")).removeprefix("/")
+        spec = self._specs.get(name)
+        may_any = spec is not None and spec.by_any_node
+        refusal = (self._authorise_node if may_any else self._authorise)(environ)
         if refusal is not None:
             raise _RefusedError(403, refusal)
         self._check_term(environ.get("HTTP_X_GANETI_EPOCH"))
         if environ.get("REQUEST_METHOD") != "POST":
             raise _RefusedError(400, "node calls are POST requests")
-        name = str(environ.get("PATH_INFO", "")).removeprefix("/")
-        spec = self._specs.get(name)
         if spec is None:
             raise _RefusedError(404, f"no node call is named {name[:80]!r}")
         return spec

@@ -55,6 +55,8 @@ class CallSpec:
     args: Any
     result: Any
     doc: str
+    #: whether every node may make it, not only master candidates
+    by_any_node: bool = False
 
 
 @cache
@@ -75,7 +77,13 @@ def _spec(name: str, family: type, function: Any) -> CallSpec:
     types = tuple(hints[key] for key in order)
     args: Any = tuple[types] if types else tuple[()]  # type: ignore[valid-type]
     return CallSpec(
-        name, family, float(function.__rpc_timeout__), args, result, inspect.getdoc(function) or ""
+        name,
+        family,
+        float(function.__rpc_timeout__),
+        args,
+        result,
+        inspect.getdoc(function) or "",
+        bool(function.__rpc_by_any_node__),
     )
 
 

@@ -7,11 +7,12 @@ While one of its nodes does not answer it is not tried.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ganeti import errors
+from ganeti.base import files
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
 from ganeti.watcher import memory as memory_file
 from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory
@@ -39,16 +40,62 @@ def run(now: Round) -> None:
         GanetiError: the master did not take a job; the next run tries again.
     """
     refused: list[str] = []
-    for group in now.groups:
-        path = now.paths.watcher_state(group.uuid)
-        memory = memory_file.load(path)
-        memory.drop_old((item.name for item in group.instances), now.clock.now())
-        actions = _without_locked(now, _without_recent(now, decide(group, memory), memory))
-        refused += _submit(now, actions, memory)
+
+    def act(group: Group, memory: Memory) -> None:
+        memory.keep_only(item.name for item in group.instances)
+        _done, others = _submit(now, _due(now, group, memory), memory)
+        refused.extend(others)
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
-        memory_file.save(path, memory)
+
+    for group in now.groups:
+        _with_memory(now, group, act)
     if refused:
         raise errors.GenericError(f"jobs were not accepted: {'; '.join(refused)}")
+
+
+def treat(now: Round, group: Group) -> Sequence[str]:
+    """Submit jobs for the given instances of a group only; names of those with no more to do.
+
+    The others wait: for a job that works on them, or as they were tried a moment ago.
+
+    Raises:
+        GanetiError: the master does not answer.
+    """
+    settled: list[str] = []
+
+    def act(group: Group, memory: Memory) -> None:
+        actions = [action for action in _due(now, group, memory) if action.kind is not None]
+        done, refused = _submit(now, actions, memory)
+        for text in refused:
+            _LOG.warning("The job was not accepted: %s", text)
+        tried = (item.name for item in group.instances if _is_given_up(item.name, memory))
+        settled.extend([*done, *tried])
+
+    _with_memory(now, group, act)
+    return settled
+
+
+def _with_memory(now: Round, group: Group, act: Callable[[Group, Memory], None]) -> None:
+    """Act with what is remembered of a group, and remember what was done.
+
+    One at a time: the regular run and that for guests that ended may meet.
+    """
+    path = now.paths.watcher_state(group.uuid)
+    with files.FileLock(now.paths.watcher_memory_lock).hold():
+        memory = memory_file.load(path)
+        memory.drop_old(now.clock.now())
+        act(group, memory)
+        memory_file.save(path, memory)
+
+
+def _due(now: Round, group: Group, memory: Memory) -> list[Action]:
+    """What is to be done in a group at this moment."""
+    actions = decide(group, memory, now.clock.now())
+    return _without_locked(now, _without_recent(now, actions, memory))
+
+
+def _is_given_up(name: str, memory: Memory) -> bool:
+    return any(memory.count(kind, name) >= MAX_ATTEMPTS for kind in Kind)
 
 
 def all_settled(groups: Iterable[Group]) -> bool:
@@ -60,8 +107,11 @@ def all_settled(groups: Iterable[Group]) -> bool:
     )
 
 
-def decide(group: Group, memory: Memory) -> Iterator[Action]:
-    """What is to be done in a group; changes what is remembered about instances that are well."""
+def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
+    """What is to be done in a group; changes what is remembered about instances that are well.
+
+    ``moment`` is now (Unix time).
+    """
     booted = {
         name
         for name, boot in group.boots.items()
@@ -71,12 +121,12 @@ def decide(group: Group, memory: Memory) -> Iterator[Action]:
         if instance.status is InstanceStatus.ERROR_DOWN:
             yield from _restart(instance, group, memory)
             continue
-        if memory.forget(Kind.RESTART, instance.name):
+        if memory.settle(Kind.RESTART, instance.name, moment):
             _LOG.info("Instance %s runs again", instance.name)
         if _stopped_inside(instance):
             yield from _clean_up(instance, memory)
             continue
-        memory.forget(Kind.CLEANUP, instance.name)
+        memory.settle(Kind.CLEANUP, instance.name, moment)
         where = [name for name in instance.nodes if name in booted]
         if where and instance.disks_active and group.all_answer(instance):
             why = f"node {', '.join(where)} was rebooted"
@@ -145,7 +195,13 @@ def _without_recent(now: Round, actions: Iterable[Action], memory: Memory) -> li
             return False
         return 0 <= moment - memory.last(action.kind, action.name) < RETRY_AFTER
 
-    return [action for action in actions if not is_recent(action)]
+    due = []
+    for action in actions:
+        if is_recent(action):
+            _LOG.info("Instance %s was tried a moment ago; it waits", action.name)
+        else:
+            due.append(action)
+    return due
 
 
 def _without_locked(now: Round, actions: list[Action]) -> list[Action]:
@@ -160,9 +216,11 @@ def _without_locked(now: Round, actions: list[Action]) -> list[Action]:
     return [action for action in actions if f"instance/{action.name}" not in busy]
 
 
-def _submit(now: Round, actions: list[Action], memory: Memory) -> list[str]:
-    """Submit the jobs; the refusals."""
-    refused = []
+def _submit(
+    now: Round, actions: list[Action], memory: Memory
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Submit the jobs; names of their instances, and the refusals."""
+    done, refused = [], []
     ops = [{**action.op, "reason": now.reason(action.why)} for action in actions]
     for action, submitted in zip(actions, now.submit(ops)):
         if submitted.job_id is None:
@@ -172,4 +230,5 @@ def _submit(now: Round, actions: list[Action], memory: Memory) -> list[str]:
         _LOG.info("%s %s (%s): job %s", what, action.name, action.why, submitted.job_id)
         if action.kind is not None:
             memory.note(action.kind, action.name, now.clock.now())
-    return refused
+        done.append(action.name)
+    return done, refused

@@ -24,6 +24,9 @@ MAX_ATTEMPTS = 5
 RETRY_AFTER = 60
 #: Seconds after the last attempt when it may try again.
 FORGET_AFTER = 8 * 3600
+#: Seconds after the last attempt when an instance that runs counts as well. One that ends at once
+#: is seen running between two ends, and that must not give it five attempts more.
+SETTLED_AFTER = 600
 
 
 class Kind(StrEnum):
@@ -59,18 +62,22 @@ class Memory:
         """One attempt more."""
         self.attempts[kind, name] = Attempts(self.count(kind, name) + 1, now)
 
-    def forget(self, kind: Kind, name: str) -> bool:
-        """It succeeded; whether there was an attempt."""
+    def settle(self, kind: Kind, name: str, now: float) -> bool:
+        """It is as it should be: forget attempts unless they are new; whether there were some."""
+        if 0 <= now - self.last(kind, name) < SETTLED_AFTER:
+            return False
         return self.attempts.pop((kind, name), None) is not None
 
-    def drop_old(self, names: Iterable[str], now: float) -> None:
-        """Forget instances that do not exist any more, and attempts of long ago."""
-        known = set(names)
+    def drop_old(self, now: float) -> None:
+        """Forget attempts of long ago."""
         self.attempts = {
-            (kind, name): item
-            for (kind, name), item in self.attempts.items()
-            if name in known and 0 <= now - item.when < FORGET_AFTER
+            key: item for key, item in self.attempts.items() if 0 <= now - item.when < FORGET_AFTER
         }
+
+    def keep_only(self, names: Iterable[str]) -> None:
+        """Forget instances that do not exist any more."""
+        known = set(names)
+        self.attempts = {key: item for key, item in self.attempts.items() if key[1] in known}
 
 
 def load(path: Path) -> Memory:

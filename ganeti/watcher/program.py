@@ -17,7 +17,7 @@ from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
-from ganeti.watcher import instances
+from ganeti.watcher import ended, instances
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
@@ -49,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
     except OSError as err:
         return _tell(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
+    told = ended.given(options)
+    if told:
+        return _treat(told, options, where, SYSTEM)
     lock = files.FileLock(where.watcher_lock)
     try:
         lock.acquire()
@@ -106,6 +109,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"
     )
+    ended.add_options(parser)
     return parser
 
 
@@ -117,6 +121,26 @@ def _options(given: argparse.Namespace) -> Options:
         strict=not given.no_strict,
         rapi_address=given.rapi_ip,
     )
+
+
+def _treat(
+    told: Sequence[ended.Ended], given: argparse.Namespace, where: paths.Paths, clock: Clock
+) -> int:
+    """Look at instances whose guests ended; prints what is to be looked at again."""
+    if not given.ignore_pause and paused_until(where, clock) is not None:
+        _LOG.info("Paused; left alone: %s", ", ".join(map(str, told)))
+        return constants.EXIT_SUCCESS
+    client = Client()
+    try:
+        for each in ended.run(Round(client, clock, where, _options(given)), told):
+            print(each)
+    except errors.GanetiError as err:
+        return _tell(errors.text(err), err.exit_code)
+    except OSError as err:
+        return _tell(errors.text(files.failure(err)), constants.EXIT_FAILURE)
+    finally:
+        client.close()
+    return constants.EXIT_SUCCESS
 
 
 def _watch(given: argparse.Namespace, where: paths.Paths, clock: Clock) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,22 +79,32 @@ class _Node:
     boot: str | None
 
 
-def load(client: Client) -> list[Group]:
+def load(client: Client, only: Collection[str] | None = None) -> list[Group]:
     """All node groups with nodes, by name; asks all nodes for live data, through the master.
+
+    With ``only`` these instances and their nodes are all that is loaded.
 
     Raises:
         GanetiError: the master does not answer.
     """
+    wanted: list[object] = ["!", ["?", "forthcoming"]]
+    if only is not None:
+        wanted = ["&", wanted, _any_of(only)]
+    rows = _values(client, "instance", _INSTANCE, wanted)
+    found_instances = [item for item in map(_instance, rows) if item is not None]
+    some = None
+    if only is not None:
+        if not found_instances:
+            return []
+        some = _any_of({name for item in found_instances for name in item.nodes})
     nodes = {
         str(name): _Node(str(group), str(group_name), bool(offline), boot or None)
-        for name, group, group_name, offline, boot in _values(client, "node", _NODE, None)
+        for name, group, group_name, offline, boot in _values(client, "node", _NODE, some)
     }
     instances: dict[str, list[Instance]] = {}
-    not_reserved = ["!", ["?", "forthcoming"]]
-    for row in _values(client, "instance", _INSTANCE, not_reserved):
-        instance = _instance(row)
-        if instance is not None and instance.primary in nodes:
-            instances.setdefault(nodes[instance.primary].group, []).append(instance)
+    for item in found_instances:
+        if item.primary in nodes:
+            instances.setdefault(nodes[item.primary].group, []).append(item)
     groups: dict[str, Group] = {}
     for node in nodes.values():
         if node.group not in groups:
@@ -104,6 +114,10 @@ def load(client: Client) -> list[Group]:
             found = sorted(instances.get(node.group, ()), key=lambda item: item.name)
             groups[node.group] = Group(node.group, node.group_name, tuple(found), boots, offline)
     return sorted(groups.values(), key=lambda group: group.name)
+
+
+def _any_of(names: Collection[str]) -> list[object]:
+    return ["|", *(["=", "name", name] for name in sorted(names))]
 
 
 def _values(

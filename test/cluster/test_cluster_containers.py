@@ -128,6 +128,33 @@ def test_life_of_an_instance(mixed: Cluster, hypervisor: str, after_reboot: list
     assert mounts.tree(mixed.root(NODE), mounts.read()) == []
 
 
+def test_a_container_whose_first_process_was_killed_runs_again(mixed: Cluster) -> None:
+    if shutil.which("lxc-start") is None:
+        pytest.skip("LXC is not installed")
+    name = "lxc2.example.com"
+    words = ["-o", "tree", "-t", "file", "--disk", "0:size=16M", "--no-nics", "-H", "lxc"]
+    mixed.ok(f"instance add -n {NODE}", *words, name)
+    wait_for(lambda: calls(mixed, "lxc", name) == ["start"], "the container begins")
+    lxcpath = str(mixed.paths(NODE).lxc)
+    asked = process.run(["lxc-info", "-P", lxcpath, "-n", name, "-p", "-H"], timeout=30)
+    os.kill(int(asked.stdout), signal.SIGKILL)
+    wait_for(lambda: len(_calls_or_none(mixed, name)) == 2, "it begins again", 60)
+    [job] = [
+        row[0] for row in mixed.cells("job list -o id,summary") if f"STARTUP({name})" in row[1]
+    ]
+    mixed.ok("job watch", job)
+    assert state(mixed, name)[0] == "running"
+    mixed.ok("instance remove --force --shutdown-timeout=10", name)
+
+
+def _calls_or_none(cluster: Cluster, name: str) -> list[str]:
+    """What ran in a container, none while its file system is not mounted."""
+    try:
+        return calls(cluster, "lxc", name)
+    except FileNotFoundError:
+        return []
+
+
 def test_restarted_node_daemon_and_verify(mixed: Cluster) -> None:
     """A chroot and a fake instance on one node go on; the cluster has nothing to complain of."""
     assert mixed.add("fake1.example.com").code == 0

@@ -20,6 +20,7 @@ from ganeti import constants
 from ganeti.base import process, services
 from ganeti.net import resolve
 from ganeti.tools import confd_client
+from ganeti.watcher.memory import SETTLED_AFTER
 
 pytestmark = pytest.mark.long
 
@@ -91,12 +92,18 @@ def test_a_quiet_cluster_gets_its_status_written_and_nothing_else(cluster: Clust
 
 
 def test_a_guest_that_died_runs_again(cluster: Cluster) -> None:
+    cluster.ok("cluster watcher pause 1h")  # or it is started at once, see test_cluster_guest_ends
     next(cluster.paths("node2").fake_hypervisor.glob(f"{GUEST}*")).unlink()
     assert status(cluster) == "ERROR_down"
+    cluster.ok("cluster watcher continue")
     assert watch(cluster).code == 0
     [job] = [row[0] for row in cluster.cells("job list -o id,summary") if "STARTUP" in row[1]]
     cluster.ok("job watch", job)
     assert status(cluster) == "running"
+    [path] = cluster.paths().data.glob("watcher.*.data")
+    memory = json.loads(path.read_text())
+    memory["instance"][GUEST]["restart_when"] -= SETTLED_AFTER
+    path.write_text(json.dumps(memory))
     assert watch(cluster).code == 0
     assert f"Instance {GUEST} runs again" in log(cluster)
     assert "gnt:watcher" in cluster.ok("job info", job).out

@@ -215,6 +215,9 @@ class KvmHypervisor(Hypervisor):
     def info_all(self) -> dict[str, InstanceInfo]:
         return dict(self._running())
 
+    def guest_process(self, name: str) -> int | None:
+        return self.store.pid(name)
+
     def _running(self) -> Iterator[tuple[str, InstanceInfo]]:
         for name in self.store.names():
             info = self.info(name)

@@ -243,6 +243,11 @@ class LxcHypervisor(Hypervisor):
         infos = ((found.name, self._info(found, layout)) for found in running)
         return {name: info for name, info in infos if info is not None}
 
+    def guest_process(self, name: str) -> int | None:
+        """The first process of the container; LXC's own monitor ends after it."""
+        found = self._find(name)
+        return None if found is None else found.pid
+
     def _find(self, name: str) -> tools.Container | None:
         """A container that runs, None when it does not."""
         if not (self._home(name) / "config").exists():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,7 +29,7 @@ from ganeti.hypervisor.interface import (
     Traits,
 )
 from ganeti.hypervisor.kvm import pinning
-from ganeti.hypervisor.xen import domain_config, xl
+from ganeti.hypervisor.xen import domain_config, domain_ends, xl
 from ganeti.hypervisor.xen.migration import Mover
 from ganeti.hypervisor.xen.params import (
     GLOBAL_PARAMS,
@@ -203,6 +203,9 @@ class XenHypervisor(Hypervisor):
         )
 
     # abilities
+
+    def watch_ends(self, look: Callable[[], None]) -> Callable[[], None]:
+        return domain_ends.watch(look)
 
     def balloon(self, instance: NodeInstance, memory: int) -> None:
         xl.run(["mem-set", instance.name, str(memory)])

@@ -4,7 +4,7 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*`` and ``copy_status``; sizes are MiB, times seconds.
+``disk_*``, ``crypto_*``, ``copy_status`` and ``guests_ended``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ganeti.rpc.calls.disk_states import DiskStateCalls
 from ganeti.rpc.calls.disks import DiskCalls
 from ganeti.rpc.calls.external import ExternalCalls
 from ganeti.rpc.calls.files import FileCalls
+from ganeti.rpc.calls.guest_ends import GuestEndCalls
 from ganeti.rpc.calls.guest_os import GuestOsCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
@@ -52,5 +53,9 @@ class NodeCalls(
     HotplugCalls,
     MigrationCalls,
     GuestOsCalls,
+    GuestEndCalls,
 ):
-    """What the master may ask of a node. Implementations raise GanetiError to refuse."""
+    """What the master may ask of a node, and nodes of the master node.
+
+    Implementations raise GanetiError to refuse.
+    """

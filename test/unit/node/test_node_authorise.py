@@ -76,3 +76,17 @@ def test_an_unreadable_list_leaves_the_old_one_in_force(paths: Paths) -> None:
     authoriser.reload()
     assert accepts(authoriser, FIRST)
     assert not accepts(authoriser, SECOND)
+
+
+def test_any_node_that_is_listed_may_make_the_calls_of_all_nodes(paths: Paths) -> None:
+    authoriser = Authoriser(paths)
+
+    def refusal(name: str | None, digest: str | None = FIRST) -> str | None:
+        return authoriser.refuse_stranger({"ganeti.peer_cn": name, "ganeti.peer_digest": digest})
+
+    assert "list of nodes cannot be read" in str(refusal("node2"))
+    paths.ssconf("node_list").write_text("node1\nnode2\n")
+    assert refusal("node2") is None
+    for stranger in ("node3", "node", "", None):
+        assert "is not a node of this cluster" in str(refusal(stranger))
+    assert refusal("node2", None) is not None

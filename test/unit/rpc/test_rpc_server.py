@@ -17,7 +17,7 @@ from ganeti.node.families import Families
 from ganeti.paths import Paths
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.objects import BlockDevStatus
-from ganeti.rpc.server import RpcApp, answering
+from ganeti.rpc.server import CALLER, RpcApp, answering
 from ganeti.rpc.wire import specs
 
 SECRET = "correct horse battery staple"
@@ -233,3 +233,16 @@ def test_a_call_that_no_object_implements_keeps_the_daemon_from_starting(tmp_pat
             RpcApp(rest, everybody)
     with pytest.raises(errors.ProgrammerError, match="2 objects answer the node call"):
         RpcApp([*families.all, families.all[0]], everybody)
+
+
+def test_only_calls_that_are_meant_for_it_are_open_to_every_node() -> None:
+    callers: list[str] = []
+    calls = stub(guests_ended=lambda _self, _names: callers.append(CALLER.get()))
+    app = RpcApp(calls, lambda _environ: "candidates only", authorise_node=everybody)
+    who = {"ganeti.peer_cn": "node2.example.com"}
+    assert ask(app, "/guests_ended", b'[["web1"]]', **who)[0] == 200
+    assert callers == ["node2.example.com"]
+    assert CALLER.get() == ""
+    assert [name for name, spec in specs().items() if spec.by_any_node] == ["guests_ended"]
+    for name in set(specs()) - {"guests_ended"}:
+        assert ask(app, f"/{name}", **who)[:2] == (403, b"candidates only")

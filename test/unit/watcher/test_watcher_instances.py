@@ -14,10 +14,18 @@ from ganeti import errors, paths
 from ganeti.luxi.client import QueryResult, Submission
 from ganeti.model.names import AdminState, InstanceStatus
 from ganeti.watcher import instances, memory
-from ganeti.watcher.memory import FORGET_AFTER, MAX_ATTEMPTS, Attempts, Kind, Memory
+from ganeti.watcher.memory import (
+    FORGET_AFTER,
+    MAX_ATTEMPTS,
+    SETTLED_AFTER,
+    Attempts,
+    Kind,
+    Memory,
+)
 from ganeti.watcher.round import Options, Round
 from ganeti.watcher.view import Group, Instance
 
+NOW = 1000.0
 BOOTS = {"node1": "boot-1", "node2": "boot-2", "node3": None}
 
 
@@ -34,7 +42,8 @@ def instance(
 
 def decide(known: Memory, *found: Instance, offline: str = "") -> list[tuple[str, str]]:
     group = Group("g", "default", found, BOOTS, frozenset([offline]))
-    return [(str(action.op["OP_ID"]), action.name) for action in instances.decide(group, known)]
+    found_actions = instances.decide(group, known, NOW)
+    return [(str(action.op["OP_ID"]), action.name) for action in found_actions]
 
 
 def known(**boots: str) -> Memory:
@@ -84,19 +93,30 @@ def test_attempts_are_forgotten_when_it_runs_or_after_eight_hours() -> None:
     tried = known()
     tried.note(Kind.RESTART, "web1", 100.0)
     tried.note(Kind.RESTART, "gone", 100.0)
-    tried.drop_old(["web1"], 100.0 + FORGET_AFTER - 1)
+    tried.keep_only(["web1"])
+    tried.drop_old(100.0 + FORGET_AFTER - 1)
     assert tried.count(Kind.RESTART, "web1") == 1
     assert tried.count(Kind.RESTART, "gone") == 0
     decide(tried, instance())
     assert tried.count(Kind.RESTART, "web1") == 0
     tried.note(Kind.RESTART, "web1", 100.0)
-    tried.drop_old(["web1"], 100.0 + FORGET_AFTER)
+    tried.drop_old(100.0 + FORGET_AFTER)
+    assert tried.count(Kind.RESTART, "web1") == 0
+
+
+def test_one_that_is_seen_running_soon_after_an_attempt_may_end_again() -> None:
+    tried = known()
+    tried.note(Kind.RESTART, "web1", NOW - SETTLED_AFTER + 1)
+    decide(tried, instance())
+    assert tried.count(Kind.RESTART, "web1") == 1
+    tried.attempts[Kind.RESTART, "web1"] = Attempts(1, NOW - SETTLED_AFTER)
+    decide(tried, instance())
     assert tried.count(Kind.RESTART, "web1") == 0
 
 
 def test_what_its_user_stopped_is_recorded_as_stopped_once() -> None:
     stopped = instance(status=InstanceStatus.USER_DOWN)
-    [action] = instances.decide(Group("g", "default", (stopped,), BOOTS), known())
+    [action] = instances.decide(Group("g", "default", (stopped,), BOOTS), known(), NOW)
     assert action.op["OP_ID"] == "OP_INSTANCE_SHUTDOWN"
     assert action.op["admin_state_source"] == "user"
     recorded = instance(status=InstanceStatus.USER_DOWN, wanted=AdminState.DOWN)
@@ -149,7 +169,8 @@ def run(master: Master, where: Path, *found: Instance, moment: float = 1000.0) -
     client: Any = master
     now = Round(client, clock, paths.Paths(where), Options(job_age=1))
     now.__dict__["groups"] = [Group("g", "default", found, BOOTS)]
-    paths.Paths(where).data.mkdir(parents=True, exist_ok=True)
+    for directory in (paths.Paths(where).data, paths.Paths(where).locks):
+        directory.mkdir(parents=True, exist_ok=True)
     instances.run(now)
 
 

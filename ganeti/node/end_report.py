@@ -1,0 +1,58 @@
+"""Tells the node daemon of the master node that guests of this node ended.
+
+The master is where the ssconf files say at that moment. While it does not answer, it is asked
+again for some minutes; then the watcher finds what is down.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from ganeti import errors
+from ganeti.model import ssconf_keys
+from ganeti.net.tls.contexts import Identity
+from ganeti.node.context import NodeContext
+from ganeti.node.errands import Errands
+from ganeti.rpc.calls import NodeCalls
+from ganeti.rpc.client import NodeRpc
+
+log = logging.getLogger(__name__)
+
+#: Seconds for an answer, and after which the watcher will have found it.
+_ANSWER = 20.0
+_PATIENCE = 300.0
+
+
+class EndReport:
+    """Names of guests on their way to the master. Thread-safe."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self._context = context
+        self._errands: Errands[str] = Errands("report of guests", self._send, patience=_PATIENCE)
+        self.stop = self._errands.stop
+
+    def tell(self, name: str) -> None:
+        """Tell the master soon that a guest ended."""
+        self._errands.add([name])
+
+    def _send(self, names: Mapping[str, int]) -> Collection[str]:
+        try:
+            self._call(sorted(names))
+        except (errors.GanetiError, OSError) as err:
+            log.warning("the master was not told of ended guests: %s", err)
+            return names
+        return ()
+
+    def _call(self, names: list[str]) -> None:
+        paths, master = self._context.paths, self._context.told_master()
+        lines = (self._context.ssconf(ssconf_keys.NODE_PRIMARY_IPS) or "").splitlines()
+        address = dict(line.split() for line in lines if len(line.split()) == 2).get(master)
+        if address is None:
+            raise errors.ConfigurationError("the address of the master is not in the ssconf files")
+        # Made anew each time, so that it has the certificate of this moment.
+        rpc = NodeRpc(Identity(paths.client_cert, paths.ca_cert).client_context())
+        try:
+            rpc.within(_ANSWER).at(address, master, NodeCalls.guests_ended, names)
+        finally:
+            rpc.stop()

@@ -1,0 +1,16 @@
+"""The node call with which nodes tell the master that guests ended."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ganeti.rpc.timing import URGENT, call
+
+
+class GuestEndCalls(ABC):
+    """Answered by :class:`ganeti.node.guest_ends.GuestEnds`, on the master node."""
+
+    @abstractmethod
+    @call(timeout=URGENT, by_any_node=True)
+    def guests_ended(self, instances: list[str]) -> None:
+        """Look at these instances of the node that calls, as their guests ended by themselves."""

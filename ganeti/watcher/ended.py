@@ -1,0 +1,102 @@
+"""Instances whose guests ended a moment ago, as their nodes told.
+
+The node daemon of the master node runs the watcher for them at once. What is done, how often and
+when not, is what :mod:`ganeti.watcher.instances` says for all runs; nothing else is looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ganeti import errors
+from ganeti.model.names import AdminState, InstanceStatus
+from ganeti.watcher import instances, view
+from ganeti.watcher.round import Round
+
+_LOG = logging.getLogger(__name__)
+#: What it is when its guest has ended and nobody has acted; the second while its node is silent.
+_UNSETTLED = (
+    InstanceStatus.ERROR_DOWN,
+    InstanceStatus.ERROR_NODE_DOWN,
+    InstanceStatus.USER_DOWN,
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a node told."""
+
+    node: str
+    instance: str
+    #: whether it was looked at before
+    again: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.instance}"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options for what nodes told."""
+    for name, text in (
+        ("now", "the guest of this instance has ended on this node"),
+        ("again", "the same, looked at before"),
+    ):
+        parser.add_argument(
+            f"--ended-{name}",
+            action="append",
+            default=[],
+            metavar="NODE:INSTANCE",
+            help=f"{text}: do nothing but to start it if it should run (for the node daemon)",
+        )
+
+
+def given(options: argparse.Namespace) -> list[Ended]:
+    """What the command line names."""
+    return [
+        Ended(node, name, again)
+        for again, texts in ((False, options.ended_now), (True, options.ended_again))
+        for node, _colon, name in (text.partition(":") for text in texts)
+    ]
+
+
+def run(now: Round, ended: Iterable[Ended]) -> list[Ended]:
+    """Submit jobs for what should run; what is to be looked at again later.
+
+    Raises:
+        GanetiError: the master does not answer.
+    """
+    told = {(each.node, each.instance): each for each in ended}
+    later: list[Ended] = []
+    for group in view.load(now.client, {name for _node, name in told}):
+        found = tuple(item for item in group.instances if (item.primary, item.name) in told)
+        if not found:
+            continue
+        for item in found:
+            _tell(now, told[item.primary, item.name], item)
+        done = set(instances.treat(now, replace(group, instances=found)))
+        later += [
+            told[item.primary, item.name]
+            for item in found
+            if item.name not in done and _is_unsettled(item)
+        ]
+    return later
+
+
+def _is_unsettled(item: view.Instance) -> bool:
+    return item.admin_state is AdminState.UP and item.status in _UNSETTLED
+
+
+def _tell(now: Round, told: Ended, item: view.Instance) -> None:
+    """Let those who follow events know, once."""
+    if told.again or not _is_unsettled(item):
+        return
+    _LOG.info("The guest of %s has ended on node %s: %s", item.name, told.node, item.status.value)
+    try:
+        now.client.note_guest_end(item.uuid, told.node, item.status.value)
+    except errors.NoMasterError:
+        raise
+    except errors.GanetiError as err:
+        _LOG.warning("no event for %s: %s", item.name, errors.text(err))
