@@ -50,7 +50,7 @@ class EndReport:
         address = dict(line.split() for line in lines if len(line.split()) == 2).get(master)
         if address is None:
             raise errors.ConfigurationError("the address of the master is not in the ssconf files")
-        # Made anew each time, so that it has the certificate of this moment.
+        # Made for each call, so that it has the certificate of this moment.
         rpc = NodeRpc(Identity(paths.client_cert, paths.ca_cert).client_context())
         try:
             rpc.within(_ANSWER).at(address, master, NodeCalls.guests_ended, names)
