@@ -69,7 +69,7 @@ def pair(cluster: Cluster) -> Iterator[Pair]:
 
 def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Book) -> None:
     left, right = cluster.nodes[1:3]
-    with book.case("gnt-instance add on DRBD", "the minor is taken by somebody else") as case:
+    with book.case("gnt-instance add -t drbd", "the minor is taken by somebody else") as case:
         right.sh(_FOREIGN)
         ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=32M", second=right)
         assert ran.code == 1
@@ -78,7 +78,7 @@ def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Boo
         case.outcome = "refused, nothing left behind; verify names the minor"
         case.recovery = "take that minor away (drbdsetup secondary, down)"
         right.sh("drbdsetup secondary 0; drbdsetup down foreign; lvremove -q -y xenvg")
-    with book.case("gnt-instance add on DRBD", "network of the secondary node cut") as case:
+    with book.case("gnt-instance add -t drbd", "network of the secondary node cut") as case:
         right.machine.link(up=False)
         ran = cluster.try_add(WEB, "drbd", left, "--disk", "0:size=32M", second=right)
         assert ran.code == 1
@@ -87,6 +87,45 @@ def test_a_mirror_that_cannot_be_made_leaves_nothing(cluster: Cluster, book: Boo
         case.outcome = "refused, nothing left behind"
         case.recovery = "network back"
     assert cluster.cells("instance list -o name") == []
+    assert left.volumes() == right.volumes() == {}
+
+
+def test_the_node_daemon_dies_while_a_mirror_is_made(cluster: Cluster, book: Book) -> None:
+    left, right = cluster.nodes[1:3]
+    disk = ("--disk", "0:size=32M")
+    fault = "node daemon of the secondary node killed while the disk is made"
+    with book.case("gnt-instance add -t drbd", fault) as case:
+        sabotage.stop_at(right, "drbdsetup", "attach")
+        ran = cluster.try_add(WEB, "drbd", left, *disk, "--submit", second=right)
+        sabotage.wait_until_stopped(right)
+        sabotage.kill_daemon(right)
+        watched = cluster.gnt("job watch", (ran.out + ran.err).split()[-1])
+        sabotage.let_go(right, "drbdsetup")
+        assert watched.code == 1
+        assert right.name in watched.out + watched.err
+        assert cluster.cells("instance list -o name") == []
+        assert left.volumes() == {}
+        assert f"node {right.name}: no answer" in cluster.gnt("cluster verify").out
+        right.start("ganeti-noded")
+        said = cluster.gnt("cluster verify").out
+        (end,) = re.findall(r"drbd minor 0 is in use; if nothing needs it: (.+)", said)
+        lost = unknown_volumes(said)
+        assert len(lost) == 2
+        assert end in cluster.try_add(WEB, "drbd", left, *disk, second=right).err
+        right.sh(end)
+        right.sh("".join(f"lvremove -q -y {name}\n" for name in lost))
+        cluster.ok("cluster verify")
+        cluster.add(WEB, "drbd", left, *disk, second=right)
+        case.outcome = (
+            "the job fails and names the node, no instance; nothing is left on the primary node."
+            " On the other one a DRBD device and two volumes are: verify names them, and adding"
+            " an instance that gets this minor is refused"
+        )
+        case.recovery = (
+            "daemon started again, the commands that verify prints (drbdsetup secondary, down,"
+            " lvremove), instance add"
+        )
+    cluster.ok("instance remove -f", WEB)
     assert left.volumes() == right.volumes() == {}
 
 
