@@ -265,6 +265,10 @@ def _wrapped(text: str) -> str:
     return "\n".join([*lines, line]) + "\n"
 
 
+def _tools() -> str:
+    return _state("helper programs")()
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "overview": _overview,
     "commands": _commands,
@@ -278,4 +282,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "hooks": _hooks,
     "parameters": _parameters,
     "daemons": _daemons,
+    "tools": _tools,
 }

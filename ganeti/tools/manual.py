@@ -9,15 +9,20 @@ from collections.abc import Iterator
 SECTION = 8
 #: Names of the tools as scripts call them; the module is called like the tool.
 _TOOLS = (
+    "burnin",
     "check-cert-expired",
     "cleaner",
     "confd-client",
+    "ensure-dirs",
     "fmtjson",
+    "kvm-console-wrapper",
     "lvmstrap",
     "mon-collector",
     "node-cleanup",
+    "prepare-node-join",
     "query-config",
     "sanitize-config",
+    "ssh-update",
     "users-setup",
 )
 #: Programs by the names they are installed under, with the functions that make their parsers.

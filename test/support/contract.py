@@ -8,6 +8,7 @@ function of :data:`TABLES` goes through one of them by looking at the code; test
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,7 @@ NOT_YET: dict[str, frozenset[str]] = {
         "x509_cert_remove",
     }),
     "daemons": frozenset({"ganeti-kvmd", "ganeti-metad"}),
+    "helper programs": frozenset({"tools/move-instance", "vif-ganeti-metad"}),
     "hooks": frozenset({"instance-export"}),
     "variables of hooks": frozenset({
         "instance-add pre SRC_IMAGES", "instance-add post SRC_IMAGES", "instance-add pre SRC_NODE",
@@ -78,6 +80,11 @@ NEVER: dict[str, frozenset[str]] = {
         "node_start_master_daemons", "node_verify_light", "upload_file",
     }),
     "daemons": frozenset({"ganeti-luxid", "ganeti-wconfd"}),
+    "helper programs": frozenset({
+        "tools/cfgshell", "tools/cfgupgrade12", "tools/cluster-merge", "tools/ganeti-listrunner",
+        "tools/ovfconverter", "tools/vcluster-setup", "import-export", "node-daemon-setup",
+        "ssl-update",
+    }),
 }  # fmt: skip
 #: What was found in this run: table -> (number of wanted things, those that are missing).
 FOUND: dict[str, tuple[int, list[str]]] = {}
@@ -235,6 +242,20 @@ def _daemons() -> tuple[list[str], list[str]]:
     return recorded("names")["daemons"], [path.name for path in (ROOT / "daemons").iterdir()]
 
 
+def _tools() -> tuple[list[str], list[str]]:
+    """Programs below ``/usr/lib/ganeti``; a link counts if its target is installed."""
+    table = recorded("names")["tools"]
+    wanted = [*(f"tools/{name}" for name in table["tools"]), *table[""]]
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    have = {path.name for path in (ROOT / "tools" / "net").iterdir()} | {"tools/master-ip-setup"}
+    for line in (ROOT / "tools" / "links").read_text().splitlines():
+        name, _, target = line.partition(" ")
+        program = target.rpartition("/")[2]
+        if program in scripts or program in have:
+            have.add(name)
+    return wanted, sorted(have)
+
+
 Table = Callable[[], tuple[list[str], list[str]]]
 #: Name of a table -> what there should be, and what of it there is.
 TABLES: dict[str, Table] = {
@@ -251,4 +272,5 @@ TABLES: dict[str, Table] = {
     "collectors of mond": _collectors,
     "requests of confd": _confd_requests,
     "daemons": _daemons,
+    "helper programs": _tools,
 }

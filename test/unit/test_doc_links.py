@@ -88,8 +88,13 @@ def _beside(page: Path, name: str) -> str:
     return str(page.parent.relative_to(ROOT) / name)
 
 
+def written(page: Path) -> str:
+    """What somebody wrote on a page; what is made from the code also names what is missing."""
+    return re.sub(r"<!-- from the code.*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+
+
 def test_paths_of_the_project_exist(page: Path) -> None:
-    text = page.read_text()
+    text = written(page)
     found = {*_PATH.findall(text), *(_beside(page, name) for name in _PAGE.findall(text))}
     assert sorted(path for path in found if not any(ROOT.glob(path))) == []
 
@@ -106,8 +111,7 @@ def test_make_targets_exist(page: Path) -> None:
 
 
 def test_commands_and_their_options_exist(page: Path) -> None:
-    # What is missing is named there.
-    text = re.sub(r"<!-- from the code.*?<!-- end -->", "", page.read_text(), flags=re.DOTALL)
+    text = written(page)
     before, heading, after = text.partition("## Not built yet")
     text = before + after.partition("\n## ")[2] if heading else text
     unknown = []

@@ -3,7 +3,7 @@
 A tap is opened here and handed to QEMU as a descriptor, so it is attached before the guest runs and
 vanishes with QEMU. An executable ``<conf>/kvm-vif-bridge`` or ``kvm-ifup-os`` replaces the
 attaching below; ``kvm-ifdown-os`` is run when a card goes. They are run once a card without
-arguments, with the variables of :func:`ganeti.hypervisor.kvm.network_plan.script_environment`.
+arguments, with the variables of :func:`ganeti.hypervisor.nic_scripts.script_environment`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ganeti.hypervisor.kvm.network_plan import (
     attach_plan,
     detach_plan,
     release_plan,
-    script_environment,
     sysctl_plan,
 )
 from ganeti.hypervisor.kvm.params import KvmParams
 from ganeti.hypervisor.kvm.runtime import Card
+from ganeti.hypervisor.nic_scripts import script_environment
 from ganeti.model.names import NicMode
 from ganeti.rpc.objects import NodeInstance, NodeNic
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ganeti import errors
-from ganeti.base import process
 from ganeti.hypervisor.kvm.runtime import Card
 from ganeti.model.names import NicMode
-from ganeti.rpc.objects import NodeInstance, NodeNic
+from ganeti.rpc.objects import NodeNic
 
 _VLAN = re.compile(r"(?:\.?(?P<access>\d+))?(?P<trunk>(?::\d+)*)")
 
@@ -115,44 +114,6 @@ def _switch_vlan(vlan: Vlan) -> list[str]:
     if vlan.access is not None and vlan.trunk:
         words.append("vlan_mode=native-untagged")
     return words
-
-
-def script_environment(
-    instance: NodeInstance, index: int, nic: NodeNic, tap: str
-) -> dict[str, str]:
-    """Variables of ``kvm-vif-bridge``; the names are an interface (Ganeti's network scripts)."""
-    values = {
-        "PATH": process.SAFE_PATH,
-        "LC_ALL": "C",
-        "INSTANCE": instance.name,
-        "TAGS": " ".join(instance.tags),
-        "INTERFACE": tap,
-        "INTERFACE_INDEX": str(index),
-        "INTERFACE_NAME": nic.name or "",
-        "INTERFACE_UUID": nic.uuid,
-        "MAC": nic.mac,
-        "IP": nic.ip or "",
-        "MODE": str(nic.nicparams.get("mode", "")),
-        "LINK": str(nic.nicparams.get("link", "")),
-        "VLAN": str(nic.nicparams.get("vlan", "")),
-    }
-    if values["MODE"] in (NicMode.BRIDGED, NicMode.OPENVSWITCH):
-        values["BRIDGE"] = values["LINK"]
-    network = nic.netinfo or {}
-    for variable, key in (
-        ("NETWORK_NAME", "name"),
-        ("NETWORK_UUID", "uuid"),
-        ("NETWORK_SUBNET", "network"),
-        ("NETWORK_GATEWAY", "gateway"),
-        ("NETWORK_SUBNET6", "network6"),
-        ("NETWORK_GATEWAY6", "gateway6"),
-        ("NETWORK_MAC_PREFIX", "mac_prefix"),
-    ):
-        if network.get(key):
-            values[variable] = str(network[key])
-    if network.get("tags"):
-        values["NETWORK_TAGS"] = " ".join(network["tags"])
-    return values
 
 
 def _family(ip: str) -> str:

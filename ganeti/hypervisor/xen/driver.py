@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from ganeti.hypervisor.interface import (
     Traits,
 )
 from ganeti.hypervisor.kvm import pinning
+from ganeti.hypervisor.nic_scripts import shell_facts
 from ganeti.hypervisor.xen import domain_config, domain_ends, xl
 from ganeti.hypervisor.xen.migration import Mover
 from ganeti.hypervisor.xen.params import (
@@ -85,6 +87,7 @@ class XenHypervisor(Hypervisor):
         path = self._config_file(instance.name)
         files.ensure_dir(path.parent, 0o755)
         files.write_atomic(path, text, mode=0o600)
+        self._write_nics(instance)
         try:
             words = ["create", *(["-p"] if paused else []), str(path)]
             xl.run(words, timeout=xl.SLOW, before=scope.enter(self.paths, instance.name))
@@ -140,6 +143,18 @@ class XenHypervisor(Hypervisor):
             domain = None
         if domain is None:
             files.remove(self._config_file(name))
+            shutil.rmtree(self._nic_directory(name), ignore_errors=True)
+
+    def _nic_directory(self, name: str) -> Path:
+        return self.paths.run / "xen-hypervisor" / "nic" / name
+
+    def _write_nics(self, instance: NodeInstance) -> None:
+        """Tell ``vif-ganeti``, a network script of xl, what the NICs of a guest are."""
+        directory = self._nic_directory(instance.name)
+        shutil.rmtree(directory, ignore_errors=True)
+        files.ensure_dir(directory)
+        for index, nic in enumerate(instance.nics):
+            files.write_atomic(directory / str(index), shell_facts(instance, index, nic))
 
     def _destroy(self, name: str) -> None:
         """End a domain at once; no error when there is none."""
@@ -253,6 +268,7 @@ class XenHypervisor(Hypervisor):
         if not info.get("live", True):
             coming = msgspec.structs.replace(instance, name=instance.name + xl.INCOMING)
             config = self._text(coming, disks)
+        self._write_nics(instance)
         source = str(info.get("source", ""))
         return self._mover.accept(instance.name, source, (address, port), config)
 

@@ -193,6 +193,31 @@ def test_paused_guest_waits(kvm: Any) -> None:
     kvm.wait_hello(instance)
 
 
+def test_console_of_a_paused_guest_that_goes_on(kvm: Any) -> None:
+    instance = kvm.instance()
+    kvm.driver.start(instance, kvm.disks(instance), paused=True)
+    tool = [sys.executable, "-m", "ganeti.tools.kvm_console_wrapper"]
+    env = {**os.environ, "GANETI_ROOTDIR": str(kvm.paths.root)}
+    # As Ganeti calls it; Ctrl-] ends the connection.
+    words = ["/usr/bin/socat", instance.name, "monitor", "STDIO", "UNIX-CONNECT:serial"]
+    with subprocess.Popen(
+        [*tool, *words],
+        env=env,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        kvm.wait_hello(instance)
+        _out, err = child.communicate(b"\x1d", timeout=30)
+    assert (child.returncode, b"is paused; it goes on now" in err) == (0, True)
+    assert kvm.driver.info(instance.name).state == RunState.RUNNING
+    missing = subprocess.run(
+        [*tool, "nosuch"], env=env, capture_output=True, timeout=30, check=False
+    )
+    assert missing.returncode == 1
+    assert b"instance nosuch does not run on this node" in missing.stderr
+
+
 def test_guest_outlives_the_daemon_that_started_it(kvm: Any, tmp_path: Path) -> None:
     """The starter is a process of its own, killed with its whole group."""
     instance = kvm.instance()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ganeti import errors
+from ganeti.hypervisor import nic_scripts
 from ganeti.hypervisor.kvm import network, network_plan, params
 from ganeti.hypervisor.kvm.runtime import Card
 from ganeti.rpc.objects import NodeInstance, NodeNic
@@ -113,7 +114,7 @@ def test_variables_of_a_script() -> None:
         uuid="u", name="web1", primary_node="n", hypervisor="kvm", tags=("blue", "new")
     )
     one = nic(ip="192.0.2.5", name="first", netinfo=netinfo)
-    found = network_plan.script_environment(instance, 2, one, "tap7")
+    found = nic_scripts.script_environment(instance, 2, one, "tap7")
     wanted = {
         "INSTANCE": "web1",
         "TAGS": "blue new",
@@ -130,7 +131,7 @@ def test_variables_of_a_script() -> None:
     }
     assert wanted.items() <= found.items()
     assert "NETWORK_GATEWAY" not in found
-    routed = network_plan.script_environment(instance, 0, nic("routed", ""), "tap7")
+    routed = nic_scripts.script_environment(instance, 0, nic("routed", ""), "tap7")
     assert "BRIDGE" not in routed
 
 
