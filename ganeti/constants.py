@@ -54,6 +54,9 @@ FIRST_DRBD_PORT: Final = 11000
 LAST_DRBD_PORT: Final = 14999
 VNC_BASE_PORT: Final = 5900
 
+#: Seconds that the clocks of nodes may be apart.
+MAX_CLOCK_SKEW: Final = 150
+
 #: Seconds a guest gets to stop by itself before it is killed.
 DEFAULT_SHUTDOWN_TIMEOUT: Final = 120
 

@@ -64,6 +64,11 @@ class Paths:
         return self.data / "history"
 
     @property
+    def init_mark(self) -> Path:
+        """Is there while ``gnt-cluster init`` has not written a complete configuration."""
+        return self.data / "init-unfinished"
+
+    @property
     def epoch_file(self) -> Path:
         """Number of the highest master term that this node has seen."""
         return self.data / "epoch"

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, sealed_file, services
 from ganeti.base.clock import SYSTEM
-from ganeti.base.text import join_names
 from ganeti.bootstrap import defaults
 from ganeti.bootstrap.settings import InitSettings
-from ganeti.config import drbd, ssconf
+from ganeti.config import ssconf
 from ganeti.config.store import write_checkpoint
+from ganeti.doctor import examine, needs
 from ganeti.model import ssconf_keys
 from ganeti.model.cluster import Cluster
 from ganeti.model.config import Config
 from ganeti.net import certs, pem, resolve
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
-from ganeti.storage.drbd import host as host_drbd
-from ganeti.storage.lvm import report
-from ganeti.storage.registry import file_settings, traits_of, volume_templates
+from ganeti.storage.registry import file_settings, traits_of
 
 
 def init_cluster(settings: InitSettings) -> list[str]:
@@ -37,10 +36,11 @@ def init_cluster(settings: InitSettings) -> list[str]:
     """
     where, host = paths.current(), paths.hostname()
     _check_new(where)
-    address = _address(host, "this node")
-    master_ip = _address(settings.cluster_name, "the cluster")
-    with ExitStack() as undo:
-        make_directories(where)
+    examine.refuse(examine.before_joining(where))
+    address = resolve.address(host)
+    master_ip = _cluster_address(settings.cluster_name)
+    make_directories(where)
+    with _mark(where), ExitStack() as undo:
         undo.callback(remove_files, where)
         digest = _certificates(where, host, settings.cluster_name, address, master_ip)
         data = defaults.configuration(
@@ -52,12 +52,13 @@ def init_cluster(settings: InitSettings) -> list[str]:
             now=SYSTEM.now(),
         )
         cluster = data.cluster
-        _volume_group(cluster.volume_group_name, cluster.enabled_disk_templates)
+        examine.refuse(examine.before_cluster(where, needs.of(Config(data))))
         _storage(where, cluster)
         file_paths.write_default(where, (getattr(cluster, key) for key in file_settings()))
-        _mirrors(where, cluster)
         write_ssconf(where, ssconf.values(Config(data)))
         write_checkpoint(Config(data), where)
+        # From here on it is a cluster, even if this command is killed.
+        files.remove(where.init_mark)
         undo.callback(services.stop, constants.NODED, where)
         services.start(constants.NODED, where)
         undo.callback(services.stop_master, where)
@@ -66,43 +67,55 @@ def init_cluster(settings: InitSettings) -> list[str]:
     return problems
 
 
-def _mirrors(where: Paths, cluster: Cluster) -> None:
-    """With template drbd the module must be loaded here and call the chosen program."""
-    if not drbd.is_enabled(cluster.enabled_disk_templates):
-        return
-    try:
-        found = host_drbd.helper(where)
-    except errors.BlockDeviceError as err:
-        raise errors.OpPrereqError(errors.text(err), errors.ErrorCode.ENVIRON) from err
-    wanted = cluster.drbd_usermode_helper
-    if found != wanted:
-        raise errors.OpPrereqError(
-            f"the DRBD module of this node has the user-mode helper {found}, not {wanted}: load it"
-            f" with usermode_helper={wanted}, or choose another with --drbd-usermode-helper",
-            errors.ErrorCode.ENVIRON,
-        )
-
-
 def _check_new(where: Paths) -> None:
     if where.config_file.exists():
         raise errors.OpPrereqError(
-            f"this node belongs to a cluster already ({where.config_file} exists)",
+            f"this node belongs to a cluster already ({where.config_file} exists); to start its"
+            " daemons: ganeti-daemon-util start-all",
             errors.ErrorCode.STATE,
         )
-    if where.server_cert.exists():
+    if where.server_cert.exists() and not where.init_mark.exists():
         raise errors.OpPrereqError(
             f"this node was prepared for a cluster ({where.server_cert} exists); remove it from"
-            " there, or remove that file if the cluster is gone",
+            " there, or run ganeti-node-cleanup --yes-do-it if the cluster is gone",
             errors.ErrorCode.STATE,
         )
 
 
-def _address(name: str, what: str) -> str:
+@contextmanager
+def _mark(where: Paths) -> Iterator[None]:
+    """Mark that what is here is not complete yet, until the block ends or removes the mark.
+
+    The lock on it ends with the process, so a mark without a lock is that of a process that was
+    killed: what that one left is written again.
+
+    Raises:
+        OpPrereqError: somebody else does it at the same time.
+    """
+    lock = files.FileLock(where.init_mark)
+    try:
+        lock.acquire()
+    except errors.LockError as err:
+        raise errors.OpPrereqError(
+            "another gnt-cluster init is at work on this server; wait for its end",
+            errors.ErrorCode.STATE,
+        ) from err
+    try:
+        _check_new(where)  # another one may have ended just now
+        files.fsync_dir(where.data)
+        files.sweep(where.data, [path.name for path in _own_files(where)])
+        yield
+    finally:
+        files.remove(where.init_mark)
+        lock.release()
+
+
+def _cluster_address(name: str) -> str:
     try:
         return resolve.address(name)
     except errors.ResolverError as err:
         raise errors.OpPrereqError(
-            f"{what} is called {name}, which has no address: put it into DNS or /etc/hosts",
+            f"the cluster is called {name}, which has no address: put it into DNS or /etc/hosts",
             errors.ErrorCode.RESOLVER,
         ) from err
 
@@ -135,24 +148,6 @@ def _certificates(where: Paths, host: str, cluster_name: str, address: str, mast
     return pem.digest_of_file(where.client_cert)
 
 
-def _volume_group(name: str | None, templates: tuple[str, ...]) -> None:
-    """Refuse a volume group that this node does not have; OpPrereqError."""
-    if not name or not volume_templates() & set(templates):
-        return
-    try:
-        found = [group.vg_name for group in report.groups()]
-    except errors.BlockDeviceError as err:
-        raise errors.OpPrereqError(
-            f"the volume groups of this node cannot be listed: {errors.text(err)}",
-            errors.ErrorCode.ENVIRON,
-        ) from err
-    if name not in found:
-        raise errors.OpPrereqError(
-            f"there is no volume group '{name}' on this node; it has {join_names(found) or 'none'}",
-            errors.ErrorCode.ENVIRON,
-        )
-
-
 def _storage(where: Paths, cluster: Cluster) -> None:
     """Make the directories for file disks."""
     for template in cluster.enabled_disk_templates:
@@ -169,21 +164,16 @@ def write_ssconf(where: Paths, values: dict[str, str]) -> None:
         )
 
 
+def _own_files(where: Paths) -> Iterator[Path]:
+    """What is written for a cluster, besides facts for scripts."""
+    yield from (where.config_file, *sealed_file.companions(where.config_file))
+    yield from (where.journal_file, where.ca_key, where.ca_cert, where.server_cert)
+    yield from (where.client_cert, where.hmac_key, where.domain_secret, where.rapi_cert)
+
+
 def remove_files(where: Paths) -> None:
     """Remove what makes this node a part of a cluster; disks of instances stay. Idempotent."""
-    for path in (
-        where.config_file,
-        *sealed_file.companions(where.config_file),
-        where.journal_file,
-        where.ca_key,
-        where.ca_cert,
-        where.server_cert,
-        where.client_cert,
-        where.hmac_key,
-        where.domain_secret,
-        where.rapi_cert,
-        *where.rapi.glob("*"),
-    ):
+    for path in (*_own_files(where), *where.rapi.glob("*")):
         files.remove(path)
     for path in (*where.data.glob("ssconf_*"), *where.history.glob("*"), where.epoch_file):
         files.remove(path)

@@ -1,8 +1,8 @@
 """ganeti-node-setup: prepares this server to be taken into a cluster.
 
 Run on the new node by ``gnt-node add``, with a JSON object on standard input (secrets must not
-be seen in a process list): cluster_name, node_name, ca_pem, server_pem, client_pem, ssconf,
-start.
+be seen in a process list), a :class:`SetupRequest`. Standard output has a line for each thing that
+instances of the cluster would miss here; it keeps no server from joining.
 """
 
 from __future__ import annotations
@@ -10,18 +10,23 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
+from ganeti.base.clock import SYSTEM
 from ganeti.base.typed import doc
 from ganeti.bootstrap.init import make_directories, write_ssconf
+from ganeti.doctor import examine
+from ganeti.doctor.facts import Wish
 from ganeti.net import pem
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
 from ganeti.storage.registry import file_settings
+
+T = TypeVar("T")
 
 
 class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -34,6 +39,10 @@ class SetupRequest(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     client_pem: str
     ssconf: dict[str, str] = {}
     start: bool = True
+    now: Annotated[float | None, doc("Unix time of the master")] = None
+    needs: Annotated[
+        dict[str, Any] | None, doc("What instances of the cluster need on this server")
+    ] = None
     force_join: Annotated[bool, doc("Remove the node from the cluster it belongs to")] = False
 
 
@@ -41,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 1 with one line on standard error."""
     command_line().parse_args(argv)
     try:
-        setup(_read(sys.stdin.buffer.read()))
+        for line in setup(_read(sys.stdin.buffer.read())):
+            print(line)
     except (errors.GanetiError, OSError) as err:
         text = errors.text(err) if isinstance(err, errors.GanetiError) else str(err)
         print(f"ganeti-node-setup: {text}", file=sys.stderr)
@@ -60,24 +70,30 @@ def command_line() -> argparse.ArgumentParser:
 
 
 def _read(data: bytes) -> SetupRequest:
-    value: Any = jsonio.loads(data)
+    return _shape(jsonio.loads(data), SetupRequest)
+
+
+def _shape(value: Any, kind: type[T]) -> T:
     try:
-        return typed.convert(value, SetupRequest)
+        return typed.convert(value, kind)
     except msgspec.ValidationError as err:
         raise errors.ParseError(f"standard input is not a set-up request: {err}") from err
 
 
-def setup(request: SetupRequest) -> None:
+def setup(request: SetupRequest) -> list[str]:
     """Write certificates and ssconf files, and start the node daemon.
 
+    Returns a text for each thing that instances of the cluster would miss here.
     A node without a list of directories for file disks gets one with those of the cluster.
 
     Raises:
-        OpPrereqError: this server belongs to another cluster, or was told a wrong name.
+        OpPrereqError: this server belongs to another cluster, was told a wrong name, or
+            something is wrong with it that would break the node.
         X509CertError: something that was sent is not a certificate; nothing was changed.
         OpExecError: the node daemon does not start.
     """
     where = paths.current()
+    wish = None if request.needs is None else _shape(request.needs, Wish)
     _check(where, request)
     for name in ("ca_pem", "server_pem", "client_pem"):
         pem.digest(getattr(request, name), name)
@@ -89,8 +105,10 @@ def setup(request: SetupRequest) -> None:
     files.write_atomic(where.client_cert, request.client_pem, mode=0o400)
     write_ssconf(where, request.ssconf)
     file_paths.write_default(where, (request.ssconf.get(key, "") for key in file_settings()))
+    files.remove(where.init_mark)
     if request.start:
         services.start(constants.NODED, where)
+    return [] if wish is None else [found.line for found in examine.before_running(where, wish)]
 
 
 def _check(where: Paths, request: SetupRequest) -> None:
@@ -108,6 +126,10 @@ def _check(where: Paths, request: SetupRequest) -> None:
                 f"this server belongs to the cluster {other} (--force-join takes it away)",
                 errors.ErrorCode.STATE,
             )
+    found = examine.before_joining(where)
+    if request.now is not None:
+        found += examine.clock("the master", request.now - SYSTEM.now())
+    examine.refuse(found)
 
 
 if __name__ == "__main__":

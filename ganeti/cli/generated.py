@@ -649,6 +649,8 @@ OPCODES: dict[str, Any] = {
         ('client_pem', 'string', None, (), ''),
         ('ssconf', 'keyval', None, (), ''),
         ('start', 'switch_off', True, (), ''),
+        ('now', 'float', None, (), 'Unix time of the master'),
+        ('needs', 'keyval', None, (), 'What instances of the cluster need on this server'),
         ('force_join', 'switch', False, (), 'Remove the node from the cluster it belongs to'),
     )),
     'TokenSettings': ('What a token allows, and how long; ``gnt-rapi`` has its options from here.', (

@@ -16,8 +16,7 @@ from ganeti import constants, errors, paths
 from ganeti.base import process
 from ganeti.base.run_parts import Result
 from ganeti.model.names import NodeUuid
-from ganeti.net import resolve
-from ganeti.node import network
+from ganeti.net import interfaces, resolve
 from ganeti.node.context import NodeContext
 from ganeti.node.hooks import Hooks
 from ganeti.rpc.calls.master_ip import MasterIpCalls
@@ -100,7 +99,7 @@ class MasterIp(MasterIpCalls):
 
     def _has(self, ip: str) -> bool:
         if not paths.is_rooted():
-            return network.has_address(ip)
+            return interfaces.has_address(ip)
         try:
             return self._context.paths.master_ip_state.read_text().split()[:1] == [ip]
         except FileNotFoundError:

@@ -38,7 +38,13 @@ def cluster_files(paths: Paths) -> Iterator[Path]:
     """What makes this host a member of a cluster; nothing of any instance."""
     data = paths.data
     yield from candidate_files(paths)
-    yield from (paths.epoch_file, paths.domain_secret, paths.hmac_key, paths.watcher_pause)
+    yield from (
+        paths.init_mark,
+        paths.epoch_file,
+        paths.domain_secret,
+        paths.hmac_key,
+        paths.watcher_pause,
+    )
     yield from data.glob("watcher.*.data")
     yield from data.glob("watcher.*.instance-status")
     for name in (

@@ -15,8 +15,8 @@ from typing import Any
 from ganeti import constants, errors
 from ganeti.base import daemon, files, process
 from ganeti.hypervisor.interface import PowerCycling
-from ganeti.net import pem
-from ganeti.node import membership, network
+from ganeti.net import interfaces, pem
+from ganeti.node import membership
 from ganeti.node.context import NodeContext
 from ganeti.rpc.calls.system import SystemCalls
 from ganeti.rpc.objects import Json
@@ -76,7 +76,7 @@ class System(SystemCalls):
         return {key: value for key, value in info.items() if value is not None}
 
     def node_has_ip_address(self, address: str) -> bool:
-        return network.has_address(address)
+        return interfaces.has_address(address)
 
     def master_node_name(self) -> str:
         """The node that this node takes for the master; ConfigurationError without one."""
@@ -134,7 +134,7 @@ class System(SystemCalls):
 
     def bridges_exist(self, bridges: list[str]) -> None:
         """Refuse when one of the bridges is missing; GenericError names all of them."""
-        missing = network.missing_bridges(bridges)
+        missing = interfaces.missing_bridges(bridges)
         if missing:
             raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
 

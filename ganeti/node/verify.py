@@ -16,8 +16,8 @@ import msgspec
 
 from ganeti import constants, errors
 from ganeti.base import clock, programs, remote_shell, typed
-from ganeti.net import probe, resolve
-from ganeti.node import distributed, network
+from ganeti.net import interfaces, probe, resolve
+from ganeti.node import distributed
 from ganeti.node.certificates import Certificates
 from ganeti.node.context import NodeContext
 from ganeti.node.disks import Disks
@@ -62,7 +62,7 @@ class Verifier(VerifyCalls):
         self._certificates = Certificates(context)
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,
-            "bridges": lambda names, _hv: network.missing_bridges(_texts(names)),
+            "bridges": lambda names, _hv: interfaces.missing_bridges(_texts(names)),
             "certificates": lambda ca, _hv: self._certificates.problems(_shaped(ca, str)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
             "drbd-helper": lambda _arg, _hv: self._drbd_helper(),

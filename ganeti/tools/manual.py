@@ -13,6 +13,7 @@ _TOOLS = (
     "check-cert-expired",
     "cleaner",
     "confd-client",
+    "doctor",
     "ensure-dirs",
     "fmtjson",
     "kvm-console-wrapper",

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import grp
-import pwd
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from ganeti import constants
 from ganeti.base import process
+from ganeti.doctor import users
 from ganeti.tools import entry
 
 PROGRAM = "users-setup"
-#: The group that may reach the sockets and logs of the daemons.
-DAEMONS = "gnt-daemons"
-#: User, and what runs as it. Each has a group of its own name.
-USERS: Mapping[str, str] = {"gnt-rapi": "remote API"}
-_HOME = "/var/lib/ganeti"
 _PATIENCE = 60.0
 
 
@@ -41,9 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _set_up(*, yes: bool) -> int:
-    users = {entry_.pw_name for entry_ in pwd.getpwall()}
-    groups = {entry_.gr_name: set(entry_.gr_mem) for entry_ in grp.getgrall()}
-    missing = list(commands(users, groups))
+    missing = users.missing()
     for command in missing:
         print(shlex.join(command), flush=True)
         if yes:
@@ -52,20 +44,6 @@ def _set_up(*, yes: bool) -> int:
         print("Nothing was created; --yes-do-it runs these commands", file=sys.stderr)
         return constants.EXIT_FAILURE
     return constants.EXIT_SUCCESS
-
-
-def commands(users: set[str], groups: Mapping[str, set[str]]) -> Iterator[list[str]]:
-    """What creates the users and groups that are missing. Pure."""
-    for group in (DAEMONS, *USERS):
-        if group not in groups:
-            yield ["groupadd", "--system", group]
-    for user, what in USERS.items():
-        if user not in users:
-            words = ["--system", "--gid", user, "--no-create-home", "--home-dir", _HOME]
-            shell = ["--shell", "/usr/sbin/nologin", "--comment", f"Ganeti {what}"]
-            yield ["useradd", *words, *shell, user]
-        if user not in groups.get(DAEMONS, set()):
-            yield ["usermod", "--append", "--groups", DAEMONS, user]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ganeti import constants, errors, paths
+from ganeti.base.clock import SYSTEM
 from ganeti.cli import jobs, notices, selection, ssconf
 from ganeti.cli import options as o
 from ganeti.cli.command import Call, take_one
@@ -54,6 +55,7 @@ def add(call: Call) -> None:
             cluster_name,
             check_host_key=opts.ssh_key_check,
             force_join=opts.force_join or opts.readd,
+            runs_instances=opts.vm_capable is not False,
             verbose=opts.verbose,
         )
     jobs.run(call, node_name=name, primary_ip=address, node_setup=None)
@@ -92,9 +94,12 @@ def prepare(
     *,
     check_host_key: bool = True,
     force_join: bool = False,
+    runs_instances: bool = True,
     verbose: bool = False,
 ) -> None:
     """Send a server its certificates and start its node daemon; blocks up to 3 minutes.
+
+    Warns of what instances would miss there, if it is to run any.
 
     Raises:
         NodeSetupError: it could not be reached or refused; the text has its own words.
@@ -103,6 +108,9 @@ def prepare(
     from ganeti.base import jsonio, remote_shell
 
     request = _request(name, address, cluster_name) | {"force_join": force_join}
+    if runs_instances:
+        request["needs"] = _needs()
+    request["now"] = SYSTEM.now()
     if verbose:
         notices.say(f"Preparing {name} ({address}) with {SETUP_PROGRAM}")
     try:
@@ -117,6 +125,8 @@ def prepare(
     except errors.CommandError as err:
         raise NodeSetupError(f"Node {name} cannot be prepared: {errors.text(err)}") from err
     if result.ok:
+        for line in result.stdout.splitlines():
+            notices.warn(f"Node {name}: {line}")
         return
     said = (result.stderr or result.stdout).strip()
     if result.timed_out:
@@ -126,6 +136,16 @@ def prepare(
     elif result.code == _NOT_FOUND:
         said = f"{SETUP_PROGRAM} is not there; install version {constants.RELEASE_VERSION} first"
     raise NodeSetupError(f"Node {name} cannot be prepared: {said or result.explain()}")
+
+
+def _needs() -> dict[str, Any] | None:
+    """What instances of this cluster need on a server."""
+    from dataclasses import asdict
+
+    from ganeti.doctor import needs
+
+    found = needs.here(paths.current())
+    return None if found is None else asdict(found)
 
 
 def _request(name: str, address: str, cluster_name: str) -> dict[str, Any]:

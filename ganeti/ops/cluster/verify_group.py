@@ -30,7 +30,7 @@ from ganeti.ops.verification import (
     storage,
 )
 from ganeti.ops.verification.places import Place, is_measured, places_of, subject_of, table_of
-from ganeti.ops.verification.report import MAX_CLOCK_SKEW, Report
+from ganeti.ops.verification.report import Report
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 
@@ -183,7 +183,7 @@ class ClusterVerifyGroup(PlannedOperation[OpClusterVerifyGroup, NodeGroup, bool]
             )
         seconds, micros = value.get("time") or [0, 0]
         there = seconds + micros / 1_000_000
-        if not started - MAX_CLOCK_SKEW <= there <= ended + MAX_CLOCK_SKEW:
+        if not started - constants.MAX_CLOCK_SKEW <= there <= ended + constants.MAX_CLOCK_SKEW:
             skew = abs(there - ended)
             report.error("ENODETIME", "node", name, f"its clock differs by {skew:.0f} seconds")
         for hypervisor, text in table_of(value.get("hypervisor")).items():

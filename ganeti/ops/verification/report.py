@@ -6,9 +6,6 @@ from collections.abc import Collection
 
 from ganeti.ops.operation import Context
 
-#: seconds that a node's clock may differ
-MAX_CLOCK_SKEW = 150
-
 
 class Report:
     """Collects findings; :attr:`ok` turns false with the first error that is not ignored."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, services
+from ganeti.base.clock import SYSTEM
 from ganeti.bootstrap import init, node_setup
+from ganeti.bootstrap.settings import InitSettings
 from ganeti.net import certs
 from ganeti.paths import Paths
 from ganeti.storage import file_paths
@@ -26,7 +29,10 @@ NAME = "node2.example.com"
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
     monkeypatch.setenv("GANETI_HOSTNAME", NAME)
-    return Paths(tmp_path)
+    made = Paths(tmp_path)
+    made.conf.parent.mkdir()
+    made.hosts.write_text(f"127.0.0.12 {NAME}\n")
+    return made
 
 
 def request(**changes: Any) -> dict[str, Any]:
@@ -55,7 +61,8 @@ def run(value: Any, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def content(where: Paths) -> list[str]:
     """Files below the root."""
-    return sorted(str(p.relative_to(where.root)) for p in where.root.rglob("*") if p.is_file())
+    found = (path for path in where.root.rglob("*") if path.is_file() and path != where.hosts)
+    return sorted(str(path.relative_to(where.root)) for path in found)
 
 
 def test_a_new_node_allows_the_directories_of_the_cluster_once(
@@ -150,6 +157,47 @@ def test_rubbish_is_refused_and_no_secret_is_shown(
     assert content(where) == []
 
 
+@pytest.mark.parametrize(
+    ("apart", "words"),
+    [(600, "the clock of the master is 10 minutes ahead"), (-7200, "is 2 hours behind: set the")],
+)
+def test_a_clock_far_from_that_of_the_master_is_refused(
+    where: Paths,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    apart: float,
+    words: str,
+) -> None:
+    assert run(request(now=SYSTEM.now() + apart), monkeypatch) == 1
+    shown = capsys.readouterr().err
+    assert words in shown
+    assert len(shown.splitlines()) == 1
+    assert content(where) == []
+    assert run(request(now=SYSTEM.now() + 20), monkeypatch) == 0
+
+
+def test_a_port_that_another_program_holds_is_refused(
+    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.12", 0)) as server:
+        port = server.getsockname()[1]
+        where.services.write_text(f"ganeti-noded {port}/tcp\n")
+        assert run(request(), monkeypatch) == 1
+    assert f"(pid {os.getpid()}): end it" in capsys.readouterr().err
+    assert not where.server_cert.exists()
+
+
+def test_what_instances_would_miss_does_not_keep_a_node_from_joining(
+    where: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = {"templates": ["drbd"], "bridges": ["no-such"], "hypervisors": {"fake": {}}}
+    assert run(request(needs=needs), monkeypatch) == 0
+    drbd, bridge = capsys.readouterr().out.splitlines()
+    assert drbd.startswith("the DRBD module is not loaded on this node: ")
+    assert bridge.startswith("bridge no-such is missing: ip link add name no-such")
+    assert where.server_cert.exists()
+
+
 # a first cluster
 
 
@@ -178,8 +226,12 @@ def test_removing_the_cluster_leaves_what_is_not_its_own(where: Paths) -> None:
 
 
 def test_a_name_without_address_is_refused(where: Paths) -> None:
-    with pytest.raises(errors.OpPrereqError, match="has no address: put it into DNS"):
-        init._address("no..such..name", "the cluster")
+    with pytest.raises(errors.OpPrereqError, match=r"called no\.\.such\.\.name, which has no"):
+        init.init_cluster(InitSettings(cluster_name="no..such..name"))
+    where.hosts.write_text("")
+    with pytest.raises(errors.OpPrereqError, match=f"called {NAME}, which has no address: put"):
+        init.init_cluster(InitSettings(cluster_name="no..such..name"))
+    assert content(where) == []
 
 
 # daemons

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 from one_process import OneProcess
 
+from ganeti import constants
+from ganeti.doctor import users
 from ganeti.paths import Paths
 from ganeti.tools import node_cleanup, users_setup
 
 
 def test_users_and_groups_that_are_missing() -> None:
-    assert [words[0] for words in users_setup.commands(set(), {})] == [
-        *["groupadd"] * (1 + len(users_setup.USERS)),
-        *["useradd", "usermod"] * len(users_setup.USERS),
+    assert [words[0] for words in users.commands(set(), {})] == [
+        *["groupadd"] * (1 + len(users.USERS)),
+        *["useradd", "usermod"] * len(users.USERS),
     ]
-    groups = {name: set() for name in users_setup.USERS}
-    have = {**groups, users_setup.DAEMONS: set(users_setup.USERS)}
-    assert list(users_setup.commands(set(users_setup.USERS), have)) == []
-    assert list(
-        users_setup.commands(set(users_setup.USERS), {**groups, users_setup.DAEMONS: set()})
-    ) == [
-        ["usermod", "--append", "--groups", users_setup.DAEMONS, user] for user in users_setup.USERS
+    groups = {name: set() for name in users.USERS}
+    have = {**groups, constants.DAEMONS_GROUP: set(users.USERS)}
+    assert list(users.commands(set(users.USERS), have)) == []
+    assert list(users.commands(set(users.USERS), {**groups, constants.DAEMONS_GROUP: set()})) == [
+        ["usermod", "--append", "--groups", constants.DAEMONS_GROUP, user] for user in users.USERS
     ]
 
 
@@ -31,7 +31,7 @@ def test_users_and_groups_that_are_missing() -> None:
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stand-ins for the tools that change users; what they were told."""
     monkeypatch.setenv("GANETI_ROOTDIR", str(tmp_path))
-    monkeypatch.setattr(users_setup, "USERS", {"gnt-test-only": "test"})
+    monkeypatch.setattr(users, "USERS", {"gnt-test-only": "test"})
     directory = Paths(tmp_path).under("/usr/local/sbin")
     directory.mkdir(parents=True)
     log = tmp_path / "log"

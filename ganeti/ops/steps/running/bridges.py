@@ -16,6 +16,7 @@ from ganeti.model.instance import Instance
 from ganeti.model.names import NicMode
 from ganeti.model.nic import Nic
 from ganeti.model.node import Node
+from ganeti.net import interfaces
 from ganeti.ops.operation import Context
 from ganeti.rpc.calls import NodeCalls
 
@@ -74,4 +75,4 @@ def check(
 
 def remedy(name: str) -> str:
     """How a bridge is made on a node."""
-    return f"make it with: ip link add name {name} type bridge && ip link set {name} up"
+    return f"make it with: {interfaces.bridge_command(name)}"

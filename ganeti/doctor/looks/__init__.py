@@ -1,0 +1,1 @@
+"""Read the facts about this server: a module for each part."""
