@@ -13,7 +13,7 @@ DEMO_DIR ?= $(CURDIR)/.local-cluster
 SIDE_BY_SIDE := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-contract
+.PHONY: help demo demo-stop check test test-unit test-crash lint types imports bench clean install uninstall wheel dist deb docs site test-mutants test-partition test-api test-attack check-hosts check-servers check-htools check-contract check-pythons
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ test-crash: $(VENV)/dev.stamp ## kill the master daemon at every place where it 
 
 test-partition: $(VENV)/dev.stamp ## cut off, freeze and kill masters, 50 random schedules (root; six minutes)
 	@PARTITION_SCHEDULES=50 PARTITION_CLUSTERS=4 $(BIN)/python -m pytest test/partition
+
+check-pythons: ## all tests with each Python from 3.11 to 3.13 that is on this machine; TESTS=... for some
+	@tools/check-pythons $(TESTS)
 
 check-hosts: $(VENV)/dev.stamp ## scenarios on emulated hosts with real LVM, DRBD, KVM and Xen (root; a quarter of an hour)
 	@$(BIN)/python -m pytest -n 3 --dist loadscope --no-loadscope-reorder test/hosts
@@ -90,8 +93,12 @@ clean: ## remove everything that was made
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-install: ## install programs, libraries and OS definitions below PREFIX (DESTDIR is honoured)
+install: ## install everything for a server below PREFIX and in /etc (DESTDIR is honoured)
 	@tools/install "$(PYTHON)" "$(PREFIX)" "$(DESTDIR)"
+	@tools/install-system "$(PREFIX)" "$(DESTDIR)"
+
+uninstall: ## remove what make install has made; /etc and data stay
+	@tools/uninstall "$(PREFIX)" "$(DESTDIR)"
 
 docs: $(VENV)/run.stamp ## reference and man pages from the code
 	@tools/make-docs
@@ -102,6 +109,10 @@ $(VENV)/site.stamp: requirements-site.txt $(VENV)/run.stamp
 
 site: $(VENV)/site.stamp ## doc/ as a web site with search in build/site
 	@tools/make-site $(BIN)/python
+
+wheel: $(VENV)/run.stamp ## wheel with the programs in dist/
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 dist: $(VENV)/run.stamp ## source archive and wheel in dist/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check build

@@ -25,7 +25,10 @@ START_TIMEOUT = 60.0
 STOP_TIMEOUT = 90.0
 #: Seconds in which systemd must answer a question.
 _QUICK = 20.0
-_UNITS = (Path("/etc/systemd/system"), Path("/usr/lib/systemd/system"), Path("/lib/systemd/system"))
+_UNITS = tuple(
+    Path(directory, "systemd/system")
+    for directory in ("/etc", "/usr/local/lib", "/usr/lib", "/lib")
+)
 _BOOTED = Path("/run/systemd/system")
 
 

@@ -52,7 +52,7 @@ def init_cluster(settings: InitSettings) -> list[str]:
             now=SYSTEM.now(),
         )
         cluster = data.cluster
-        examine.refuse(examine.before_cluster(where, needs.of(Config(data))))
+        examine.refuse(examine.before_cluster(where, needs.derive(Config(data))))
         _storage(where, cluster)
         file_paths.write_default(where, (getattr(cluster, key) for key in file_settings()))
         write_ssconf(where, ssconf.values(Config(data)))
@@ -103,11 +103,17 @@ def _mark(where: Paths) -> Iterator[None]:
     try:
         _check_new(where)  # another one may have ended just now
         files.fsync_dir(where.data)
-        files.sweep(where.data, [path.name for path in _own_files(where)])
+        sweep(where)
         yield
     finally:
         files.remove(where.init_mark)
         lock.release()
+
+
+def sweep(where: Paths) -> None:
+    """Remove halves of files that a killed set-up has left; some have secrets."""
+    names = [path.name for path in _own_files(where)]
+    files.sweep(where.data, [*names, *(where.ssconf(key).name for key in ssconf_keys.KEYS)])
 
 
 def _cluster_address(name: str) -> str:
@@ -157,11 +163,9 @@ def _storage(where: Paths, cluster: Cluster) -> None:
 
 
 def write_ssconf(where: Paths, values: dict[str, str]) -> None:
-    """Write ``ssconf_<key>`` files of this node."""
+    """Write ``ssconf_<key>`` files of this node; they are on disk at return."""
     for key, value in values.items():
-        files.write_atomic(
-            where.ssconf(key), ssconf_keys.content(value), mode=ssconf_keys.MODE, fsync=False
-        )
+        files.write_atomic(where.ssconf(key), ssconf_keys.content(value), mode=ssconf_keys.MODE)
 
 
 def _own_files(where: Paths) -> Iterator[Path]:

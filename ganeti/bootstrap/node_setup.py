@@ -18,7 +18,7 @@ from ganeti import constants, errors, paths
 from ganeti.base import files, jsonio, services, typed
 from ganeti.base.clock import SYSTEM
 from ganeti.base.typed import doc
-from ganeti.bootstrap.init import make_directories, write_ssconf
+from ganeti.bootstrap.init import make_directories, sweep, write_ssconf
 from ganeti.doctor import examine
 from ganeti.doctor.facts import Wish
 from ganeti.net import pem
@@ -98,6 +98,7 @@ def setup(request: SetupRequest) -> list[str]:
     for name in ("ca_pem", "server_pem", "client_pem"):
         pem.digest(getattr(request, name), name)
     make_directories(where)
+    sweep(where)
     if request.start:
         services.stop(constants.NODED, where)
     files.write_atomic(where.ca_cert, request.ca_pem, mode=0o444)

@@ -16,26 +16,26 @@ from ganeti.doctor.looks import kernel, membership, network, software, storage
 from ganeti.paths import Paths
 
 
-def everything(where: Paths, wish: Wish, programs: Software) -> Iterator[Finding]:
+def examine_all(where: Paths, wish: Wish, programs: Software) -> Iterator[Finding]:
     """Findings as they are made; ``programs`` was looked at before."""
-    facts = membership.look(where)
+    facts = membership.read(where)
     yield from software_checks.check(programs, wish, facts.stage)
-    yield from kernel_checks.check(kernel.look(where, wish), wish)
-    yield from network_checks.check(network.look(where, wish), wish)
-    yield from storage_checks.check(storage.look(where, wish), wish)
+    yield from kernel_checks.check(kernel.read(where, wish), wish)
+    yield from network_checks.check(network.read(where, wish), wish)
+    yield from storage_checks.check(storage.read(where, wish), wish)
     yield from membership_checks.check(facts)
 
 
 def before_joining(where: Paths) -> list[Finding]:
     """What would break ``gnt-cluster init`` and ``gnt-node add`` here; only failures."""
-    programs = software.look(where, imports=False)
-    net = network.look(where, Wish(), ask_others=False)
+    programs = software.read(where, imports=False)
+    net = network.read(where, Wish(), ask_others=False)
     found = [
         *software_checks.basics(programs),
-        *software_checks.other_ganeti(programs, Stage.BARE),
+        *software_checks.check_other_ganeti(programs, Stage.BARE),
         *network_checks.names(net),
         *network_checks.ports(net),
-        *storage_checks.space(storage.look(where, Wish())),
+        *storage_checks.space(storage.read(where, Wish())),
     ]
     return failures(found)
 
@@ -43,21 +43,21 @@ def before_joining(where: Paths) -> list[Finding]:
 def before_cluster(where: Paths, wish: Wish) -> list[Finding]:
     """What would break a new cluster with these settings; only failures."""
     found = [
-        *kernel_checks.drbd(kernel.look(where, Wish(templates=wish.templates)), wish),
-        *storage_checks.volume_group(storage.look(where, wish), wish),
-        *network_checks.device(network.look(where, wish, ask_others=False), wish),
+        *kernel_checks.drbd(kernel.read(where, Wish(templates=wish.templates)), wish),
+        *storage_checks.volume_group(storage.read(where, wish), wish),
+        *network_checks.device(network.read(where, wish, ask_others=False), wish),
     ]
     return failures(found)
 
 
 def before_running(where: Paths, wish: Wish) -> list[Finding]:
     """What instances of a cluster would miss here; only failures."""
-    machine = kernel.look(where, wish)
+    machine = kernel.read(where, wish)
     found = [
         *kernel_checks.drbd(machine, wish),
         *kernel_checks.hypervisors(machine),
-        *storage_checks.volume_group(storage.look(where, wish), wish),
-        *network_checks.bridges(network.look(where, wish, ask_others=False), wish),
+        *storage_checks.volume_group(storage.read(where, wish), wish),
+        *network_checks.bridges(network.read(where, wish, ask_others=False), wish),
     ]
     return failures(found)
 

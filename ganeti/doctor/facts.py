@@ -220,5 +220,7 @@ class Membership:
     disabled: tuple[str, ...] = ()
     #: daemons that belong here and do not run
     stopped: tuple[str, ...] = ()
+    #: those of them without which the node works
+    optional: frozenset[str] = frozenset()
     #: whether the kernel's clock follows a source of time; None when it cannot tell
     synchronized: bool | None = None

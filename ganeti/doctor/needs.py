@@ -14,7 +14,7 @@ from ganeti.paths import Paths
 from ganeti.storage.registry import volume_templates
 
 
-def of(config: Config) -> Wish:
+def derive(config: Config) -> Wish:
     """What each node needs that runs instances. Pure."""
     cluster = config.cluster
     templates = tuple(cluster.enabled_disk_templates)
@@ -43,7 +43,7 @@ def _bridges(config: Config) -> Iterator[str]:
 def here(where: Paths) -> Wish | None:
     """What the cluster of this node needs; None where its configuration is not."""
     try:
-        return of(store.read_config(where, edited=True))
+        return derive(store.read_config(where, edited=True))
     except (errors.GanetiError, OSError):
         return None
 

@@ -13,7 +13,7 @@ USERS: Mapping[str, str] = {constants.RAPI_USER: "remote API"}
 _HOME = "/var/lib/ganeti"
 
 
-def missing() -> list[list[str]]:
+def find_missing() -> list[list[str]]:
     """Commands that create what this server does not have."""
     names = {entry.pw_name for entry in pwd.getpwall()}
     groups = {entry.gr_name: set(entry.gr_mem) for entry in grp.getgrall()}

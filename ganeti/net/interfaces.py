@@ -42,7 +42,7 @@ def exists(name: str) -> bool:
     return _is_name(name) and (_INTERFACES / name).is_dir()
 
 
-def missing_bridges(names: Sequence[str]) -> list[str]:
+def find_missing_bridges(names: Sequence[str]) -> list[str]:
     """The names that are not a bridge of the kernel on this host."""
     return [
         name for name in names if not _is_name(name) or not (_INTERFACES / name / "bridge").is_dir()

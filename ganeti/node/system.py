@@ -134,7 +134,7 @@ class System(SystemCalls):
 
     def bridges_exist(self, bridges: list[str]) -> None:
         """Refuse when one of the bridges is missing; GenericError names all of them."""
-        missing = interfaces.missing_bridges(bridges)
+        missing = interfaces.find_missing_bridges(bridges)
         if missing:
             raise errors.GenericError(f"missing bridges on this node: {', '.join(missing)}")
 

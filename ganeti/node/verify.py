@@ -62,7 +62,7 @@ class Verifier(VerifyCalls):
         self._certificates = Certificates(context)
         self._checks: Mapping[str, Check] = {
             "allowed-file-storage-paths": self._allowed_paths,
-            "bridges": lambda names, _hv: interfaces.missing_bridges(_texts(names)),
+            "bridges": lambda names, _hv: interfaces.find_missing_bridges(_texts(names)),
             "certificates": lambda ca, _hv: self._certificates.problems(_shaped(ca, str)),
             "client-cert": lambda _arg, _hv: self._client_certificate(),
             "drbd-helper": lambda _arg, _hv: self._drbd_helper(),

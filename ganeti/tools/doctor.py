@@ -78,7 +78,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _run(options: argparse.Namespace) -> int:
     where = paths.current()
-    programs = software.look(where)
+    programs = software.read(where)
     found = list(software_checks.basics(programs))
     if not failures(found):
         found = _examine(where, options, programs)
@@ -89,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
 def _examine(where: paths.Paths, options: argparse.Namespace, programs: Software) -> list[Finding]:
     from ganeti.doctor import examine
 
-    return list(examine.everything(where, _wish(where, options), programs))
+    return list(examine.examine_all(where, _wish(where, options), programs))
 
 
 def _wish(where: paths.Paths, options: argparse.Namespace) -> Wish:

@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _set_up(*, yes: bool) -> int:
-    missing = users.missing()
+    missing = users.find_missing()
     for command in missing:
         print(shlex.join(command), flush=True)
         if yes:

@@ -181,7 +181,6 @@ ALLOWED_NAMES: dict[str, set[str]] = {
         "changed",
         "combined",
         "existing",
-        "missing_bridges",
         "seen",
         "told_master",
     },

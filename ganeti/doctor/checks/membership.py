@@ -51,11 +51,13 @@ def _stage(facts: Membership) -> Iterator[Finding]:
 
 def _users(facts: Membership) -> Iterator[Finding]:
     if facts.users:
-        yield warn(
-            "users",
-            "users or groups are missing, so that all daemons run as root",
-            "ganeti-users-setup --yes-do-it",
-        )
+        level, text = warn, "users or groups are missing, so that all daemons run as root"
+        if facts.systemd:
+            level, text = (
+                fail,
+                "users or groups are missing, so that ganeti-rapi cannot start",
+            )
+        yield level("users", text, "ganeti-users-setup --yes-do-it")
     elif facts.users is not None:
         yield ok("users", "users and groups of the daemons")
 
@@ -105,7 +107,10 @@ def _certificates(facts: Membership) -> Iterator[Finding]:
 def _daemons(facts: Membership) -> Iterator[Finding]:
     for name in facts.stopped:
         start = f"systemctl start {name}" if facts.systemd else f"ganeti-daemon-util start {name}"
-        yield fail("daemons", f"{name} does not run", start)
+        if name in facts.optional:
+            yield warn("daemons", f"{name} does not run; the watcher will start it", start)
+        else:
+            yield fail("daemons", f"{name} does not run", start)
     if facts.disabled:
         yield warn(
             "daemons",

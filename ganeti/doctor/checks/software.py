@@ -30,7 +30,7 @@ _HYPERVISORS = {
 
 def check(facts: Software, wish: Wish, stage: Stage) -> Iterator[Finding]:
     yield from basics(facts)
-    yield from other_ganeti(facts, stage)
+    yield from check_other_ganeti(facts, stage)
     yield from _programs(facts, wish)
     if facts.release is not None and facts.release != constants.RELEASE_VERSION:
         yield warn(
@@ -94,7 +94,7 @@ def _packages(facts: Software) -> Iterator[Finding]:
             )
 
 
-def other_ganeti(facts: Software, stage: Stage) -> Iterator[Finding]:
+def check_other_ganeti(facts: Software, stage: Stage) -> Iterator[Finding]:
     """Debian's Ganeti beside this one, or the data of another version."""
     names = [
         package.name

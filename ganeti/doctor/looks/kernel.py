@@ -25,7 +25,7 @@ _MODULES = {
 _FLAGS = {"vmx", "svm"}
 
 
-def look(where: Paths, wish: Wish) -> Kernel:
+def read(where: Paths, wish: Wish) -> Kernel:
     """Reads /proc and /sys, and asks the drivers of the wanted hypervisors."""
     release = platform.release()
     version, problem, helper = _drbd(where)

@@ -27,7 +27,7 @@ _FOLLOWS_NOTHING = 5
 _TIMEX_BYTES = 512
 
 
-def look(where: Paths) -> Membership:
+def read(where: Paths) -> Membership:
     """Asks systemd where it manages the daemons."""
     stage, missing = _stage(where)
     systemd = services.uses_systemd(where)
@@ -35,7 +35,7 @@ def look(where: Paths) -> Membership:
     return Membership(
         stage=stage,
         missing=tuple(str(path) for path in missing),
-        users=None if paths.is_rooted() else tuple(map(shlex.join, users.missing())),
+        users=None if paths.is_rooted() else tuple(map(shlex.join, users.find_missing())),
         files=tuple(_files(where)),
         certificates=tuple(_certificates(where)),
         owner=os.geteuid() if paths.is_rooted() else 0,
@@ -45,7 +45,8 @@ def look(where: Paths) -> Membership:
         paused=_pause(where),
         systemd=systemd,
         disabled=tuple(_disabled(stage)) if systemd else (),
-        stopped=tuple(_stopped(where, stage)) if member else (),
+        stopped=tuple(_find_stopped(where, stage)) if member else (),
+        optional=frozenset(each.name for each in services.ALL.values() if each.optional),
         synchronized=_synchronized(),
     )
 
@@ -129,7 +130,7 @@ def _is_enabled(unit: str) -> bool:
         return False
 
 
-def _stopped(where: Paths, stage: Stage) -> Iterator[str]:
+def _find_stopped(where: Paths, stage: Stage) -> Iterator[str]:
     for service in services.ALL.values():
         if service.of_master and stage is not Stage.MASTER:
             continue

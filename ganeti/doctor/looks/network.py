@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, services
 from ganeti.doctor.facts import Network, Peer, Port, Wish
-from ganeti.doctor.looks import peers, sockets
+from ganeti.doctor.looks import sockets
 from ganeti.model import ssconf_keys
 from ganeti.net import interfaces, probe, resolve
 from ganeti.paths import Paths
@@ -18,7 +18,7 @@ from ganeti.paths import Paths
 _SSH = 22
 
 
-def look(where: Paths, wish: Wish, *, ask_others: bool = True) -> Network:
+def read(where: Paths, wish: Wish, *, ask_others: bool = True) -> Network:
     """Blocks for the system's resolver; with ``ask_others`` some seconds for nodes that are off."""
     host = paths.hostname()
     address = _address(host)
@@ -29,7 +29,7 @@ def look(where: Paths, wish: Wish, *, ask_others: bool = True) -> Network:
         reverse=None if address is None else _reverse(address),
         outward=interfaces.outward_address(),
         rooted=paths.is_rooted(),
-        missing_bridges=tuple(interfaces.missing_bridges(wish.bridges)),
+        missing_bridges=tuple(interfaces.find_missing_bridges(wish.bridges)),
         device_exists=wish.device is None or interfaces.exists(wish.device),
         ports=() if address is None else tuple(_ports(where, address)),
         ssh=paths.is_rooted() or not probe.unreachable([probe.Target("127.0.0.1", _SSH)]),
@@ -105,6 +105,8 @@ def _peers(where: Paths, host: str) -> list[Peer]:
     }
     if not others:
         return []
+    from ganeti.doctor.looks import peers  # TLS is only needed here
+
     answers = peers.ask(where, others)
     return [Peer(name, address, _address(name), *answers[name]) for name, address in others.items()]
 

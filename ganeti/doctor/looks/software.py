@@ -22,7 +22,7 @@ _DISTRIBUTION = "ganeti"
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\w.]+))?[^;]*(?:;(.*))?")
 _PYTHON_MARKER = re.compile(r"""python_version\s*>=\s*['"](\d+)\.(\d+)['"]""")
 #: Names of modules that differ from those of their libraries.
-_MODULES = {"pyopenssl": "OpenSSL", "qemu.qmp": "qemu.qmp"}
+_MODULES = {"pyopenssl": "OpenSSL", "pyasyncore": "asyncore"}
 #: Packages whose state counts.
 _PACKAGES = (
     *("ganeti*", "python3-ganeti*", "python3", "lvm2", "drbd-utils", "socat", "lxc"),
@@ -35,7 +35,7 @@ _PROGRAMS = (
 _PATIENCE = 30.0
 
 
-def look(where: Paths, *, imports: bool = True) -> Software:
+def read(where: Paths, *, imports: bool = True) -> Software:
     """Blocks for dpkg-query; with ``imports`` libraries are imported, else only looked for."""
     return Software(
         python=sys.version_info[:3],

@@ -12,7 +12,7 @@ from ganeti.paths import Paths
 from ganeti.storage.lvm import report
 
 
-def look(where: Paths, wish: Wish) -> Storage:
+def read(where: Paths, wish: Wish) -> Storage:
     """Asks LVM only when a volume group is wanted; it waits for its locks."""
     spaces = tuple(_spaces(where))
     if not wish.volume_group:
@@ -28,7 +28,7 @@ def _spaces(where: Paths) -> Iterator[Space]:
     """Of each file system once."""
     seen = set()
     for directory in (where.data, where.log, where.run):
-        place = _existing(directory)
+        place = _find_existing(directory)
         device = os.stat(place).st_dev
         if device in seen:
             continue
@@ -42,5 +42,5 @@ def _spaces(where: Paths) -> Iterator[Space]:
         )
 
 
-def _existing(directory: Path) -> Path:
+def _find_existing(directory: Path) -> Path:
     return next(each for each in (directory, *directory.parents) if each.exists())

@@ -166,6 +166,9 @@ class Connection(HTTPConnection):
             self._refuse("408 Request Timeout")
         self.server.count_out(self)
         super().close()
+        # cheroot leaves this to the finalizer. That one would send what a broken connection did
+        # not take once more, and Python 3.13 reports the failure; this drops it.
+        self.wfile.raw.close()
 
     def _swallow_rest(self) -> None:
         # Closing with unread input would reset the connection and might destroy the answer.

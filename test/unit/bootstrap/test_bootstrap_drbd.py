@@ -29,7 +29,7 @@ def begin(where: Paths, **settings: Any) -> None:
         certificate_digest="AA",
         now=1.0,
     )
-    examine.refuse(examine.before_cluster(where, needs.of(Config(data))))
+    examine.refuse(examine.before_cluster(where, needs.derive(Config(data))))
 
 
 @pytest.fixture

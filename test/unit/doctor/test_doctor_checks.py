@@ -106,15 +106,15 @@ def test_the_ganeti_of_debian_is_a_failure_unless_only_its_configuration_is_left
     name: str,
 ) -> None:
     here = replace(SOUND, packages=(Package(name, "3.0.2-3", "ii "),))
-    (line,) = told(software.other_ganeti(here, Stage.BARE), Level.FAIL)
+    (line,) = told(software.check_other_ganeti(here, Stage.BARE), Level.FAIL)
     assert line == f"ganeti: Debian's Ganeti is installed ({name}): apt-get remove {name}"
     left = replace(SOUND, packages=(Package(name, "3.0.2-3", "rc "),))
-    assert good_levels(software.other_ganeti(left, Stage.BARE))
+    assert good_levels(software.check_other_ganeti(left, Stage.BARE))
 
 
 def test_the_configuration_of_another_version_is_a_failure() -> None:
     (line,) = told(
-        software.other_ganeti(replace(SOUND, configuration=3_000_000), Stage.NODE), Level.FAIL
+        software.check_other_ganeti(replace(SOUND, configuration=3_000_000), Stage.NODE), Level.FAIL
     )
     assert "holds the configuration of version 3.0, not 3.2: ganeti-cfgupgrade" in line
 
@@ -325,12 +325,18 @@ def test_a_node_that_was_set_up_by_half() -> None:
 @pytest.mark.parametrize(
     ("change", "level", "words"),
     [
-        ({"users": ("groupadd x",)}, Level.WARN, "ganeti-users-setup --yes-do-it"),
+        ({"users": ("groupadd x",)}, Level.FAIL, "ganeti-rapi cannot start: ganeti-users-setup"),
+        ({"users": ("groupadd x",), "systemd": False}, Level.WARN, "all daemons run as root"),
         ({"watcher": False}, Level.WARN, "systemctl enable --now ganeti-watcher.timer"),
         ({"watcher": False, "systemd": False}, Level.WARN, "/etc/cron.d/ganeti"),
         ({"paused": 1.0}, Level.WARN, "gnt-cluster watcher continue"),
         ({"synchronized": False}, Level.WARN, "apt-get install chrony"),
         ({"stopped": ("ganeti-noded",)}, Level.FAIL, "systemctl start ganeti-noded"),
+        (
+            {"stopped": ("ganeti-confd",), "optional": frozenset({"ganeti-confd"})},
+            Level.WARN,
+            "the watcher will start it: systemctl start ganeti-confd",
+        ),
         ({"disabled": ("ganeti.target",)}, Level.WARN, "systemctl enable ganeti.target"),
     ],
 )

@@ -79,22 +79,22 @@ def test_who_holds_a_port_on_this_machine(where: Paths) -> None:
     with socket.create_server(("127.0.0.9", 0)) as server:
         port = server.getsockname()[1]
         where.services.write_text(f"ganeti-noded {port}/tcp\n")
-        noded = network.look(where, Wish()).ports[0]
+        noded = network.read(where, Wish()).ports[0]
         assert (noded.daemon, noded.number, noded.taken) == ("ganeti-noded", port, True)
         assert noded.pid == os.getpid()
-    noded = network.look(where, Wish()).ports[0]
+    noded = network.read(where, Wish()).ports[0]
     assert not noded.taken
 
 
 def test_the_name_of_this_node(where: Paths) -> None:
-    facts = network.look(where, Wish(device="lo", bridges=("no-such-bridge", "lo")))
+    facts = network.read(where, Wish(device="lo", bridges=("no-such-bridge", "lo")))
     assert (facts.host, facts.address, facts.own, facts.reverse) == (NAME, "127.0.0.9", True, NAME)
     assert facts.device_exists
     assert facts.missing_bridges == ("no-such-bridge", "lo")
     where.hosts.write_text(f"192.0.2.77 {NAME}\n")
-    assert not network.look(where, Wish(device="no-such")).own
+    assert not network.read(where, Wish(device="no-such")).own
     where.hosts.write_text("")
-    assert network.look(where, Wish()).address is None
+    assert network.read(where, Wish()).address is None
 
 
 def test_requirements_of_the_programs() -> None:
@@ -121,21 +121,21 @@ def test_what_dpkg_query_lists() -> None:
 
 
 def test_libraries_of_this_environment_can_be_used(where: Paths) -> None:
-    facts = software.look(where)
+    facts = software.read(where)
     assert facts.python == sys.version_info[:3]
     assert {each.name for each in facts.libraries} >= {"msgspec", "simplejson", "qemu.qmp"}
     assert [each for each in facts.libraries if each.problem or each.version is None] == []
 
 
 def test_the_version_of_a_configuration(where: Paths) -> None:
-    assert software.look(where, imports=False).configuration is None
+    assert software.read(where, imports=False).configuration is None
     init.make_directories(where)
     where.config_file.write_text('{"version": 3000000, "cluster": {}}')
     where.ssconf("release_version").write_text("3.0.2\n")
-    facts = software.look(where, imports=False)
+    facts = software.read(where, imports=False)
     assert (facts.configuration, facts.release) == (3000000, "3.0.2")
     where.config_file.write_text("{")
-    assert software.look(where, imports=False).configuration is None
+    assert software.read(where, imports=False).configuration is None
 
 
 def test_modules_that_could_be_loaded(where: Paths) -> None:
@@ -151,21 +151,21 @@ def test_modules_that_could_be_loaded(where: Paths) -> None:
     assert kernel.modules(where, release)["drbd"] is Module.AVAILABLE
     where.under("/proc").mkdir()
     where.under("/proc/drbd").write_text("version: 9.1.0 (api:2/proto:86-121)\n")
-    facts = kernel.look(where, Wish())
+    facts = kernel.read(where, Wish())
     assert (facts.modules["drbd"], facts.drbd) == (Module.LOADED, "9.1.0")
     assert "9.1.0 is loaded on this node" in facts.drbd_problem
 
 
 def test_what_a_driver_says_of_its_hypervisor(where: Paths) -> None:
-    facts = kernel.look(where, Wish(hypervisors={"fake": {}}))
+    facts = kernel.read(where, Wish(hypervisors={"fake": {}}))
     assert facts.hypervisors == {"fake": None}
 
 
 def test_room_below_a_node(where: Paths) -> None:
-    (space,) = storage.look(where, Wish()).spaces
+    (space,) = storage.read(where, Wish()).spaces
     assert space.free > 0
     assert not space.read_only
-    facts = storage.look(where, Wish(volume_group="xenvg"))
+    facts = storage.read(where, Wish(volume_group="xenvg"))
     assert facts.groups is None
     assert facts.problem
 
@@ -199,26 +199,26 @@ def test_tables_of_cron() -> None:
 
 
 def test_how_far_a_server_belongs_to_a_cluster(where: Paths) -> None:
-    assert membership.look(where).stage is Stage.BARE
+    assert membership.read(where).stage is Stage.BARE
     init.make_directories(where)
-    assert membership.look(where).stage is Stage.BARE
+    assert membership.read(where).stage is Stage.BARE
     authority = certs.create_ca("cluster.example.com")
     certs.write(where.server_cert, certs.issue_server(authority, NAME, ["192.0.2.1"]))
-    facts = membership.look(where)
+    facts = membership.read(where)
     assert facts.stage is Stage.PARTIAL
     assert str(where.ca_cert) in facts.missing
     where.ca_cert.write_bytes(authority.cert)
     certs.write(where.client_cert, certs.issue_client(authority, NAME))
     where.ssconf("cluster_name").write_text("")  # a power cut
-    assert membership.look(where).missing == (str(where.ssconf("cluster_name")),)
+    assert membership.read(where).missing == (str(where.ssconf("cluster_name")),)
     where.ssconf("cluster_name").write_text("cluster.example.com\n")
-    facts = membership.look(where)
+    facts = membership.read(where)
     assert (facts.stage, facts.stopped) == (Stage.NODE, (constants.NODED,))
     assert {each.level for each in facts.certificates} == {"ok"}
     where.ssconf("master_node").write_text(f"{NAME}\n")
-    assert membership.look(where).stage is Stage.MASTER
+    assert membership.read(where).stage is Stage.MASTER
     where.init_mark.touch()
-    assert membership.look(where).stage is Stage.PARTIAL
+    assert membership.read(where).stage is Stage.PARTIAL
 
 
 def test_certificates_that_cannot_be_used(where: Paths) -> None:
@@ -227,7 +227,7 @@ def test_certificates_that_cannot_be_used(where: Paths) -> None:
     where.ca_cert.write_bytes(authority.cert)
     certs.write(where.server_cert, certs.issue_server(other, NAME, ["192.0.2.1"]))
     where.client_cert.write_text("nothing")
-    found = {each.path: each.level for each in membership.look(where).certificates}
+    found = {each.path: each.level for each in membership.read(where).certificates}
     assert found == {
         str(where.ca_cert): "ok",
         str(where.server_cert): "error",
@@ -238,7 +238,7 @@ def test_certificates_that_cannot_be_used(where: Paths) -> None:
 def test_modes_are_those_on_disk(where: Paths) -> None:
     init.make_directories(where)
     where.data.chmod(0o777)
-    modes = {each.path: each.mode & 0o777 for each in membership.look(where).files}
+    modes = {each.path: each.mode & 0o777 for each in membership.read(where).files}
     assert modes[str(where.data)] == 0o777
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import _pyio
+import gc
 import hashlib
 import logging
 import queue
 import select
 import socket
 import ssl
+import struct
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +26,7 @@ from ganeti.net.http_link import Call, CallError
 from ganeti.net.http_server.server import HttpServer
 from ganeti.net.peers import peer_certificate_digest
 from ganeti.net.tls.contexts import Identity
+from ganeti.net.tls.stream import TLSSocket
 
 StartResponse = Callable[..., Any]
 
@@ -631,6 +636,25 @@ def test_a_client_that_leaves_while_it_waits_is_noticed(serve, dial):
     assert not held.is_alive()
     held.give_back()  # closes, as the client wanted
     assert held.fileno() == -1
+
+
+def test_nothing_is_sent_once_more_when_a_broken_connection_is_forgotten(serve, pki, monkeypatch):
+    # As Python 3.13 always does: the error of a finalizer is reported.
+    monkeypatch.setattr(_pyio, "_IOBASE_EMITS_UNRAISABLE", True, raising=False)
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: reported.append(what.exc_value))
+    server = serve(lambda _environ, start: reply(start, "x" * 50_000_000))
+    with socket.create_connection(("127.0.0.1", server.port), 5) as raw:
+        sock = TLSSocket(raw, pki.client(), server_side=False)
+        sock.settimeout(5)
+        sock.handshake()
+        sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        assert sock.recv(10)
+        # A reset in the middle of the answer.
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    server.stop()
+    gc.collect()
+    assert reported == []
 
 
 def test_slow_chunks_hold_no_worker(serve, dial):

@@ -1,0 +1,276 @@
+"""Power is lost at every step of making a cluster and of adding a node.
+
+A step is an operation on a file, or the start or end of a daemon. Afterwards the same command
+works, or its one line of error names the command that does.
+
+``CRASH_POINTS`` says at how many steps of each: a number, or ``all``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from crash_run import CHECKPOINT_AFTER
+from disk_faults import Point, ways
+from load import FINAL
+from master_process import MasterProcess
+
+sys.path.append(str(Path(__file__).parents[1] / "cluster"))
+
+from local_cluster import REPOSITORY, Cluster, Ran, copied
+
+from ganeti import constants, paths
+from ganeti.base import process, services
+
+SAMPLE = 2
+FAULTY = Path(__file__).parent / "faulty_program.py"
+MASTER, NODE = "node1.example.com", "node2.example.com"
+INIT = (
+    *("gnt-cluster", "init", "--no-ssh-init", "--no-etc-hosts", "--master-netdev", "lo"),
+    *("--enabled-hypervisors", "fake", "--enabled-disk-templates", "file,diskless"),
+    "cluster.example.com",
+)
+
+
+def chosen(points: list[Point]) -> list[Point]:
+    asked = os.environ.get("CRASH_POINTS", "")
+    return points if asked == "all" else random.Random(4).sample(points, int(asked or SAMPLE))
+
+
+def counted(labels: list[str], ends: Callable[[str], tuple[str, ...]] = ways) -> list[Point]:
+    """All points of a run."""
+    counts: Counter[str] = Counter()
+    found = []
+    for label in labels:
+        counts[label] += 1
+        found += [Point(label, counts[label], way) for way in ends(label)]
+    return found
+
+
+def lines(report: Path, kind: str) -> list[str]:
+    text = report.read_text() if report.exists() else ""
+    return [line.removeprefix(f"{kind} ") for line in text.splitlines() if line.startswith(kind)]
+
+
+def run(words: list[str], env: dict[str, str]) -> Ran:
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr + done.stdout, done.stderr
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def doctor(env: dict[str, str]) -> Ran:
+    return run([sys.executable, "-m", "ganeti.tools.doctor", "--quiet"], env)
+
+
+def kill_daemons(where: paths.Paths) -> None:
+    """As a power cut does."""
+    for name in reversed(services.ALL):
+        pid = services.daemon.running_pid(where.pid_file(name))
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            process.wait_exit(pid, 10)
+
+
+# gnt-cluster init
+
+
+class Server:
+    """A server that is to become a cluster."""
+
+    def __init__(self, root: Path, number: int) -> None:
+        self.where = paths.Paths(root)
+        self.report = root / "report"
+        self.where.conf.parent.mkdir(parents=True)
+        network = f"127.91.{number}"
+        self.where.hosts.write_text(f"{network}.1 {MASTER}\n{network}.254 cluster.example.com\n")
+        self.env = {
+            **os.environ,
+            "PYTHONPATH": str(REPOSITORY),
+            "GANETI_ROOTDIR": str(root),
+            "GANETI_HOSTNAME": MASTER,
+        }
+
+    def init(self, point: Point | None) -> Ran:
+        plan = json.dumps(point and [point.label, point.number, point.way])
+        return run([sys.executable, str(FAULTY), str(self.report), plan, *INIT], self.env)
+
+    def gnt(self, *words: str) -> Ran:
+        return run([sys.executable, "-m", "ganeti.cli", *words], self.env)
+
+    def end(self) -> None:
+        for name in reversed(services.ALL):
+            services.stop(name, self.where)
+
+
+def init_points(directory: Path) -> list[Point]:
+    server = Server(directory, 0)
+    try:
+        assert server.init(None).code == 0
+    finally:
+        server.end()
+    return counted(lines(server.report, "op"))
+
+
+@pytest.mark.timeout(3600)
+def test_a_cluster_whose_init_lost_power(tmp_path: Path) -> None:
+    points = init_points(tmp_path / "all")
+    assert len(points) > 100
+    hit = 0
+    for number, point in enumerate(chosen(points), 1):
+        server = Server(tmp_path / str(number), number % 250)
+        try:
+            server.init(point)
+            hit += lines(server.report, "killed") == [str(point)]
+            kill_daemons(server.where)
+            assert doctor(server.env).code in (0, 1)
+            again = server.gnt(*INIT)
+            if again.code:
+                assert len(again.err.splitlines()) == 1, (point, again.err)
+                assert "to start its daemons: ganeti-daemon-util start-all" in again.err, point
+                util = [sys.executable, "-m", "ganeti.bootstrap.daemon_util", "start-all"]
+                assert run(util, server.env).code == 0, point
+            assert server.gnt("gnt-cluster", "verify").code == 0, point
+            well = doctor(server.env)
+            assert well.code == 0, (point, well.out)
+            assert not list(server.where.data.glob(".*")), point
+        finally:
+            server.end()
+    assert hit * 2 >= len(chosen(points))
+
+
+def test_two_inits_at_the_same_time_make_one_cluster(tmp_path: Path) -> None:
+    server = Server(tmp_path, 251)
+    argv = [sys.executable, "-m", "ganeti.cli", *INIT]
+    try:
+        both = [
+            subprocess.Popen(argv, env=server.env, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
+        said = sorted((each.communicate(timeout=120)[1], each.returncode) for each in both)
+        assert [code for _text, code in said] in ([0, 1], [1, 0])
+        (refusal,) = [text for text, code in said if code]
+        assert re.search(r"another gnt-cluster init is at work|belongs to a cluster", refusal)
+        assert server.gnt("gnt-cluster", "verify").code == 0
+    finally:
+        server.end()
+
+
+# gnt-node add
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A cluster of one node, and a server beside it."""
+    with copied(2) as made:
+        leave(made)
+        yield made
+
+
+def leave(cluster: Cluster) -> None:
+    """Make node2 a server that was never in a cluster."""
+    cluster.ok("node remove", NODE)
+    where = cluster.paths("node2")
+    for name in reversed(services.ALL):
+        services.stop(name, where)
+    subprocess.run(["rm", "-rf", str(where.data), str(where.run), str(where.log)], check=True)
+
+
+def add_again(cluster: Cluster, point: Point) -> None:
+    """The same command works, or says which one does; and then all is well."""
+    add = ["node add", "--no-ssh-key-check", NODE]
+    again = cluster.gnt(*add)
+    if again.code:
+        assert len(again.err.splitlines()) == 1, (point, again.err)
+        assert "--readd" in again.err, (point, again.err)
+        cluster.ok("node add --readd --no-ssh-key-check", NODE)
+    verified = cluster.gnt("cluster verify")
+    assert (verified.code, verified.err) == (0, ""), (point, verified.out)
+    well = doctor(cluster.env("node2"))
+    assert well.code == 0, (point, well.out)
+
+
+@pytest.mark.timeout(3600)
+def test_a_server_that_lost_power_while_it_was_set_up(cluster: Cluster, tmp_path: Path) -> None:
+    report, plan, shell = tmp_path / "report", tmp_path / "plan", tmp_path / "shell"
+    program = shlex.join([sys.executable, str(FAULTY), str(report)])
+    env = {key: cluster.env("node2")[key] for key in ("GANETI_ROOTDIR", "GANETI_HOSTNAME")}
+    exports = "\n".join(f"export {key}={shlex.quote(value)}" for key, value in env.items())
+    shell.write_text(f'#!/bin/sh\n{exports}\nexec {program} "$(cat {plan})" $2\n')
+    shell.chmod(0o755)
+
+    def add(point: Point | None) -> Ran:
+        plan.write_text(json.dumps(point and [point.label, point.number, point.way]))
+        report.unlink(missing_ok=True)
+        argv = cluster.argv("node", "add", "--no-ssh-key-check", NODE)
+        return run(argv, {**cluster.env(), "GANETI_REMOTE_SHELL": str(shell)})
+
+    assert add(None).code == 0
+    points = counted(lines(report, "op"))
+    assert len(points) > 100
+    hit = 0
+    for point in chosen(points):
+        leave(cluster)
+        first = add(point)
+        assert len(first.err.splitlines()) <= 1, (point, first.err)
+        if lines(report, "killed") == [str(point)]:
+            hit += 1
+            assert first.code == constants.EXIT_NODESETUP_ERROR, point
+        kill_daemons(cluster.paths("node2"))
+        assert doctor(cluster.env("node2")).code in (0, 1)
+        add_again(cluster, point)
+    assert hit * 2 >= len(chosen(points))
+
+
+@pytest.mark.timeout(3600)
+def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path: Path) -> None:
+    where = cluster.paths()
+    services.stop(constants.MASTERD, where)
+    master = MasterProcess(
+        cluster.env(), tmp_path / "runs", tmp_path / "master.log", CHECKPOINT_AFTER
+    )
+
+    def add() -> None:
+        argv = cluster.argv("node", "add", "--no-ssh-key-check", NODE)
+        ran = run(argv, cluster.env())
+        assert len(ran.err.splitlines()) <= 2, ran.err
+
+    try:
+        assert master.start(None, trace=True, calls=True)
+        before = len(master.labels)
+        add()
+        steps = re.compile(r"serve: (call |(write|fsync|rename) .*(journal|ssconf_\w+|data)$)")
+        points = [
+            point
+            for point in counted(master.labels, lambda _label: ("before", "after"))
+            if steps.match(point.label)
+        ]
+        early = Counter(master.labels[:before])
+        points = [point for point in points if point.number > early[point.label]]
+        assert len(points) >= 10
+        hit = 0
+        for point in chosen(points):
+            leave(cluster)
+            master.end(signal.SIGTERM)
+            assert master.start(point, trace=False, calls=True)
+            add()
+            master.end(signal.SIGKILL)
+            hit += master.killed_at == str(point)
+            assert master.start(None, trace=False, calls=True)
+            for job, status in cluster.cells("job list -o id,status"):
+                if status not in FINAL:
+                    cluster.gnt("job wait", job)
+            add_again(cluster, point)
+        assert hit * 2 >= len(chosen(points))
+    finally:
+        master.close()
