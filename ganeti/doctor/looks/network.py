@@ -32,7 +32,7 @@ def read(where: Paths, wish: Wish, *, ask_others: bool = True) -> Network:
         missing_bridges=tuple(interfaces.find_missing_bridges(wish.bridges)),
         device_exists=wish.device is None or interfaces.exists(wish.device),
         ports=() if address is None else tuple(_ports(where, address)),
-        ssh=paths.is_rooted() or not probe.unreachable([probe.Target("127.0.0.1", _SSH)]),
+        ssh=paths.is_rooted() or not probe.find_unreachable([probe.Target("127.0.0.1", _SSH)]),
         peers=tuple(_peers(where, host)) if ask_others else (),
     )
 
