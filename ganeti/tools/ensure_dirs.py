@@ -12,7 +12,7 @@ from pathlib import Path
 from ganeti import constants, paths
 from ganeti.base import files
 from ganeti.paths import Paths
-from ganeti.tools import entry, users_setup
+from ganeti.tools import entry
 
 PROGRAM = "ensure-dirs"
 
@@ -85,7 +85,7 @@ def _work(where: Paths, *, full: bool, say: Callable[[str], None]) -> int:
 
 def _group() -> int:
     try:
-        return grp.getgrnam(users_setup.DAEMONS).gr_gid
+        return grp.getgrnam(constants.DAEMONS_GROUP).gr_gid
     except KeyError:
         return -1
 
@@ -96,7 +96,7 @@ def _set(path: Path, mode: int, group: int, say: Callable[[str], None]) -> None:
         say(f"{path}: mode {found.st_mode & 0o7777:o} becomes {mode:o}")
         path.chmod(mode)
     if group not in (-1, found.st_gid):
-        say(f"{path}: group becomes {users_setup.DAEMONS}")
+        say(f"{path}: group becomes {constants.DAEMONS_GROUP}")
         os.chown(path, -1, group)
 
 
