@@ -1,49 +1,57 @@
-"""Log files in Ganeti's line format, with the running job in every line.
+"""Where log records go: files, the terminal, syslog, and the journal of systemd.
 
-Format: ``YYYY-MM-DD HH:MM:SS,mmm: <program> pid=<pid>[/<job>] <LEVEL> <text>``.
+Format: ``YYYY-MM-DD HH:MM:SS,mmm: <program> pid=<pid>[/job <id>][/<call>] <LEVEL> <text>``, or
+objects of JSON (see ``log_lines``).
 """
 
 from __future__ import annotations
 
-import contextvars
+import argparse
+import contextlib
 import logging
 import logging.handlers
 import os
-import re
+import socket
+import struct
 import weakref
+from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
 
-#: What the current thread works for, e.g. ``job 12``; shown in each log line.
-CONTEXT: contextvars.ContextVar[str] = contextvars.ContextVar("log_context", default="")
+from ganeti import paths
+from ganeti.base.log_lines import CALL, INSTANCE, JOB, JsonForm, TextForm, escape, journal_fields
 
 _SYSLOG = "/dev/log"
-#: Control characters but the tab, and what editors take for an end of line.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+#: Where the journal of systemd takes records with fields.
+_JOURNAL = "/run/systemd/journal/socket"
+#: Characters of a message in the journal; datagrams have a limit.
+_LONGEST = 32768
+FORMATS = ("text", "json")
 
 
-class _ContextFilter(logging.Filter):
-    def filter(self, record: logging.LogRecord) -> bool:
-        context = CONTEXT.get()
-        record.context = f"/{context}" if context else ""
-        return True
+@contextlib.contextmanager
+def set_context(
+    *, job: str | None = None, call: str | None = None, instance: str | None = None
+) -> Iterator[None]:
+    """What is logged in the block is about these; None leaves what it was."""
+    given = ((JOB, job), (CALL, call), (INSTANCE, instance))
+    tokens = [(variable, variable.set(value)) for variable, value in given if value is not None]
+    try:
+        yield
+    finally:
+        for variable, token in tokens:
+            variable.reset(token)
 
 
-class LineFormatter(logging.Formatter):
-    """One line a record; a traceback follows on lines of its own."""
-
-    def __init__(self, program: str) -> None:
-        super().__init__(
-            f"%(asctime)s: {program} pid=%(process)d%(context)s %(levelname)s %(message)s"
-        )
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        """A text from outside cannot pretend to be another line."""
-        return _join_lines(super().formatMessage(record))
-
-
-def _join_lines(text: str) -> str:
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the form of a log file."""
+    parser.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="form of the log file: lines of text, or an object of JSON in each line"
+        " (default: %(default)s)",
+    )
 
 
 class _LogFile(logging.handlers.WatchedFileHandler):
@@ -69,12 +77,57 @@ class _LogFile(logging.handlers.WatchedFileHandler):
 _files: weakref.WeakSet[_LogFile] = weakref.WeakSet()
 
 
+class _Journal(logging.Handler):
+    """Sends records with their fields to the journal of systemd, and stops nobody's work."""
+
+    def __init__(self, program: str) -> None:
+        super().__init__()
+        self._fixed = {"SYSLOG_IDENTIFIER": program, "GANETI_NODE": paths.hostname()}
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            fields = {
+                **journal_fields(self.formatter or logging.Formatter(), record),
+                **self._fixed,
+            }
+            self._socket.sendto(b"".join(map(_encode_field, fields.items())), _JOURNAL)
+        except OSError:
+            self.handleError(record)
+
+    def close(self) -> None:
+        self._socket.close()
+        super().close()
+
+
+def _encode_field(pair: tuple[str, str]) -> bytes:
+    """A field in the native form of the journal, with its length as it may have several lines."""
+    key, value = pair
+    data = value[:_LONGEST].encode("utf-8", "backslashreplace")
+    return key.encode() + b"\n" + struct.pack("<Q", len(data)) + data + b"\n"
+
+
+def _is_journal(descriptor: int) -> bool:
+    """Whether systemd has connected a descriptor to its journal."""
+    try:
+        facts = os.fstat(descriptor)
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{facts.st_dev}:{facts.st_ino}"
+
+
 def setup(
-    program: str, *, file: Path | None = None, debug: bool = False, console: bool = False
+    program: str,
+    *,
+    file: Path | None = None,
+    debug: bool = False,
+    console: bool = False,
+    form: str = FORMATS[0],
 ) -> None:
     """Send all logging of this process to ``file`` (mode 0600, reopened after rotation).
 
-    ``console`` adds the standard error output.
+    ``console`` adds the standard error output, or the journal of systemd when that reads it.
+    ``form`` is that of the file.
     """
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -84,11 +137,13 @@ def setup(
     handlers: list[logging.Handler] = []
     if file is not None:
         handlers.append(_LogFile(file))
+        if form == "json":
+            handlers[0].setFormatter(JsonForm(program, paths.hostname()))
     if console:
-        handlers.append(logging.StreamHandler())
+        handlers.append(_Journal(program) if _is_journal(2) else logging.StreamHandler())
     for handler in handlers:
-        handler.addFilter(_ContextFilter())
-        handler.setFormatter(LineFormatter(program))
+        if handler.formatter is None:
+            handler.setFormatter(TextForm(program))
         root.addHandler(handler)
     # asyncio announces its selector at DEBUG; nobody wants to read that.
     logging.getLogger("asyncio").setLevel(logging.WARNING)
@@ -107,7 +162,7 @@ def send_to_file(logger: logging.Logger, file: Path) -> None:
 
 class _PlainFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return _join_lines(record.getMessage())
+        return escape(record.getMessage())
 
 
 def add_syslog(program: str) -> None:

@@ -157,6 +157,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         'show': 'show',
         'list': 'show',
         'list-fields': 'show',
+        'logs': 'commands',
         'wait': 'commands',
         'watch': 'commands',
         'why': 'commands',

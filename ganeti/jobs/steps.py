@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from ganeti import errors
-from ganeti.base import files
-from ganeti.base.log import CONTEXT
+from ganeti.base import files, log
 from ganeti.jobs import machine as m
 from ganeti.jobs.execution import Executor, Need
 from ganeti.jobs.gate import Gate, Hold
@@ -28,6 +28,8 @@ from ganeti.model.names import JOBS_FINALIZED, JobStatus
 from ganeti.opcodes.base import OpCode
 
 _LOG = logging.getLogger(__name__)
+#: Opcodes from which on the log does not name each one of a job.
+_MANY = 100
 
 
 class Steps:
@@ -50,12 +52,9 @@ class Steps:
         self.pool.put(job.record.priority, job)
 
     def _work(self, job: Job) -> None:
-        token = CONTEXT.set(f"job {job.id}")
-        try:
+        with log.set_context(job=str(job.id), instance=_get_instance(job)):
             if self._begin(job) and self._acquire(job):
                 self._execute(job)
-        finally:
-            CONTEXT.reset(token)
 
     # steps ---------------------------------------------------------------------------------
 
@@ -168,6 +167,8 @@ class Steps:
         try:
             book.wait(effect, written)
             self.follow_up(job, effect)
+            if len(job.record.ops) < _MANY:
+                _LOG.info("%s runs", _get_input(job).get("OP_ID"))
             result = msgspec.to_builtins(execution.run())
         except Exception as err:  # noqa: BLE001 - becomes the job's result
             self._fail(job, err)
@@ -211,6 +212,8 @@ class Steps:
         """What follows an event that is on disk."""
         if Effect.FINALIZED in effect:
             job.ops = []
+            with log.set_context(job=str(job.id)):
+                _LOG.info("ended with %s", job.status.value)
             with self._book.mutex:
                 job.settled, job.before_end = True, None
                 job.hold = None
@@ -227,3 +230,15 @@ class Steps:
             jobs = [self._book.jobs[i] for i in job_ids if i in self._book.jobs]
         for job in jobs:
             self.enqueue(job)
+
+
+def _get_instance(job: Job) -> str:
+    """The instance of the opcode that a job is at, for the log; empty for none."""
+    name = _get_input(job).get("instance_name")
+    return name if isinstance(name, str) else ""
+
+
+def _get_input(job: Job) -> dict[str, Any]:
+    """The opcode that a job is at in its JSON form; empty when it has ended."""
+    index = job.record.current()
+    return {} if index is None else job.record.ops[index].input

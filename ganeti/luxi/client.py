@@ -162,6 +162,13 @@ class Client(Connection):
         """Why a job does not go on; see ``jobs/explain.py`` for the keys."""
         return dict(self.call("ExplainJob", job_id))
 
+    def query_job_log(self, job_id: int, nodes: Sequence[str] = ()) -> dict[str, Any]:
+        """What daemons logged about a job; see ``master/job_log.py`` for the keys.
+
+        Asks the named nodes, or all.
+        """
+        return dict(self.call("QueryJobLog", job_id, list(nodes)))
+
     def submit_job_to_drained_queue(self, ops: Sequence[Mapping[str, object]]) -> int:
         """Like :meth:`submit_job`, also while the queue takes no other jobs."""
         return int(self.call("SubmitJobToDrainedQueue", list(ops)))

@@ -42,6 +42,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument("-f", "--foreground", action="store_true", help="stay attached")
     parser.add_argument("-d", "--debug", action="store_true", help="log more")
+    log.add_option(parser)
     parser.add_argument(
         "--stop-timeout",
         type=float,
@@ -115,6 +116,7 @@ def _serve(where: Paths, options: argparse.Namespace, background: daemon.Backgro
         file=where.log / "master-daemon.log",
         debug=options.debug,
         console=options.foreground,
+        form=options.log_format,
     )
     pid_file = daemon.PidFile(where.pid_file(constants.MASTERD))
     pid_file.acquire()

@@ -20,7 +20,7 @@ from ganeti.base import files, typed
 from ganeti.config import limits
 from ganeti.luxi.calls import METHODS
 from ganeti.luxi.reply import Reply
-from ganeti.master import events, facts, history, job_filters
+from ganeti.master import events, facts, history, job_filters, job_log
 from ganeti.master.core import Core
 from ganeti.master.events import Events, Filter
 from ganeti.master.waiting import Wait, Waiting
@@ -44,7 +44,9 @@ _MAX_USER = 256
 #: Queries that wait for nodes at the same time.
 _LIVE = 16
 #: Methods that only read, but need the queue.
-_OF_JOBS = frozenset({"QueryJobs", "WaitForJobChange", "WaitForEvents", "ExplainJob"})
+_OF_JOBS = frozenset(
+    {"QueryJobs", "QueryJobLog", "WaitForJobChange", "WaitForEvents", "ExplainJob"}
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Service:
             "QueryConfigValues": self._config_values,
             "QueryClusterInfo": self._cluster_info,
             "QueryTags": self._query_tags,
+            "QueryJobLog": self._query_job_log,
             "QueryHistory": lambda a, _p: history.query(
                 core.store.current, core.store.history, a["filter"]
             ),
@@ -271,6 +274,10 @@ class Service:
         return until
 
     # job filters -------------------------------------------------------------------------
+
+    def _query_job_log(self, args: Args, _peer: Credentials) -> Any:
+        number = _job_id(args["job"])
+        return _Live(lambda: job_log.query(self._core, number, args["nodes"]))
 
     def _note_guest_end(self, args: Args, _peer: Credentials) -> None:
         """Make an event of it; what is done about it is up to the watcher."""

@@ -30,6 +30,8 @@ class Serving:
     debug: bool
     #: no, yes or only
     syslog: str
+    #: text or json
+    log_format: str
     address: str
     port: int
     max_clients: int
@@ -69,6 +71,7 @@ def _parser(service: str, description: str, protocol: str) -> argparse.ArgumentP
     add("-f", "--foreground", action="store_true", help="stay attached to the terminal")
     add("-d", "--debug", action="store_true", help="log more")
     add("--syslog", choices=("no", "yes", "only"), default="no", help="log to syslog (too)")
+    base_log.add_option(made)
     add("-p", "--port", type=int, help=text)
     add("-b", "--bind", metavar="ADDRESS", help="own address to listen on (default: all)")
     return made
@@ -93,6 +96,7 @@ def read_options(service: str, given: argparse.Namespace) -> Serving:
         foreground=given.foreground,
         debug=given.debug,
         syslog=given.syslog,
+        log_format=given.log_format,
         address=listen.address(given.bind, given.interface, paths.current()),
         port=resolve.port(service) if given.port is None else given.port,
         max_clients=given.max_clients,
@@ -118,6 +122,7 @@ def setup_log(options: Serving, file: Path) -> None:
         file=None if options.syslog == "only" else file,
         debug=options.debug,
         console=options.foreground,
+        form=options.log_format,
     )
     if options.syslog != "no":
         base_log.add_syslog(options.service)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import secrets
 import threading
@@ -62,7 +63,11 @@ class _Copy:
         self.progress = progress
         self._work = work
         self._error: errors.GanetiError | None = None
-        self._thread = threading.Thread(target=self._run, name="disk-copy", daemon=True)
+        # What it logs is about the job of the call that began it.
+        work_on = contextvars.copy_context().run
+        self._thread = threading.Thread(
+            target=work_on, args=(self._run,), name="disk-copy", daemon=True
+        )
         self._thread.start()
 
     def _run(self) -> None:

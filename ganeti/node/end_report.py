@@ -29,14 +29,14 @@ class EndReport:
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._errands: Errands[str] = Errands("report of guests", self._send, patience=_PATIENCE)
+        self._errands: Errands[str] = Errands("report of guests", self._deliver, patience=_PATIENCE)
         self.stop = self._errands.stop
 
-    def tell(self, name: str) -> None:
+    def send(self, name: str) -> None:
         """Tell the master soon that a guest ended."""
         self._errands.add([name])
 
-    def _send(self, names: Mapping[str, int]) -> Collection[str]:
+    def _deliver(self, names: Mapping[str, int]) -> Collection[str]:
         try:
             self._call(sorted(names))
         except (errors.GanetiError, OSError) as err:

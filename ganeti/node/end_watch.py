@@ -2,7 +2,7 @@
 
 A guest with a process of its own is watched by a descriptor of that process (pidfd); other drivers
 tell when something may have ended (:class:`~ganeti.hypervisor.interface.EndTelling`). What a node
-call does to a guest is expected: it is done inside of :meth:`EndWatch.expected`.
+call does to a guest is expected: it is done inside of :meth:`EndWatch.expect`.
 
 Nothing is kept on disk. What ends while this daemon does not run is found by the watcher.
 """
@@ -130,7 +130,7 @@ class EndWatch:
         bell.close()
 
     @contextlib.contextmanager
-    def expected(self, name: str, hypervisor: str, *, begins: bool = False) -> Iterator[None]:
+    def expect(self, name: str, hypervisor: str, *, begins: bool = False) -> Iterator[None]:
         """In the block a node call may end the guest, or start it; what runs then is watched.
 
         With ``begins`` the guest runs when the block succeeded. One that does not has ended again.
@@ -208,7 +208,7 @@ class EndWatch:
                 return
             self._tellers[hypervisor] = None
         try:
-            end = driver.watch_ends(lambda: self._look_at_all(hypervisor))
+            end = driver.watch_ends(lambda: self._examine_all(hypervisor))
         except errors.HypervisorError as err:
             log.warning("ends of guests of %s are left to the watcher: %s", hypervisor, err)
             return
@@ -218,7 +218,7 @@ class EndWatch:
                 return
         end()
 
-    def _look_at_all(self, hypervisor: str) -> None:
+    def _examine_all(self, hypervisor: str) -> None:
         with self._lock:
             found = [each for each in self._watched.values() if each.hypervisor == hypervisor]
         if not found:
@@ -247,12 +247,12 @@ class EndWatch:
                 heard = list(self._heard)
             for watched in heard:
                 try:
-                    self._look(watched)
+                    self._examine(watched)
                 except Exception:  # a thread's last frame: other guests are watched all the same
                     log.exception("the end of instance %s could not be handled", watched.name)
                     self._drop(watched)
 
-    def _look(self, watched: _Watched) -> None:
+    def _examine(self, watched: _Watched) -> None:
         """Find out what became of a guest; a node call that works on it goes first."""
         name = watched.name
         try:

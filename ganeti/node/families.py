@@ -17,6 +17,7 @@ from ganeti.node.guest_os import GuestOs
 from ganeti.node.hooks import Hooks
 from ganeti.node.hotplug import Hotplug
 from ganeti.node.instances import Instances
+from ganeti.node.job_logs import JobLogs
 from ganeti.node.master_ip import MasterIp
 from ganeti.node.migration import Migration
 from ganeti.node.mirrors import Mirrors
@@ -44,7 +45,7 @@ class Families:
         rights = RunRights(context)
         report = EndReport(context)
         #: to be started when this node daemon serves calls
-        self.ends = EndWatch(context, report.tell)
+        self.ends = EndWatch(context, report.send)
         guest_ends = GuestEnds(context)
         instances = Instances(context, disks, rights, self.ends)
         guest_os = GuestOs(context, disks)
@@ -70,6 +71,7 @@ class Families:
             Migration(context, disks, rights, self.ends),
             guest_os,
             guest_ends,
+            JobLogs(context),
         )
         self._stops = (self.ends.stop, report.stop, guest_ends.stop, replica.stop)
 

@@ -39,7 +39,9 @@ class GuestEnds(GuestEndCalls):
 
     def __init__(self, context: NodeContext) -> None:
         self._context = context
-        self._errands: Errands[_Ended] = Errands("look at guests", self._look, patience=_PATIENCE)
+        self._errands: Errands[_Ended] = Errands(
+            "look at guests", self._run_watcher, patience=_PATIENCE
+        )
         self.stop = self._errands.stop
 
     def guests_ended(self, instances: list[str]) -> None:
@@ -56,7 +58,7 @@ class GuestEnds(GuestEndCalls):
         log.info("guests ended on node %s: %s", node, ", ".join(map(checked_name, instances)))
         self._errands.add((node, name) for name in instances)
 
-    def _look(self, ended: Mapping[_Ended, int]) -> Collection[_Ended]:
+    def _run_watcher(self, ended: Mapping[_Ended, int]) -> Collection[_Ended]:
         """Run the watcher; what it wants to see again later."""
         words = [
             f"--ended-{'again' if attempts else 'now'}={node}:{name}"

@@ -214,7 +214,7 @@ class Instances(InstanceCalls):
         """Nobody else works on the instance, and its end is none by itself."""
         with (
             self._context.instance(instance.name, purpose),
-            self._ends.expected(instance.name, instance.hypervisor, begins=begins),
+            self._ends.expect(instance.name, instance.hypervisor, begins=begins),
         ):
             yield
 

@@ -59,7 +59,7 @@ class Migration(MigrationCalls):
         """Forget the instance, or run it again."""
         with (
             self._context.instance(instance.name, "end of a migration"),
-            self._ends.expected(instance.name, instance.hypervisor),
+            self._ends.expect(instance.name, instance.hypervisor),
         ):
             self._driver(instance).finish_source(instance, success=success, live=live)
         log.info("instance %s was %s", instance.name, "moved away" if success else "kept here")
@@ -92,7 +92,7 @@ class Migration(MigrationCalls):
         """See that the instance runs here, or end what waits for it."""
         with (
             self._context.instance(instance.name, "end of a reception"),
-            self._ends.expected(instance.name, instance.hypervisor, begins=success),
+            self._ends.expect(instance.name, instance.hypervisor, begins=success),
         ):
             if success:
                 self._rights.demand(instance, RightState.HERE)

@@ -10,6 +10,7 @@ bytes, and place and length of what is zero.
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import hmac
 import logging
@@ -102,8 +103,8 @@ class Transfer(TransferCalls):
             raise errors.GenericError(f"cannot wait at {address}: {err.strerror}") from err
         listener.settimeout(COMING)
         thread = threading.Thread(
-            target=self._receive,
-            args=(listener, path, token, compress),
+            target=contextvars.copy_context().run,
+            args=(self._receive, listener, path, token, compress),
             name="disk-in",
             daemon=True,
         )

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ganeti import constants, errors
 from ganeti.base import jsonio, patience
+from ganeti.base.log_lines import JOB
 from ganeti.model.names import GroupUuid, NodeUuid
 from ganeti.model.node import Node
 from ganeti.net import resolve
@@ -173,7 +174,9 @@ class NodeRpc:
     ) -> dict[NodeUuid, Answer[Any]]:
         asked = {uuid: item for uuid, item in todo.items() if not item[0].offline}
         term = f"{self.epoch} {self.master}".strip()
-        headers = (("X-Ganeti-Epoch", term),) if self.epoch else ()
+        headers: tuple[tuple[str, str], ...] = (("X-Ganeti-Epoch", term),) if self.epoch else ()
+        if job := JOB.get():
+            headers = (*headers, (wire.JOB_HEADER, job))
         requests = [
             Call(
                 host=node.primary_ip,

@@ -211,6 +211,24 @@ class CopyStatus(msgspec.Struct, kw_only=True):
     ended: bool
 
 
+class JobLogLine(msgspec.Struct, kw_only=True):
+    """What a daemon of a node logged about a job."""
+
+    #: seconds since 1970
+    time: float
+    program: str
+    level: str
+    text: str
+
+
+class JobLog(msgspec.Struct, kw_only=True):
+    """The lines of a node about a job."""
+
+    lines: list[JobLogLine]
+    #: whether older ones are left out
+    cut: bool
+
+
 class Console(msgspec.Struct, kw_only=True, omit_defaults=True):
     """How to reach the console of an instance."""
 

@@ -19,9 +19,10 @@ from wsgiref.types import StartResponse
 
 from ganeti import errors
 from ganeti.base import files, jsonio
+from ganeti.base import log as base_log
 from ganeti.base.clock import SYSTEM, Clock
-from ganeti.base.log import CONTEXT
-from ganeti.rpc.wire import CallSpec, decode_args, encode, specs
+from ganeti.rpc.objects import NodeInstance
+from ganeti.rpc.wire import JOB_HEADER, CallSpec, decode_args, encode, specs
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,7 @@ SLOW_CALL = 5.0
 #: Start of the text of an answer that a bug caused.
 BUG_TEXT = "Error while executing backend function"
 
+_JOB_HEADER = f"HTTP_{JOB_HEADER.upper().replace('-', '_')}"
 _REASONS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 409: "Conflict"}
 
 
@@ -94,7 +96,8 @@ class RpcApp:
             return _answer(start_response, err.status, err.text.encode(), "text/plain")
         token = CALLER.set(str(environ.get("ganeti.peer_cn") or ""))
         try:
-            envelope = self._run(spec, arguments)
+            with base_log.set_context(job=_get_job(environ), call=spec.name, instance=""):
+                envelope = self._run(spec, arguments)
         finally:
             CALLER.reset(token)
         return _answer(start_response, 200, envelope, "application/json")
@@ -128,7 +131,6 @@ class RpcApp:
 
     def _run(self, spec: CallSpec, arguments: Sequence[object]) -> bytes:
         started = self._clock.monotonic()
-        token = CONTEXT.set(spec.name)
         try:
             log.debug("call %s begins", spec.name)
             with self._noted(spec.name):
@@ -147,10 +149,12 @@ class RpcApp:
             taken = self._clock.monotonic() - started
             level = logging.INFO if taken > SLOW_CALL else logging.DEBUG
             log.log(level, "call %s took %.3f s", spec.name, taken)
-            CONTEXT.reset(token)
 
     def _call(self, spec: CallSpec, arguments: Sequence[object]) -> Any:
-        return encode(self._methods[spec.name](*decode_args(spec, arguments)))
+        decoded = decode_args(spec, arguments)
+        names = (each.name for each in decoded if isinstance(each, NodeInstance))
+        with base_log.set_context(instance=next(names, "")):
+            return encode(self._methods[spec.name](*decoded))
 
     @contextmanager
     def _noted(self, name: str) -> Iterator[None]:
@@ -162,6 +166,12 @@ class RpcApp:
         finally:
             with self._lock:
                 del self._running[key]
+
+
+def _get_job(environ: Environ) -> str:
+    """For which job the caller says it calls, empty for none; only shown in logs."""
+    said = str(environ.get(_JOB_HEADER) or "")
+    return said if said.isascii() and said.isdigit() and len(said) < 18 else ""
 
 
 def answering(families: Iterable[object]) -> dict[str, Callable[..., Any]]:

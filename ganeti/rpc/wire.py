@@ -18,6 +18,8 @@ from ganeti import errors
 from ganeti.base import typed
 from ganeti.rpc.calls import NodeCalls
 
+#: Header of a call that is made for a job: its id, for the log of the node.
+JOB_HEADER = "X-Ganeti-Job"
 #: Below this many bytes a text travels uncompressed.
 COMPRESS_FROM = 512
 

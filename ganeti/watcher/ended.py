@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def given(options: argparse.Namespace) -> list[Ended]:
+def read_options(options: argparse.Namespace) -> list[Ended]:
     """What the command line names."""
     return [
         Ended(node, name, again)

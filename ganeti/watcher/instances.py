@@ -43,7 +43,7 @@ def run(now: Round) -> None:
 
     def act(group: Group, memory: Memory) -> None:
         memory.keep_only(item.name for item in group.instances)
-        _done, others = _submit(now, _due(now, group, memory), memory)
+        _done, others = _submit(now, _find_due(now, group, memory), memory)
         refused.extend(others)
         memory.boots.update({name: boot for name, boot in group.boots.items() if boot is not None})
 
@@ -64,7 +64,7 @@ def treat(now: Round, group: Group) -> Sequence[str]:
     settled: list[str] = []
 
     def act(group: Group, memory: Memory) -> None:
-        actions = [action for action in _due(now, group, memory) if action.kind is not None]
+        actions = [action for action in _find_due(now, group, memory) if action.kind is not None]
         done, refused = _submit(now, actions, memory)
         for text in refused:
             _LOG.warning("The job was not accepted: %s", text)
@@ -88,7 +88,7 @@ def _with_memory(now: Round, group: Group, act: Callable[[Group, Memory], None])
         memory_file.save(path, memory)
 
 
-def _due(now: Round, group: Group, memory: Memory) -> list[Action]:
+def _find_due(now: Round, group: Group, memory: Memory) -> list[Action]:
     """What is to be done in a group at this moment."""
     actions = decide(group, memory, now.clock.now())
     return _without_locked(now, _without_recent(now, actions, memory))

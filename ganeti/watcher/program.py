@@ -46,10 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=where.log / "watcher.log",
             debug=options.debug,
             console=options.debug,
+            form=options.log_format,
         )
     except OSError as err:
         return _tell(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
-    told = ended.given(options)
+    told = ended.read_options(options)
     if told:
         return _treat(told, options, where, SYSTEM)
     lock = files.FileLock(where.watcher_lock)
@@ -110,6 +111,7 @@ def command_line() -> argparse.ArgumentParser:
         "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"
     )
     ended.add_options(parser)
+    log.add_option(parser)
     return parser
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ganeti import errors
-from ganeti.base import units
+from ganeti.base import clock, units
 from ganeti.base.text import plural
 from ganeti.cli import info, jobs, listing, notices, output
 from ganeti.cli import options as o
@@ -45,6 +45,32 @@ def _why_lines(job: dict[str, Any]) -> list[str]:
 
 def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+@JOB.command("logs", take_one("job-id"), options=(o.NODES, o.INFO_FORMAT))
+def show_logs(call: Call) -> int:
+    """Show what the daemons of all nodes logged about a job.
+
+    Lines of the master daemon and of the node daemons, by time, also of a job that is archived. A
+    node that does not answer is named on standard error, and the exit code is 1.
+    """
+    found = call.client.query_job_log(job_id(call.args[0]), call.opts.nodes)
+    if call.opts.format == "text":
+        output.print_lines([_log_line(*line) for line in found["lines"]])
+    else:
+        keys = ("time", "node", "program", "level", "text")
+        info.show(call, [dict(zip(keys, line)) for line in found["lines"]])
+    for node in found["cut"]:
+        notices.say(f"Node {node}: older lines are left out")
+    for node, why in sorted(found["failed"].items()):
+        notices.say(f"Node {node} told nothing: {why}")
+    return 1 if found["failed"] else 0
+
+
+def _log_line(when: float, node: str, program: str, level: str, text: str) -> str:
+    """A line; further lines of it are indented."""
+    shown = text.replace("\n", "\n    ")
+    return f"{output.stamp(clock.split(when))[:-3]} {node} {program} {level} {shown}"
 
 
 @JOB.command("watch", take_one("job-id"))

@@ -4,7 +4,8 @@ The signature is the wire format: a JSON list of the arguments in order, and the
 Encoding, checking (``rpc/wire.py``) and time-outs follow from it. Each family here has a file of
 the same name in ``node/``, whose class implements it; mypy fails when a method is missing there.
 Names of calls and shapes are Ganeti's, but for ``master_*``, ``replica_*``, ``run_right*``,
-``disk_*``, ``crypto_*``, ``copy_status`` and ``guests_ended``; sizes are MiB, times seconds.
+``disk_*``, ``crypto_*``, ``copy_status``,
+``guests_ended`` and ``job_log``; sizes are MiB, times seconds.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ganeti.rpc.calls.guest_os import GuestOsCalls
 from ganeti.rpc.calls.hooks import HookCalls
 from ganeti.rpc.calls.hotplug import HotplugCalls
 from ganeti.rpc.calls.instances import InstanceCalls
+from ganeti.rpc.calls.job_logs import JobLogCalls
 from ganeti.rpc.calls.master_ip import MasterIpCalls
 from ganeti.rpc.calls.migration import MigrationCalls
 from ganeti.rpc.calls.mirrors import MirrorCalls
@@ -54,6 +56,7 @@ class NodeCalls(
     MigrationCalls,
     GuestOsCalls,
     GuestEndCalls,
+    JobLogCalls,
 ):
     """What the master may ask of a node, and nodes of the master node.
 

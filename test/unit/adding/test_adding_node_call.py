@@ -28,7 +28,7 @@ import logging, socket, sys
 from pathlib import Path
 
 from ganeti import errors, paths
-from ganeti.base.log import CONTEXT
+from ganeti.base.log_lines import CALL
 from ganeti.model.node import Node
 from ganeti.net import certs
 from ganeti.net.http_server.server import HttpServer
@@ -53,7 +53,7 @@ certs.write(where.client_cert, certs.issue_client(authority, name))
 class Trace(logging.Handler):
     def emit(self, record):
         if record.name == "ganeti.rpc.server" and "took" in record.getMessage():
-            print("log:", CONTEXT.get(), record.getMessage().rsplit(" ", 2)[0])
+            print("log:", CALL.get(), record.getMessage().rsplit(" ", 2)[0])
 
 
 logging.getLogger().addHandler(Trace())

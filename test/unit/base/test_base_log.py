@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextvars
+import gzip
+import json
 import logging
 import os
 import re
+import socket
 import stat
 import threading
 from collections.abc import Iterator
@@ -13,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from ganeti.base import log
+from ganeti.base import log, log_lines
 
 LINE = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}: ganeti-noded pid=(\d+)(/[^ ]+(?: \d+)?)? ([A-Z]+) (.*)"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}: ganeti-noded pid=(\d+)(/job \d+)?(?:/[^ ]+)?"
+    r" ([A-Z]+) (.*)"
 )
 
 
@@ -56,16 +60,19 @@ def test_a_line_has_time_program_pid_level_and_text(file: Path) -> None:
 
 def test_lines_carry_what_the_thread_works_for(file: Path) -> None:
     def work() -> None:
-        log.CONTEXT.set("job 12")
-        logging.info("begins")
+        with log.set_context(job="12"):
+            logging.info("begins")
+            with log.set_context(call="instance_start", instance="web1"):
+                logging.info("starts")
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,))
     thread.start()
     thread.join(10)
     logging.info("outside")
-    first, second = lines(file)
+    first, inside, last = lines(file)
     assert f"pid={os.getpid()}/job 12 INFO begins" in first
-    assert f"pid={os.getpid()} INFO outside" in second
+    assert f"pid={os.getpid()}/job 12/instance_start INFO starts" in inside
+    assert f"pid={os.getpid()} INFO outside" in last
 
 
 def test_details_come_only_when_asked_for(file: Path) -> None:
@@ -141,3 +148,117 @@ def test_the_console_gets_the_same_lines(file: Path, capsys: pytest.CaptureFixtu
     logging.info("seen")
     assert LINE.fullmatch(capsys.readouterr().err.strip())
     assert lines(file) == []
+
+
+def test_json_has_an_object_a_line_with_what_it_is_about(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GANETI_HOSTNAME", "node1.example.com")
+    log.setup("ganeti-noded", file=file, form="json")
+    with log.set_context(job="12", call="instance_start", instance="web1"):
+        logging.warning("a\nb")
+    try:
+        raise ValueError("inside")
+    except ValueError:
+        logging.exception("a bug")
+    first, second = map(json.loads, lines(file))
+    assert isinstance(first.pop("time"), float)
+    assert first == {
+        "program": "ganeti-noded",
+        "pid": os.getpid(),
+        "node": "node1.example.com",
+        "level": "WARNING",
+        "job": 12,
+        "call": "instance_start",
+        "instance": "web1",
+        "message": "a\nb",
+    }
+    assert "job" not in second
+    assert second["traceback"].endswith("ValueError: inside")
+
+
+def test_the_journal_gets_fields_when_it_reads_the_terminal(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    monkeypatch.setattr(log, "_JOURNAL", str(path))
+    monkeypatch.setenv("GANETI_HOSTNAME", "node1.example.com")
+    facts = os.fstat(2)
+    monkeypatch.setenv("JOURNAL_STREAM", f"{facts.st_dev}:{facts.st_ino}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+        journal.bind(str(path))
+        log.setup("ganeti-noded", file=file, console=True)
+        with log.set_context(job="12", instance="web1"):
+            logging.error("a\nb")
+        found = fields(journal.recv(65536))
+        assert found == {
+            "MESSAGE": "a\nb",
+            "PRIORITY": "3",
+            "SYSLOG_IDENTIFIER": "ganeti-noded",
+            "GANETI_JOB": "12",
+            "GANETI_INSTANCE": "web1",
+            "GANETI_NODE": "node1.example.com",
+        }
+        logging.info("x" * 1_000_000)
+        assert len(fields(journal.recv(65536))["MESSAGE"]) == 32768
+    assert len(lines(file)) == 2
+
+
+def fields(data: bytes) -> dict[str, str]:
+    """Fields in the native form of the journal."""
+    found = {}
+    while data:
+        key, _newline, rest = data.partition(b"\n")
+        size = int.from_bytes(rest[:8], "little")
+        found[key.decode()] = rest[8 : 8 + size].decode()
+        data = rest[9 + size :]
+    return found
+
+
+class TestFind:
+    def write(self, file: Path, form: str) -> None:
+        log.setup("ganeti-noded", file=file, form=form)
+        for job in ("1", "12", "123"):
+            with log.set_context(job=job, call="test"):
+                logging.info('of job %s, not /job 12 or "job":12, either', job)
+        logging.info("of none pid=1/job 12 INFO x")
+        try:
+            raise ValueError("inside")
+        except ValueError:
+            with log.set_context(job="12"):
+                logging.exception("a bug")
+
+    @pytest.mark.parametrize("form", log.FORMATS)
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_only_lines_of_that_job_with_their_tracebacks(
+        self, file: Path, form: str, packed: bool
+    ) -> None:
+        self.write(file, form)
+        path = file
+        if packed:
+            path = file.with_name("node-daemon.log.2.gz")
+            path.write_bytes(gzip.compress(file.read_bytes()))
+        found, cut = log_lines.find(path, 12, 10_000)
+        assert not cut
+        first, second = found
+        assert first.text == 'test: of job 12, not /job 12 or "job":12, either'
+        assert (first.program, first.level) == ("ganeti-noded", "INFO")
+        assert abs(first.time - file.stat().st_mtime) < 3600
+        assert (second.level, second.text.splitlines()[0]) == ("ERROR", "a bug")
+        assert second.text.endswith("ValueError: inside")
+
+    def test_the_newest_are_kept(self, file: Path) -> None:
+        with log.set_context(job="12"):
+            for number in range(1000):
+                logging.info("line %s", number)
+        found, cut = log_lines.find(file, 12, 5000)
+        assert cut
+        assert found[-1].text == "line 999"
+        assert 10 < len(found) < 1000
+
+    def test_files_that_are_empty_missing_or_cut_off(self, file: Path) -> None:
+        assert log_lines.find(file, 12, 100) == ([], False)
+        assert log_lines.find(file.with_name("nothing"), 12, 100) == ([], False)
+        packed = file.with_name("node-daemon.log.2.gz")
+        packed.write_bytes(gzip.compress(b"x\n" * 1000)[:-20])
+        assert log_lines.find(packed, 12, 100) == ([], False)

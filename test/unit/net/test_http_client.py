@@ -13,6 +13,7 @@ import pytest
 
 from ganeti import errors, paths
 from ganeti.base import log as base_log
+from ganeti.base.log_lines import JOB
 from ganeti.net.http_client import Client
 from ganeti.net.http_link import Call, CallError, Response
 from ganeti.net.http_server.server import HttpServer
@@ -433,16 +434,13 @@ def test_helpers_work_in_the_log_context_of_the_caller(serve, client, monkeypatc
     perform = client.perform
 
     def spy(call: Call) -> Response:
-        seen.append(base_log.CONTEXT.get())
+        seen.append(JOB.get())
         return perform(call)
 
     monkeypatch.setattr(client, "perform", spy)
-    token = base_log.CONTEXT.set("job 12")
-    try:
+    with base_log.set_context(job="12"):
         client.fan_out([Call(HOST, serve(echo_app).port, "/x")] * 6)
-    finally:
-        base_log.CONTEXT.reset(token)
-    assert seen == ["job 12"] * 6
+    assert seen == ["12"] * 6
 
 
 def test_stop_fails_running_calls_at_once(serve, pki):

@@ -82,7 +82,7 @@ def test_it_tells_of_what_ran_before_and_of_what_began_later(
 ) -> None:
     guests.begin("old")
     watch.start()
-    with watch.expected("new", "kvm", begins=True):
+    with watch.expect("new", "kvm", begins=True):
         guests.begin("new")
     assert watch.names() == ["new", "old"]
     os.kill(guests.children["old"].pid, signal.SIGKILL)
@@ -98,16 +98,16 @@ def test_what_a_node_call_does_is_expected(
     guests.begin("a")
     guests.begin("b")
     watch.start()
-    with watch.expected("a", "kvm"):
+    with watch.expect("a", "kvm"):
         guests.end("a")
-    with watch.expected("b", "kvm", begins=True):
+    with watch.expect("b", "kvm", begins=True):
         guests.end("b")
         guests.begin("b")
     assert watch.names() == ["b"]
     watch.forget("b")
     guests.end("b")
     guests.begin("c")
-    with watch.expected("c", "kvm"):
+    with watch.expect("c", "kvm"):
         pass
     guests.end("c")
     wait_for(lambda: told, "the one that nobody expected")
@@ -118,16 +118,16 @@ def test_one_that_ends_within_its_start_is_told_unless_the_start_failed(
     watch: EndWatch, guests: Sleepers, told: list[str]
 ) -> None:
     watch.start()
-    with watch.expected("a", "kvm", begins=True):
+    with watch.expect("a", "kvm", begins=True):
         guests.begin("a")
         guests.end("a")
     assert told == ["a"]
     with (
         pytest.raises(errors.HypervisorError),
-        watch.expected("b", "kvm", begins=True),
+        watch.expect("b", "kvm", begins=True),
     ):
         raise errors.HypervisorError("no memory")
-    with watch.expected("c", "kvm"):
+    with watch.expect("c", "kvm"):
         pass
     assert told == ["a"]
 
@@ -183,7 +183,7 @@ def test_a_hypervisor_that_cannot_be_asked_hinders_no_other(
     fake = context.hypervisor("fake")
     assert isinstance(fake, FakeHypervisor)
     fake.guests.write("web1", 1, 1)
-    with watch.expected("web1", "fake", begins=True):
+    with watch.expect("web1", "fake", begins=True):
         pass
     guests.end("a")
     fake.guests.path("web1").unlink()
