@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from ganeti.base.clock import SYSTEM, nanoseconds
+from ganeti.base.interruption import stop_requests
 from ganeti.htools import plan
 from ganeti.htools.options import UsageError, Values
 from ganeti.htools.program import say, warn
@@ -18,10 +17,6 @@ from ganeti.placement.balance import Step
 
 #: What the master calls the priorities of jobs.
 _PRIORITIES = {"low": 10, "normal": 0, "high": -10}
-#: Status of jobs that have not ended.
-RUNNING = frozenset({"queued", "waiting", "canceling", "running"})
-#: Seconds one request waits for a job to change.
-_WAIT = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,27 +57,19 @@ def carry_out(sets: Sequence[Sequence[Job]], values: Values, asker: str, usual: 
     plan left it: what follows counted on them. ``asker`` and ``usual`` are what the jobs give for
     a reason.
     """
-    asked: list[int] = []
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-        warn("Stopping after the jobs that run now.")
-
-    before = {n: signal.signal(n, stop) for n in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with client_of(values) as client:
-            wanted = sets[:1] if "first_job_group" in values else sets
-            for number, jobs in enumerate(wanted, 1):
-                if asked:
-                    say(f"Stopped before set {number} of {len(wanted)}.")
-                    return 0
-                if not _run_set(client, jobs, add_reason(values, asker, usual)):
-                    return 1
-        say("All jobs completed successfully.")
-        return 0
-    finally:
-        for signum, handler in before.items():
-            signal.signal(signum, handler)
+    with (
+        stop_requests(lambda: warn("Stopping after the jobs that run now.")) as asked,
+        client_of(values) as client,
+    ):
+        wanted = sets[:1] if "first_job_group" in values else sets
+        for number, jobs in enumerate(wanted, 1):
+            if asked:
+                say(f"Stopped before set {number} of {len(wanted)}.")
+                return 0
+            if not _run_set(client, jobs, add_reason(values, asker, usual)):
+                return 1
+    say("All jobs completed successfully.")
+    return 0
 
 
 def add_reason(values: Values, asker: str, usual: str) -> dict[str, Any]:
@@ -103,7 +90,7 @@ def _run_set(client: Client, jobs: Sequence[Job], common: dict[str, Any]) -> boo
             warn(f"A job was refused: {one.error}")
     ids = [one.job_id for one in submitted if one.job_id is not None]
     say(f"Got job IDs {', '.join(map(str, ids))}")
-    ends = [wait(client, job) for job in ids]
+    ends = [client.wait_until_ended(job) for job in ids]
     for job_id, status in zip(ids, ends):
         if status != "success":
             warn(f"Job {job_id} ended with status {status}; see: gnt-job info {job_id}")
@@ -130,14 +117,3 @@ def _find_moved_instances(client: Client, jobs: Sequence[Job]) -> list[str]:
             )
             lines.append(f"instance {name} is on {now}, not on {planned}")
     return lines
-
-
-def wait(client: Client, job: int) -> str:
-    """Block until a job has ended; its status."""
-    known = None
-    while True:
-        change = client.wait_for_job_change(job, ["status"], known, None, _WAIT)
-        if change is not None:
-            known = change.values
-            if known[0] not in RUNNING:
-                return str(known[0])

@@ -18,6 +18,7 @@ from ganeti.htools.options import Values
 from ganeti.htools.program import Program, say, warn
 from ganeti.htools.repair import Repair, Result, Type
 from ganeti.luxi.client import Client
+from ganeti.model.names import JOBS_FINALIZED
 from ganeti.placement.board import Board
 from ganeti.placement.choose import Wish, choose
 from ganeti.placement.facts import Cluster, Instance
@@ -72,7 +73,7 @@ class State:
         if old is not None and (new is None or old.tag != new.tag):
             opcodes.append({"OP_ID": "OP_TAGS_DEL", **where, "tags": [old.tag]})
         job = self.submit(opcodes, "note the state of a repair")
-        if execute.wait(self.client, job) != "success":
+        if self.client.wait_until_ended(job) != "success":
             raise RepairError(
                 f"job {job} did not change the tags of {item.name}; see: gnt-job info {job}"
             )
@@ -140,7 +141,7 @@ def _finish(state: State, item: Instance, one: Repair) -> None:
     status: Mapping[int, str] = {number: word for (_, number), (_, word) in rows}
     ends = [status.get(job, "gone") for job in one.jobs]
     jobs = ", ".join(map(str, one.jobs))
-    if any(word in execute.RUNNING for word in ends):
+    if any(word not in JOBS_FINALIZED for word in status.values()):
         _say(item, f"{one.kind.word} goes on (job {jobs})")
         state.count["being repaired"] += 1
         return

@@ -7,8 +7,11 @@ from typing import Any
 
 from ganeti.base.record import Record
 from ganeti.luxi.connection import Connection
+from ganeti.model.names import JOBS_FINALIZED
 
 Row = list[Any]
+#: Seconds that one request waits for a job to change.
+JOB_WAIT = 30
 #: ``[serial, [seconds, microseconds], type, message]``
 LogEntry = list[Any]
 
@@ -201,6 +204,16 @@ class Client(Connection):
             return None
         values, log = raw
         return JobChange(list(values), [list(entry) for entry in log])
+
+    def wait_until_ended(self, job_id: int) -> str:
+        """Block until a job has ended; returns its status. JobLost as above."""
+        known: Row | None = None
+        while True:
+            change = self.wait_for_job_change(job_id, ["status"], known, None, JOB_WAIT)
+            if change is not None:
+                known = change.values
+                if known[0] in JOBS_FINALIZED:
+                    return str(known[0])
 
     def archive_job(self, job_id: int) -> bool:
         """Move an ended job to the archive; False when it has not ended or is not there."""
