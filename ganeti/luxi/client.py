@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ganeti.base.record import Record
@@ -205,15 +205,26 @@ class Client(Connection):
         values, log = raw
         return JobChange(list(values), [list(entry) for entry in log])
 
-    def wait_until_ended(self, job_id: int) -> str:
-        """Block until a job has ended; returns its status. JobLost as above."""
+    def wait_until_ended(
+        self, job_id: int, show: Callable[[LogEntry], object] = lambda _entry: None
+    ) -> str:
+        """Block until a job has ended; returns its status. ``show`` gets each entry of its log.
+
+        Raises:
+            JobLost: no such job, or it is archived.
+        """
         known: Row | None = None
+        serial: int | None = None
         while True:
-            change = self.wait_for_job_change(job_id, ["status"], known, None, JOB_WAIT)
-            if change is not None:
-                known = change.values
-                if known[0] in JOBS_FINALIZED:
-                    return str(known[0])
+            change = self.wait_for_job_change(job_id, ["status"], known, serial, JOB_WAIT)
+            if change is None:
+                continue
+            known = change.values
+            for entry in change.log:
+                serial = int(entry[0])
+                show(entry)
+            if known[0] in JOBS_FINALIZED:
+                return str(known[0])
 
     def archive_job(self, job_id: int) -> bool:
         """Move an ended job to the archive; False when it has not ended or is not there."""

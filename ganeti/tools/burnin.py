@@ -12,10 +12,11 @@ from typing import Any
 from ganeti import constants, errors, paths
 from ganeti.base import daemon, units
 from ganeti.base.clock import SYSTEM, Clock, nanoseconds
+from ganeti.base.interruption import stop_requests
 from ganeti.confd import client as confd
 from ganeti.confd.messages import Kind, Status
 from ganeti.hypervisor.registry import HYPERVISORS
-from ganeti.luxi.client import Client
+from ganeti.luxi.client import Client, LogEntry
 from ganeti.net import resolve
 from ganeti.storage.registry import traits_of
 from ganeti.tools import burnin_steps as steps
@@ -23,8 +24,6 @@ from ganeti.tools import entry
 from ganeti.tools.burnin_steps import Ability, Op, Place, Wish
 
 PROGRAM = "burnin"
-#: Seconds that one request waits for news of a job.
-_WAIT = 30
 #: Options that leave a step out, and the step.
 _WITHOUT = {
     "--no-replace1": "replace1",
@@ -54,7 +53,8 @@ def parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Test a cluster: add the instances, do everything with them that their disks"
         " and their hypervisor allow, and remove them. Their disks are lost: never give the name of"
-        " one that is in use. The end is a table with the time of each step.",
+        " one that is in use. The end is a table with the time of each step."
+        " After SIGTERM or Ctrl-C it takes no further step, and removes the instances.",
         epilog="Exit codes: 0 everything worked; 1 something did not; 2 wrong options.",
     )
     add = made.add_argument
@@ -127,17 +127,21 @@ class Burnin:
             f" {len(nodes)} nodes"
         )
         self._leave_out(made.left_out)
-        try:
-            if self._create(wish, can, nodes):
-                for step in made.steps:
-                    done = self._do(step.name, step.ops, alone=step.alone)
-                    if not done and not options.ignore_errors:
-                        break
-                else:
-                    self._confd()
-        finally:
-            if not options.keep_instances:
-                self._remove()
+        with stop_requests(lambda: self._say("Stopping after the jobs that run now.")) as asked:
+            try:
+                if self._create(wish, can, nodes):
+                    for step in made.steps:
+                        if asked:
+                            self._results.append(Result(step.name, failures=["interrupted"]))
+                            break
+                        done = self._do(step.name, step.ops, alone=step.alone)
+                        if not done and not options.ignore_errors:
+                            break
+                    else:
+                        self._confd()
+            finally:
+                if not options.keep_instances:
+                    self._remove()
         self._report()
         return constants.EXIT_FAILURE if any(r.failures for r in self._results) else 0
 
@@ -222,6 +226,8 @@ class Burnin:
             jobs = [(at, self._client.submit_job(self._reasoned(name, ops(at)))) for at in batch]
             for at, job_id in jobs:
                 self._wait(result, at, job_id)
+            if check:
+                self._check_states(result, batch)
             if check and self._options.http_check:
                 for at in batch:
                     self._ask_guest(result, at.name)
@@ -235,25 +241,28 @@ class Burnin:
         return [{**op, "reason": [trail]} for op in ops]
 
     def _wait(self, result: Result, at: Place, job_id: int) -> None:
-        values: list[Any] | None = None
-        serial: int | None = None
-        while values is None or values[0] not in ("success", "error", "canceled"):
-            change = self._client.wait_for_job_change(job_id, ["status"], values, serial, _WAIT)
-            if change is None:
-                continue
-            values = change.values
-            for entry_ in change.log:
-                serial = int(entry_[0])
-                if self._options.verbose and entry_[2] == "message":
-                    self._say(f"  {at.name}: {entry_[3]}")
+        status = self._client.wait_until_ended(job_id, lambda entry: self._show(at, entry))
         fields = ["start_ts", "end_ts", "opresult"]
         [(start, end, results)] = self._client.query_jobs([job_id], fields)
         if start and end:
             result.seconds.append(end[0] - start[0] + (end[1] - start[1]) / 1e6)
-        if values[0] != "success":
+        if status != "success":
             reasons = [errors.text(e) for e in map(errors.decode, results) if e is not None]
-            why = reasons[0] if reasons else str(values[0])
+            why = reasons[0] if reasons else status
             result.failures.append(f"{at.name}: job {job_id}: {why}")
+
+    def _show(self, at: Place, log: LogEntry) -> None:
+        if self._options.verbose and log[2] == "message":
+            self._say(f"  {at.name}: {log[3]}")
+
+    def _check_states(self, result: Result, places: Sequence[Place]) -> None:
+        """Every instance whose job succeeded must run."""
+        failed = {text.partition(":")[0] for text in result.failures}
+        names = [at.name for at in places if at.name not in failed]
+        rows = self._client.query_instances(names, ["name", "status"]) if names else []
+        for name, status in rows:
+            if status not in (None, "running"):
+                result.failures.append(f"{name}: its status is {status}, not running")
 
     def _ask_guest(self, result: Result, name: str) -> None:
         """Wait until a guest answers with its own name."""

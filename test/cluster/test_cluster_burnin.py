@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -65,6 +66,23 @@ def test_a_step_that_fails_ends_the_test_and_instances_are_removed(cluster: Clus
         assert ("activate-disks" in steps(ran)) is more
         assert "FAILED: b1: job" in ran.out
         assert cluster.cells("instance list -o name") == []
+
+
+def test_an_interruption_removes_what_was_added(cluster: Cluster) -> None:
+    argv = [sys.executable, "-m", "ganeti.tools.burnin", "-o", "noop", "-t", "file", *SIZES, "b1"]
+    env = {**os.environ, **cluster.env()}
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if line.startswith("create: done"):
+                program.send_signal(signal.SIGTERM)
+                break
+        rest = program.stdout.read()
+    assert program.returncode == 1
+    assert "Stopping after the jobs that run now." in rest
+    assert "interrupted" in rest
+    assert "remove: done" in rest
+    assert cluster.cells("instance list -o name") == []
 
 
 @pytest.mark.parametrize(
