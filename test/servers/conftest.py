@@ -9,6 +9,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lab import debs, server
@@ -44,6 +45,19 @@ def servers() -> Iterator[server.Servers]:
                     print(f"--- {each.name}\n{each.sh('tail -n 30 /var/log/ganeti/*.log')}")
     except Unavailable as err:
         pytest.skip(str(err))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """A table of all steps."""
+    reports = [
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", "") == "call" and "test/servers/" in report.nodeid
+    ]
+    for report in sorted(reports, key=lambda report: report.start):
+        name = report.nodeid.partition("::test_")[2].replace("_", " ")
+        terminalreporter.write_line(f"{report.duration:7.1f} s  {report.outcome:7}  {name}")
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
