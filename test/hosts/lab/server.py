@@ -86,7 +86,9 @@ class Server(Machine):
     def beats(self, guest: str) -> int:
         """How far a guest has counted on its console; -1: not at all."""
         log = f"/var/log/ganeti/kvm/{guest}-serial.log"
-        said = self.run("bash", "-c", f"tail -c 200 {log} | grep -a '^beat ' | tail -n 1").out
+        # A line that is being written may have no number yet.
+        words = f"tail -c 200 {log} | grep -aE '^beat [0-9]+' | tail -n 1"
+        said = self.run("bash", "-c", words).out
         return int(said.split()[1]) if said.strip() else -1
 
 
