@@ -292,6 +292,13 @@ class Config:
         variant = values.get(os_name, {}) if os_name != base_os else {}
         return fill(values.get(base_os, {}), variant, own)
 
+    def private_osparams_for(self, os_name: str, own: Mapping[str, object]) -> Params:
+        """Private OS parameters: cluster values of the OS, then of OS with variant, then own."""
+        base_os = os_name.partition("+")[0]
+        values = self.cluster.osparams_private_cluster
+        variant = values.get(os_name, {}) if os_name != base_os else {}
+        return fill(values.get(base_os, {}), variant, own)
+
     def nicparams_for(
         self,
         own: Mapping[str, object],

@@ -24,6 +24,7 @@ from ganeti.node.mirrors import Mirrors
 from ganeti.node.replica import Replica
 from ganeti.node.run_rights import RunRights
 from ganeti.node.storage import Storage
+from ganeti.node.switches import Switches
 from ganeti.node.system import System
 from ganeti.node.transfer import Transfer
 from ganeti.node.verify import Verifier
@@ -55,6 +56,7 @@ class Families:
             replica,
             MasterIp(context, hooks),
             External(context),
+            Switches(context),
             Files(context),
             Crypto(context),
             hooks,

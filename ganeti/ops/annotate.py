@@ -123,7 +123,9 @@ def instance(
         hvparams=fill(config.hvparams(item), hvparams or {}),
         beparams=fill(config.beparams(item), beparams or {}),
         osparams=fill(
-            config.osparams_for(item.os, item.osparams), item.osparams_private, osparams or {}
+            config.osparams_for(item.os, item.osparams),
+            config.private_osparams_for(item.os, item.osparams_private),
+            osparams or {},
         ),
         nics=tuple(nic(config, each, group) for each in item.nics),
         disks_info=tuple(

@@ -22,7 +22,7 @@ from ganeti.opcodes.base import OpCode
 from ganeti.opcodes.cluster import OpClusterSetParams
 from ganeti.ops.operation import Finding, FindingOperation, Hooks, PlannedOperation
 from ganeti.ops.planning import cluster_settings, communication_network, policy
-from ganeti.ops.steps.nodes import candidates, master_ip
+from ganeti.ops.steps.nodes import candidates, master_ip, switches
 from ganeti.rpc.calls import NodeCalls
 from ganeti.rpc.client import Answer
 from ganeti.storage.registry import volume_templates
@@ -188,6 +188,8 @@ class ClusterSetParams(
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
+        if "ndparams" in changed:
+            switches.configure(ctx, switches.changed(before, ctx.config))
         if self.plan.demoted:
             candidates.demoted(ctx, [ctx.config.nodes[node.uuid] for node in self.plan.demoted])
         if not self.plan.jobs:

@@ -9,6 +9,7 @@ from ganeti.config.changes import Draft
 from ganeti.opcodes.group import OpGroupSetParams
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import group_settings, policy
+from ganeti.ops.steps.nodes import switches
 from ganeti.ops.targets.group import GroupOperation
 
 _SHOWN = {"hv_state_static": "hv_state", "disk_state_static": "disk_state"}
@@ -53,4 +54,5 @@ class GroupSetParams(
                 ctx.warn(text)
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
+        switches.configure(ctx, switches.changed(before, after))
         return [(_SHOWN.get(name, name), value) for name, value in self.plan.items()]

@@ -75,10 +75,13 @@ class InstanceMigrate(
         target = self.found.node()
         info = power.running(ctx, self.instance)
         why = "it does not run" if info is None else self._why_not(live)
+        always = bool(ctx.config.beparams(self.instance).get("always_failover"))
+        if info is not None and always:
+            why = "its backend parameter always_failover is set"
         if info is not None and why is None:
             balloon_to = self._check_target(target, info.memory)
             return _Plan(live, target, memory=info.memory, balloon_to=balloon_to)
-        if not op.allow_failover:
+        if not op.allow_failover and not (info is not None and always):
             raise errors.make_state_error(
                 f"instance {self.instance.name} cannot be migrated: {why}; gnt-instance failover"
                 " stops it and starts it on the other node (--allow-failover does that now)"

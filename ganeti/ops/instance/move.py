@@ -60,6 +60,12 @@ class InstanceMove(
         name = self.instance.name
         if source.uuid == target.uuid:
             raise errors.make_invalid_error(f"instance {name} is on node {target.name} already")
+        tools = config.cluster.compression_tools
+        if op.compress not in ("none", *tools):
+            raise errors.make_invalid_error(
+                f"{op.compress} is not among the compression tools of the cluster"
+                f" ({', '.join(tools)}); gnt-cluster modify --compression-tools changes them"
+            )
         if placement.reach(config, self.instance) is not placement.Reach.FIXED:
             raise errors.make_state_error(
                 f"the disks of instance {name} (template {config.disk_template(self.instance)})"

@@ -88,7 +88,9 @@ class InstanceQueryData(PlannedOperation[OpInstanceQueryData, list[Instance], di
             "os_instance": {**item.osparams, **dict.fromkeys(item.osparams_private, REDACTED)},
             "os_actual": {
                 **config.osparams_for(item.os, item.osparams),
-                **dict.fromkeys(item.osparams_private, REDACTED),
+                **dict.fromkeys(
+                    config.private_osparams_for(item.os, item.osparams_private), REDACTED
+                ),
             },
             "serial_no": item.serial_no,
             "mtime": item.mtime,

@@ -48,7 +48,8 @@ class InstanceReinstall(PlannedInstanceOperation[OpInstanceReinstall, _Plan, Non
         osparams = self._merge(self.instance.osparams, op.osparams)
         private = self._merge(self.instance.osparams_private, op.osparams_private)
         secret = self._merge({}, op.osparams_secret)
-        full = fill(ctx.config.osparams_for(os_name, osparams), private, secret)
+        hidden = ctx.config.private_osparams_for(os_name, private)
+        full = fill(ctx.config.osparams_for(os_name, osparams), hidden, secret)
         # an instance from the time before its OS had variants may keep its OS
         node_checks.os_on_node(
             ctx,

@@ -17,7 +17,7 @@ from ganeti.net import resolve
 from ganeti.opcodes.node import OpNodeAdd
 from ganeti.ops.operation import Hooks, PlannedOperation
 from ganeti.ops.planning import checks
-from ganeti.ops.steps.nodes import candidates, shared_files
+from ganeti.ops.steps.nodes import candidates, shared_files, switches
 from ganeti.rpc.calls import NodeCalls
 
 
@@ -140,6 +140,7 @@ class NodeAdd(PlannedOperation[OpNodeAdd, _Plan, None]):
         candidates.fill_up(ctx)
         for failure in [*failures, *ctx.services.distribute_ssconf()]:
             ctx.warn(failure)
+        switches.configure(ctx, [ctx.config.nodes[node.uuid]])
 
     def _node(self, config: Config) -> Node:
         master_capable = self.op.master_capable is not False

@@ -16,7 +16,7 @@ from ganeti.model.node import Node
 from ganeti.opcodes.node import OpNodeSetParams
 from ganeti.ops.operation import Hooks, Needs, PlannedOperation
 from ganeti.ops.planning import node_roles
-from ganeti.ops.steps.nodes import candidates, secondary_ip
+from ganeti.ops.steps.nodes import candidates, secondary_ip, switches
 from ganeti.ops.targets.node import NodeOperation
 from ganeti.rpc.calls import NodeCalls
 
@@ -159,10 +159,13 @@ class NodeSetParams(
         promoted = [ctx.config.nodes[uuid] for uuid in self.plan.digests]
         if promoted:
             candidates.send_secrets(ctx, promoted)
+        before = ctx.config
         ctx.store.change("node-modify", ctx.author, self._edit)
         after = ctx.config.nodes[self.node.uuid]
         for failure in ctx.services.distribute_ssconf():
             ctx.warn(failure)
+        if "ndparams" in self.plan.values:
+            switches.configure(ctx, switches.changed(before, ctx.config))
         if (self.node.master_candidate or self.node.offline) and not after.master_candidate:
             # One that comes back may not know that it is no longer a candidate.
             candidates.demoted(ctx, [after])

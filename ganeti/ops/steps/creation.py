@@ -19,7 +19,7 @@ from ganeti.model.disk import Disk
 from ganeti.model.instance import Instance
 from ganeti.model.names import AdminState, DiskTemplate, LockLevel
 from ganeti.model.node import Node
-from ganeti.model.params import Params
+from ganeti.model.params import Params, fill
 from ganeti.opcodes.hidden import reveal_all
 from ganeti.opcodes.instance_create import OpInstanceCreate
 from ganeti.ops import annotate
@@ -67,7 +67,9 @@ class Creation(PlannedOperation[OpInstanceCreate, CreationPlan, list[str]]):
         full = ctx.config.hvparams(instance)
         ctx.rpc.one(node, NodeCalls.hypervisor_validate_params, str(hypervisor), full)
         if instance.os:
-            values = ctx.config.osparams_for(instance.os, self.osparams(instance))
+            hidden = ctx.config.private_osparams_for(instance.os, {})
+            own = fill(hidden, self.osparams(instance))
+            values = ctx.config.osparams_for(instance.os, own)
             force = self.op.force_variant
             node_checks.os_on_node(ctx, node, instance.os, values, hypervisor, force_variant=force)
         for each in plan.nodes:

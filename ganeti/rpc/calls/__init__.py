@@ -29,6 +29,7 @@ from ganeti.rpc.calls.mirrors import MirrorCalls
 from ganeti.rpc.calls.replica import ReplicaCalls
 from ganeti.rpc.calls.run_rights import RunRightCalls
 from ganeti.rpc.calls.storage import StorageCalls
+from ganeti.rpc.calls.switches import SwitchCalls
 from ganeti.rpc.calls.system import SystemCalls
 from ganeti.rpc.calls.transfer import TransferCalls
 from ganeti.rpc.calls.verify import VerifyCalls
@@ -40,6 +41,7 @@ class NodeCalls(
     ReplicaCalls,
     MasterIpCalls,
     ExternalCalls,
+    SwitchCalls,
     FileCalls,
     CryptoCalls,
     HookCalls,

@@ -15,7 +15,11 @@ DRBD = "test/unit/storage/test_drbd_params.py::"
 LIMITS = "test/unit/model/test_model_params.py::test_each_limit_is_kept"
 NETWORK_STORAGE = "test/unit/storage/test_network_devices.py::"
 
-EFFECTS: dict[str, tuple[str, str]] = {
+OPS = "test/unit/ops/test_op_parameter_effects.py::"
+PLACEMENT = "test/unit/placement/test_parameter_effects.py::"
+
+#: A third part is the word by which the test knows the parameter, if it is another one.
+EFFECTS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "hypervisor kvm *": ("the command line of QEMU", KVM),
     "hypervisor xen-pvm *": ("the configuration of the domain", XEN),
     "hypervisor xen-hvm *": ("the configuration of the domain", XEN),
@@ -81,6 +85,7 @@ EFFECTS: dict[str, tuple[str, str]] = {
     "node ssh_port": (
         "the port of the console",
         "test/unit/cli/test_cli_instance_console.py::test_the_ssh_port_of_the_node_is_used",
+        "ssh_ports",
     ),
     "nic mode": (
         "how a NIC is attached",
@@ -98,7 +103,7 @@ EFFECTS: dict[str, tuple[str, str]] = {
         "arguments of lvcreate",
         "test/unit/storage/test_lvm_device.py::test_stripes_come_from_the_parameters",
     ),
-    "policy minmax": ("instances are refused", LIMITS),
+    "policy minmax": ("instances are refused", f"{OPS}test_ipolicy_of_cluster_and_group"),
     "spec cpu-count": ("instances are refused", LIMITS),
     "spec disk-count": ("instances are refused", LIMITS),
     "spec disk-size": ("instances are refused", LIMITS),
@@ -141,6 +146,7 @@ EFFECTS: dict[str, tuple[str, str]] = {
     "cluster drbd_helper": (
         "nodes with another one are refused",
         f"{CLUSTER}test_cluster_drbd.py::test_helper_and_parameters_are_checked",
+        "drbd-usermode-helper",
     ),
     "cluster default_iallocator": (
         "who chooses the node",
@@ -170,5 +176,170 @@ EFFECTS: dict[str, tuple[str, str]] = {
     "cluster nicparams": (
         "how a NIC is attached",
         "test/unit/ops/test_op_nics.py::test_a_card_follows_the_default_of_the_cluster",
+        "default",
+    ),
+    "disk drbd *": ("words for drbdsetup", f"{DRBD}test_parameter_has_its_effect"),
+    "disk drbd protocol": ("words for drbdsetup", f"{DRBD}test_words_for_the_connection"),
+    "disk drbd net-custom": ("words for drbdsetup", f"{DRBD}test_words_for_the_connection"),
+    "disk drbd data-stripes": ("stripes of the volumes", f"{DRBD}test_stripes_of_both_volumes"),
+    "disk drbd meta-stripes": ("stripes of the volumes", f"{DRBD}test_stripes_of_both_volumes"),
+    "disk drbd metavg": (
+        "where metadata lie",
+        "test/unit/ops/test_op_disk_layout.py::test_the_volume_group_of_the_metadata",
+    ),
+    "disk rbd access": (
+        "the image is not mapped",
+        f"{NETWORK_STORAGE}test_an_image_that_the_hypervisor_opens_is_never_mapped",
+    ),
+    "disk rbd pool": (
+        "where the image is",
+        f"{NETWORK_STORAGE}test_an_image_that_the_hypervisor_opens_is_never_mapped",
+    ),
+    "disk rbd user-id": (
+        "who asks Ceph",
+        f"{NETWORK_STORAGE}test_an_image_that_the_hypervisor_opens_is_never_mapped",
+    ),
+    "disk ext access": (
+        "the address that the hypervisor opens",
+        "test/unit/storage/test_ext_device.py::test_an_address_is_given_for_user_space_only",
+    ),
+    "disk gluster access": (
+        "the file is opened by its address",
+        f"{NETWORK_STORAGE}test_a_gluster_file_is_opened_by_its_address_when_access_says_so",
+    ),
+    "disk gluster host": (
+        "what is mounted",
+        f"{NETWORK_STORAGE}test_how_a_gluster_volume_is_mounted_and_addressed",
+        "store1",
+    ),
+    "disk gluster port": (
+        "what is mounted",
+        f"{NETWORK_STORAGE}test_how_a_gluster_volume_is_mounted_and_addressed",
+        "24008",
+    ),
+    "disk gluster volume": (
+        "what is mounted",
+        f"{NETWORK_STORAGE}test_how_a_gluster_volume_is_mounted_and_addressed",
+        "vms",
+    ),
+    "hypervisor fake migration_mode": (
+        "whether a guest runs while it is moved",
+        f"{OPS}test_hvparams_migration_mode_says_how_guests_are_moved",
+    ),
+    "hypervisor xen-hvm migration_mode": (
+        "whether a guest runs while it is moved",
+        f"{OPS}test_hvparams_migration_mode_says_how_guests_are_moved",
+    ),
+    "hypervisor xen-pvm migration_mode": (
+        "whether a guest runs while it is moved",
+        f"{OPS}test_hvparams_migration_mode_says_how_guests_are_moved",
+    ),
+    "hypervisor xen-hvm vnc_password_file": (
+        "the password of the display",
+        "test/unit/hypervisor/test_xen_config.py::test_the_password_of_the_display_is_in_the_file",
+    ),
+    "backend always_failover": (
+        "the guest is stopped to be moved",
+        f"{OPS}test_always_failover_stops_the_guest_to_move_it",
+    ),
+    "node ovs": ("a virtual switch is made", f"{OPS}test_ovs_makes_a_virtual_switch_on_the_node"),
+    "node ovs_name": ("its name", f"{OPS}test_ovs_makes_a_virtual_switch_on_the_node"),
+    "node ovs_link": ("what is in it", f"{OPS}test_ovs_makes_a_virtual_switch_on_the_node"),
+    "node cpu_speed": (
+        "the spread of load that balancing sees",
+        f"{PLACEMENT}test_cpu_speed_makes_the_load_of_a_fast_node_smaller",
+    ),
+    "node spindle_count": (
+        "how many instances fit",
+        f"{PLACEMENT}test_spindle_count_of_a_node_bounds_what_turns_there",
+    ),
+    "policy std": ("how many instances fit", f"{PLACEMENT}POLICY"),
+    "policy spindle-ratio": ("how many instances fit", f"{PLACEMENT}POLICY"),
+    "policy vcpu-ratio": ("how many instances fit", f"{PLACEMENT}POLICY"),
+    "policy disk-templates": (
+        "instances of others are refused",
+        f"{OPS}test_ipolicy_of_cluster_and_group",
+    ),
+    "cluster ipolicy": ("instances are refused", f"{OPS}test_ipolicy_of_cluster_and_group"),
+    "cluster beparams": (
+        "what a new guest gets",
+        f"{OPS}test_beparams_are_what_a_new_guest_gets",
+    ),
+    "cluster hvparams": (
+        "how guests are moved",
+        f"{OPS}test_hvparams_migration_mode_says_how_guests_are_moved",
+    ),
+    "cluster ndparams": (
+        "switches on all nodes",
+        f"{OPS}test_ndparams_of_cluster_and_group_reach_all_nodes",
+    ),
+    "cluster candidate_pool_size": (
+        "who is a candidate",
+        f"{OPS}test_candidate_pool_size_makes_and_unmakes_candidates",
+    ),
+    "cluster compression_tools": (
+        "what a move may use",
+        f"{OPS}test_compression_tools_are_those_that_a_move_may_use",
+    ),
+    "cluster blacklisted_os": (
+        "an installation is refused",
+        f"{OPS}test_blacklisted_os_is_not_installed",
+    ),
+    "cluster osparams_private_cluster": (
+        "variables of the scripts of an OS",
+        f"{OPS}test_osparams_and_private_ones_reach_the_scripts_of_the_os",
+    ),
+    "cluster shared_file_storage_dir": (
+        "where disks are",
+        f"{OPS}test_shared_file_storage_dir_is_where_new_disks_are",
+    ),
+    "cluster default_iallocator_params": (
+        "options of the allocator",
+        f"{OPS}test_default_iallocator_params_are_given_to_the_allocator",
+    ),
+    "cluster gluster_storage_dir": (
+        "where volumes are mounted",
+        "test/unit/node/test_node_disks.py"
+        "::test_gluster_volumes_are_mounted_where_gluster_storage_dir_says",
+    ),
+    "cluster vg_name": (
+        "where volumes lie",
+        "test/unit/ops/test_op_disk_layout.py::test_vg_name_and_diskparams_of_the_cluster",
+    ),
+    "cluster diskparams": (
+        "where metadata lie",
+        "test/unit/ops/test_op_disk_layout.py::test_vg_name_and_diskparams_of_the_cluster",
+    ),
+    "cluster prealloc_wipe_disks": (
+        "new disks are wiped",
+        f"{CLUSTER}test_cluster_storage.py::test_new_space_is_wiped_when_the_cluster_wants_it",
+    ),
+    "cluster max_running_jobs": (
+        "how many operations run",
+        "test/unit/master/test_master_jobs.py"
+        "::test_no_more_operations_run_than_the_limit_allows_and_it_holds_at_once",
+        "limit",
+    ),
+    "cluster add_uids": (
+        "the pool of users, whose effect is above",
+        "test/unit/ops/test_op_cluster_settings.py::test_values",
+    ),
+    "cluster remove_uids": (
+        "the pool of users, whose effect is above",
+        "test/unit/ops/test_op_cluster_settings.py::test_values",
+    ),
+    "cluster enabled_data_collectors": (
+        "what ganeti-mond reports",
+        f"{CLUSTER}test_cluster_watcher.py::test_an_optional_daemon_runs_where_its_options_are_set",
+    ),
+    "cluster enabled_user_shutdown": (
+        "a guest that ends itself stays down",
+        f"{CLUSTER}test_cluster_guest_ends.py::test_its_user_shut_it_down",
+        "user-shutdown",
+    ),
+    "cluster data_collector_interval": (
+        "how often is measured",
+        "test/unit/mond/test_mond.py::test_data_collector_interval_says_how_often_is_measured",
+        "interval",
     ),
 }

@@ -37,17 +37,16 @@ def proof(item: str) -> str:
     """The test that shows the effect, empty if there is none."""
     group, _, name = item.rpartition(" ")
     for key in (item, f"{group} *"):
-        _how, test = EFFECTS.get(key, ("", ""))
-        if test and speaks_of(test, name, whole_file=key.endswith("*")):
+        _how, test, *word = EFFECTS.get(key, ("", ""))
+        if test and speaks_of(test, word[0] if word else name, whole_file=key.endswith("*")):
             return test
-        if test and not key.endswith("*"):
-            print(f"{test} says nothing of {item}")
+        assert not test or key.endswith("*"), f"{test} says nothing of {item}"
     return ""
 
 
 @cache
 def functions(path: str) -> dict[str, str]:
-    """Tests and fixtures of a file with their text."""
+    """Tests, fixtures and tables of a file with their text."""
     text = (contract.ROOT / path).read_text(encoding="utf-8")
     lines = text.splitlines()
     found = {"": text}
@@ -55,6 +54,8 @@ def functions(path: str) -> dict[str, str]:
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
             found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = "\n".join(lines[node.lineno - 1 : node.end_lineno])
     return found
 
 

@@ -11,10 +11,12 @@ import pytest
 
 from ganeti import errors
 from ganeti.hypervisor.interface import AttachedDisk
+from ganeti.hypervisor.registry import HYPERVISORS
 from ganeti.hypervisor.typed_params import load
 from ganeti.hypervisor.xen import domain_config
 from ganeti.hypervisor.xen.params import HvmParams, PvmParams
 from ganeti.model.names import DiskMode
+from ganeti.paths import Paths
 from ganeti.rpc.objects import NodeDisk, NodeInstance, NodeNic
 
 TABLE = Path(__file__).parents[2] / "recorded" / "xen_params.json"
@@ -202,7 +204,7 @@ _LOADER = {"use_bootloader": True, "bootloader_path": "/usr/bin/pygrub"}
 _ELSEWHERE = {
     "migration_mode": "test/unit/ops/test_op_migration.py",
     "migration_port": "test/contract/hypervisor/test_xen_moves.py",
-    "vnc_password_file": "test/contract/hypervisor/test_contract.py",
+    "vnc_password_file": "test_the_password_of_the_display_is_in_the_file",
 }
 _BOTH = {
     "cpu_cap": (50, {}, "cap = 50"),
@@ -269,3 +271,11 @@ def test_every_parameter_has_an_effect() -> None:
     for kind, rows in ((PvmParams, PVM_EFFECTS), (HvmParams, HVM_EFFECTS)):
         names = {field.name for field in msgspec.structs.fields(kind)}
         assert names == rows.keys() | (_ELSEWHERE.keys() & names)
+
+
+def test_the_password_of_the_display_is_in_the_file(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("open sesame\n")
+    made = instance(hypervisor="xen-hvm", hvparams={"vnc_password_file": str(password)})
+    driver = HYPERVISORS.get("xen-hvm")(Paths(tmp_path))
+    assert "vncpasswd = 'open sesame'" in driver._text(made, [disk()])

@@ -343,6 +343,18 @@ def test_measurements_are_taken_at_their_intervals(node: Node, clock: SetClock) 
     sampler.look()  # is logged, and tried again
 
 
+def test_data_collector_interval_says_how_often_is_measured(node: Node, clock: SetClock) -> None:
+    node.facts._settings = {"cpu-avg-load": {"active": True, "interval": 2000000}}
+    collectors = registry.create(node)
+    cpu = collectors["cpu-avg-load"]
+    assert isinstance(cpu, processor.CpuAverageLoad)
+    sampler = Sampler(collectors, node.facts, clock)
+    for _ in range(11):
+        sampler.look()
+        clock.time += 1
+    assert len(cpu._kept) == 6
+
+
 def test_htools_read_the_reports(app: MonitorApp) -> None:
     reports = get(app, "/1/report/all")[1]
     known = htools_mond._index_by_collector(reports, "node1")

@@ -89,6 +89,13 @@ def test_without_a_list_the_cluster_says_what_is_allowed(
     assert paths.file_storage not in Disks(context).environment().file_roots
 
 
+def test_gluster_volumes_are_mounted_where_gluster_storage_dir_says(
+    context: NodeContext, paths: Paths
+) -> None:
+    paths.ssconf("gluster_storage_dir").write_text("/mnt/gluster\n")
+    assert Disks(context).environment().gluster_dir == paths.under("/mnt/gluster")
+
+
 @pytest.mark.parametrize("text", ["# only this\n/mnt/fast\n", "# nothing\n"])
 def test_what_the_master_wants_does_not_widen_the_list_of_the_node(
     node: LocalNode, context: NodeContext, paths: Paths, text: str

@@ -295,6 +295,13 @@ def test_the_volume_group_of_the_metadata() -> None:
     assert groups_of(one("drbd", *TWO, of=of, metavg="meta")) == ["xenvg", "meta"]
 
 
+def test_vg_name_and_diskparams_of_the_cluster() -> None:
+    """Where volumes lie that nobody says a group for: ``volume_group_name``, set by vg_name."""
+    assert one("plain", of=cluster(volume_group_name="fast")).logical_id[0] == "fast"
+    usual = cluster(diskparams={"drbd": {"metavg": "usual"}})
+    assert groups_of(one("drbd", *TWO, of=usual)) == ["xenvg", "usual"]
+
+
 def test_a_mirrored_disk_on_another_node_keeps_what_the_other_side_knows() -> None:
     ctx = context(cluster())
     layout = disk_layout.layout(ctx, "web1", DiskTemplate.DRBD, TWO)

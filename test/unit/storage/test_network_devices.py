@@ -131,6 +131,14 @@ def test_how_a_gluster_volume_is_mounted_and_addressed() -> None:
     assert gluster.mounted_at(mounts, Path("/mnt")) is None
 
 
+def test_a_gluster_file_is_opened_by_its_address_when_access_says_so(tmp_path: Path) -> None:
+    place = {"host": "store1", "volume": "vms"}
+    mounted = device(tmp_path, DiskTemplate.GLUSTER, "ganeti/u1.0", **place)
+    opened = device(tmp_path, DiskTemplate.GLUSTER, "ganeti/u1.0", **place, access="userspace")
+    assert mounted.uri() is None
+    assert opened.uri() == "gluster://store1:24007/vms/ganeti/u1.0"
+
+
 def test_another_volume_in_the_way_is_told(tmp_path: Path) -> None:
     reason = loop_lvm.why_not()
     if reason:

@@ -113,7 +113,8 @@ def _os(
         raise errors.make_invalid_error(
             f"OS parameter '{twice[0]}' is both public and private; reset one of them"
         )
-    full = fill(ctx.config.osparams_for(name, public), private)
+    hidden = ctx.config.private_osparams_for(name, private)
+    full = fill(ctx.config.osparams_for(name, public), hidden)
     if name:
         for node in nodes:
             node_checks.os_on_node(
