@@ -126,7 +126,15 @@ def options_of(service: Service, paths: Paths) -> list[str]:
 
 
 def _read_words(service: Service, paths: Paths) -> list[str] | None:
-    """Words of the last line that sets its variable; None when there is none."""
+    return read_words(service.variable, paths)
+
+
+def read_words(variable: str, paths: Paths) -> list[str] | None:
+    """Words of the last line of ``/etc/default/ganeti`` that sets a variable; None without one.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or the value is not a list of words.
+    """
     path = paths.under("/etc/default/ganeti")
     try:
         lines = files.read_text(path).splitlines()
@@ -137,7 +145,7 @@ def _read_words(service: Service, paths: Paths) -> list[str] | None:
     found: list[str] | None = None
     for number, line in enumerate(lines, 1):
         key, separator, value = line.strip().partition("=")
-        if key != service.variable or not separator:
+        if key != variable or not separator:
             continue
         try:
             found = [word for part in shlex.split(value, comments=True) for word in part.split()]

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Collection, Mapping
 
 from ganeti import constants, errors
-from ganeti.base import process
+from ganeti.base import process, services
 from ganeti.node.context import NodeContext, checked_name
 from ganeti.node.errands import Errands
 from ganeti.rpc.calls.guest_ends import GuestEndCalls
@@ -64,10 +64,11 @@ class GuestEnds(GuestEndCalls):
             f"--ended-{'again' if attempts else 'now'}={node}:{name}"
             for (node, name), attempts in ended.items()
         ]
-        argv = [sys.executable, "-m", "ganeti.watcher.program", *words]
         try:
+            options = services.read_words("WATCHER_ARGS", self._context.paths) or ()
+            argv = [sys.executable, "-m", "ganeti.watcher.program", *options, *words]
             done = process.run(argv, timeout=_LOOK, env=dict(os.environ))
-        except errors.CommandError as err:
+        except (errors.CommandError, errors.ConfigurationError) as err:
             log.error("%s", errors.text(err))
             return ended
         if done.code not in _DONE:

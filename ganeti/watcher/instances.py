@@ -7,6 +7,7 @@ While one of its nodes does not answer it is not tried.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,13 @@ from ganeti.base import files
 from ganeti.model.names import AdminState, AdminStateSource, InstanceStatus
 from ganeti.watcher import memory as memory_file
 from ganeti.watcher.memory import MAX_ATTEMPTS, RETRY_AFTER, Kind, Memory
+from ganeti.watcher.order import get_order, limit_reason, with_dependencies
 from ganeti.watcher.round import Round
 from ganeti.watcher.view import Group, Instance
 
 _LOG = logging.getLogger(__name__)
+#: Summary of an opcode about one instance.
+_OF_INSTANCE = re.compile(r"INSTANCE_[A-Z_]+\(([^()]+)\)")
 _DOWN = (InstanceStatus.ERROR_DOWN, InstanceStatus.ERROR_NODE_DOWN)
 
 
@@ -31,6 +35,9 @@ class Action:
     name: str
     why: str
     kind: Kind | None = None
+    #: of an instance that is started: where, and in which order
+    node: str = ""
+    order: int = 0
 
 
 def run(now: Round) -> None:
@@ -160,7 +167,8 @@ def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Actio
         return
     op = {"OP_ID": "OP_INSTANCE_STARTUP", **_identity(instance)}
     why = "the instance should run and is down"
-    yield Action(op, instance.name, why, Kind.RESTART)
+    order = get_order(instance.tags)
+    yield Action(op, instance.name, why, Kind.RESTART, instance.primary, order)
 
 
 def _stopped_inside(instance: Instance) -> bool:
@@ -208,12 +216,34 @@ def _without_locked(now: Round, actions: list[Action]) -> list[Action]:
     """Without instances that a job works on or waits for: what it does may be the cure."""
     if not actions:
         return []
-    names = {f"instance/{action.name}" for action in actions}
     found = now.client.query("lock", ["name", "mode", "pending"], None)
-    busy = {name for (_s, name), (_m, mode), (_p, pending) in found.data if mode or pending}
-    for name in sorted(names & busy):
-        _LOG.info("A job holds the lock %s; left to the next run", name)
-    return [action for action in actions if f"instance/{action.name}" not in busy]
+    locks = {name for (_s, name), (_m, mode), (_p, pending) in found.data if mode or pending}
+    busy = {name.removeprefix("instance/") for name in locks if name.startswith("instance/")}
+    busy |= _find_queued(now)
+    for name in sorted(busy & {action.name for action in actions}):
+        _LOG.info("A job works on instance %s, or waits to; left to the next run", name)
+    return [action for action in actions if action.name not in busy]
+
+
+def _find_queued(now: Round) -> set[str]:
+    """Instances of jobs that have no locks yet, such as starts that wait for earlier ones."""
+    waiting = ["|", *(["=", "status", status] for status in ("queued", "waiting"))]
+    found = now.client.query("job", ["summary"], waiting)
+    texts = [text for [(_status, summary)] in found.data for text in summary or ()]
+    return {match[1] for match in map(_OF_INSTANCE.fullmatch, texts) if match is not None}
+
+
+def _make_opcodes(now: Round, actions: Sequence[Action]) -> list[Mapping[str, Any]]:
+    """The opcodes of actions; starts, which come last, wait for those of earlier orders."""
+    ops = []
+    for action in actions:
+        texts = [action.why]
+        if action.node:
+            texts.append(limit_reason("starts", action.node, now.options.parallel))
+        ops.append({**action.op, "reason": now.reason(*texts)})
+    first = next((index for index, action in enumerate(actions) if action.node), len(ops))
+    orders = [action.order for action in actions[first:]]
+    return [*ops[:first], *with_dependencies(ops[first:], orders)]
 
 
 def _submit(
@@ -221,8 +251,9 @@ def _submit(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Submit the jobs; names of their instances, and the refusals."""
     done, refused = [], []
-    ops = [{**action.op, "reason": now.reason(action.why)} for action in actions]
-    for action, submitted in zip(actions, now.submit(ops)):
+    starts = sorted((item for item in actions if item.node), key=lambda item: item.order)
+    actions = [*(item for item in actions if not item.node), *starts]
+    for action, submitted in zip(actions, now.submit(_make_opcodes(now, actions))):
         if submitted.job_id is None:
             refused.append(f"{action.name}: {submitted.error}")
             continue

@@ -18,6 +18,7 @@ from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
 from ganeti.watcher import ended, instances
+from ganeti.watcher.order import PARALLEL
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS
 
@@ -110,14 +111,29 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument(
         "--node-group", metavar="GROUP", help="handle one node group only (name or UUID)"
     )
+    parser.add_argument(
+        "--start-parallel",
+        type=_parse_positive,
+        default=PARALLEL,
+        metavar="N",
+        help="start so many instances at a time on one node (default: %(default)s)",
+    )
     ended.add_options(parser)
     log.add_option(parser)
     return parser
 
 
+def _parse_positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
 def _options(given: argparse.Namespace) -> Options:
     return Options(
         job_age=given.job_age,
+        parallel=given.start_parallel,
         group=given.node_group,
         verify_disks=not given.no_verify_disks,
         strict=not given.no_strict,

@@ -12,6 +12,7 @@ from ganeti.base.clock import Clock
 from ganeti.luxi.client import Client, Submission
 from ganeti.paths import Paths
 from ganeti.watcher import view
+from ganeti.watcher.order import PARALLEL
 
 #: Who asked, in the reason trail of every job of the watcher.
 SOURCE = "gnt:watcher"
@@ -30,6 +31,8 @@ class Options:
     strict: bool = True
     #: where the remote API is asked whether it answers; None: where it listens
     rapi_address: str | None = None
+    #: instances that are started at a time on one node
+    parallel: int = PARALLEL
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,9 @@ class Round:
             raise errors.OpPrereqError(f"node group {wanted!r} is not known", "unknown_entity")
         return chosen
 
-    def reason(self, text: str) -> list[list[Any]]:
-        """Reason trail of an opcode."""
-        return [[SOURCE, text, int(self.clock.now() * 1e9)]]
+    def reason(self, *texts: str) -> list[list[Any]]:
+        """Reason trail of an opcode; a limit of jobs is one more text."""
+        return [[SOURCE, text, int(self.clock.now() * 1e9)] for text in texts]
 
     def submit(self, ops: Sequence[Mapping[str, object]]) -> list[Submission]:
         """A job for each opcode; nobody waits for them."""

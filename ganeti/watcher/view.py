@@ -18,6 +18,7 @@ _INSTANCE = (
     "pnode",
     "snodes",
     "disk_template",
+    "tags",
 )
 _NODE = ("name", "group.uuid", "group", "offline", "bootid")
 
@@ -34,6 +35,7 @@ class Instance:
     primary: str
     secondaries: tuple[str, ...]
     template: str
+    tags: tuple[str, ...] = ()
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -129,7 +131,7 @@ def _values(
 
 
 def _instance(row: tuple[Any, ...]) -> Instance | None:
-    uuid, name, status, admin_state, active, primary, secondaries, template = row
+    uuid, name, status, admin_state, active, primary, secondaries, template, tags = row
     if status is None or not primary:
         return None
     return Instance(
@@ -141,4 +143,5 @@ def _instance(row: tuple[Any, ...]) -> Instance | None:
         primary=primary,
         secondaries=tuple(secondaries or ()),
         template=template or "",
+        tags=tuple(tags or ()),
     )

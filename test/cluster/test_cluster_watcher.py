@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -107,6 +108,40 @@ def test_a_guest_that_died_runs_again(cluster: Cluster) -> None:
     assert watch(cluster).code == 0
     assert f"Instance {GUEST} runs again" in log(cluster)
     assert "gnt:watcher" in cluster.ok("job info", job).out
+
+
+def test_instances_start_in_their_order_and_one_after_the_other(cluster: Cluster) -> None:
+    """Three that are down on one node: dns before the others, and these one at a time."""
+    names = [f"{name}.example.com" for name in ("mail", "shop", "dns")]
+    for name in names:
+        assert cluster.add(name).code == 0
+    cluster.ok("instance add-tags", names[-1], "ganeti:order:1")
+    cluster.ok("cluster watcher pause 1h")
+    paths = cluster.paths("node2")
+    script = paths.conf / "fake-hypervisor.json"
+    script.write_text(json.dumps({"start": {"*": {"delay": 0.5}}}))
+    for name in names:
+        (paths.fake_hypervisor / name).unlink()
+        wait_for(lambda name=name: f"example.com:{name}" in log(cluster), "its end was told")
+    cluster.ok("cluster watcher continue")
+    assert watch(cluster, "--start-parallel", "1").code == 0
+    assert watch(cluster, "--start-parallel", "1").code == 0
+    fields = "id,summary,start_ts,end_ts"
+    rows = [row for row in cluster.cells(f"job list -o {fields}") if "STARTUP" in row[1]][-3:]
+    assert {row[1] for row in rows} == {f"INSTANCE_STARTUP({name})" for name in names}
+    for row in rows:
+        cluster.ok("job wait", row[0])
+    done = sorted(cluster.cells(f"job list -o {fields}", *(row[0] for row in rows)), key=_begin)
+    assert done[0][1] == "INSTANCE_STARTUP(dns.example.com)"
+    for earlier, later in itertools.pairwise(done):
+        assert earlier[3] <= later[2]
+    script.unlink()
+    for name in names:
+        cluster.ok("instance remove -f", name)
+
+
+def _begin(row: list[str]) -> str:
+    return row[2]
 
 
 def test_daemons_that_died_are_started(cluster: Cluster) -> None:

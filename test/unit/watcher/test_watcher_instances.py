@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from ganeti import errors, paths
 from ganeti.luxi.client import QueryResult, Submission
 from ganeti.model.names import AdminState, InstanceStatus
-from ganeti.watcher import instances, memory
+from ganeti.watcher import instances, memory, order
 from ganeti.watcher.memory import (
     FORGET_AFTER,
     MAX_ATTEMPTS,
@@ -153,9 +154,12 @@ class Master:
 
     def __init__(self, locks: list[tuple[str, str | None, list[Any]]], refusal: str = "") -> None:
         self.locks, self.refusal = locks, refusal
+        self.waiting: list[str] = []
         self.ops: list[dict[str, Any]] = []
 
     def query(self, what: str, _fields: list[str], _filter: Any) -> QueryResult:
+        if what == "job":
+            return QueryResult([], [[(0, [text])] for text in self.waiting])
         assert what == "lock"
         return QueryResult([], [[(0, value) for value in row] for row in self.locks])
 
@@ -239,3 +243,64 @@ def test_a_broken_memory_is_told_and_counts_as_empty(
     path.write_bytes(text)
     assert memory.load(path) == Memory()
     assert "cannot be read" in caplog.text
+
+
+def test_starts_go_by_their_order_and_so_many_at_a_time_on_a_node(tmp_path: Path) -> None:
+    master = Master([])
+    down = InstanceStatus.ERROR_DOWN
+    tags = {"web": (), "db": ("ganeti:order:10",), "dns": ("x", "ganeti:order:1"), "app": ()}
+    found = [
+        replace(instance(name, down, nodes=("node2", "node1")), tags=tags[name]) for name in tags
+    ]
+    stopped = instance("mine", InstanceStatus.USER_DOWN)
+    run(master, tmp_path, found[0], stopped, *found[1:])
+    shutdown, *starts = master.ops
+    assert shutdown["OP_ID"] == "OP_INSTANCE_SHUTDOWN"
+    assert len(shutdown["reason"]) == 1
+    assert [op["instance_name"] for op in starts] == ["dns", "db", "web", "app"]
+    ended = ["success", "error", "canceled"]
+    assert [op.get("depends") for op in starts] == [
+        None,
+        [[-1, ended]],
+        [[-1, ended]],
+        [[-2, ended]],
+    ]
+    assert {op["reason"][1][1] for op in starts} == {"rate-limit:4:starts on node2"}
+
+
+def test_a_start_that_waits_in_the_queue_is_not_submitted_again(tmp_path: Path) -> None:
+    master = Master([])
+    master.waiting = ["INSTANCE_STARTUP(web1)", "CLUSTER_VERIFY", "NODE_ADD(web2)"]
+    down = InstanceStatus.ERROR_DOWN
+    run(master, tmp_path, instance(status=down), instance("web2", down))
+    assert [op["instance_name"] for op in master.ops] == ["web2"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ((), order.USUAL),
+        (("ganeti:order:0",), 0),
+        (("ganeti:order:20", "ganeti:order:7"), 7),
+        (("ganeti:order:", "ganeti:order:x", "ganeti:order:-1", "ganeti:order:10000"), order.USUAL),
+        (("my-ganeti:order:1",), order.USUAL),
+    ],
+)
+def test_the_order_is_a_tag(tags: tuple[str, ...], expected: int) -> None:
+    assert order.get_order(tags) == expected
+
+
+@given(st.lists(st.integers(0, 3), max_size=200))
+def test_each_job_waits_for_the_last_ones_of_the_order_before_it(orders: list[int]) -> None:
+    orders.sort()
+    for index, depends in enumerate(order.make_dependencies(orders)):
+        waited = {index + relative for relative, _how in depends}
+        earlier = [other for other in range(index) if orders[other] < orders[index]]
+        last = [other for other in earlier if orders[other] == orders[earlier[-1]]]
+        assert waited == set(last[-order.MOST :])
+
+
+def test_what_stops_first_was_started_last() -> None:
+    found = [replace(instance(name), tags=(f"ganeti:order:{name[-1]}",)) for name in ("a2", "b1")]
+    assert [item.name for item in order.sort([*found, instance("c")])] == ["b1", "a2", "c"]
+    assert [item.name for item in order.sort(found, stop=True)] == ["a2", "b1"]
