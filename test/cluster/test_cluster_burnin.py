@@ -11,6 +11,8 @@ import pytest
 from local_cluster import Cluster, Ran
 from storage_nodes import StorageNodes
 
+pytestmark = pytest.mark.long
+
 SIZES = ("--disk-size=8M", "--disk-growth=4M", "--mem-size=64M", "--no-nics")
 
 

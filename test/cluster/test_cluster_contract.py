@@ -12,6 +12,8 @@ from local_cluster import Cluster, tool
 from rapi_server import Api
 from storage_nodes import StorageNodes
 
+pytestmark = pytest.mark.long
+
 HOOKS = contract.recorded("hooks")
 WEB, DB, APP = "web.example.com", "db.example.com", "app.example.com"
 ADD = "instance add -o noop --no-nics --disk 0:size=8M"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import kvm_cases
@@ -59,8 +60,8 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "migration_bandwidth": (33, {}, "elsewhere: test_kvm_migration"),
     "migration_caps": ("xbzrle", {}, "elsewhere: test_kvm_migration"),
     "migration_downtime": (31, {}, "elsewhere: test_kvm_migration"),
-    "migration_mode": ("non-live", {}, "elsewhere: test_kvm_migration"),
-    "migration_port": (8103, {}, "elsewhere: test_kvm_migration"),
+    "migration_mode": ("non-live", {}, "elsewhere: test_op_parameter_effects"),
+    "migration_port": (8103, {}, "elsewhere: test_kvm_moves"),
     "nic_type": ("e1000", {}, "-device e1000,"),
     "reboot_behavior": ("exit", {}, "-no-reboot"),
     "root_path": ("/dev/sda", _KERNEL, "root=/dev/sda"),
@@ -72,7 +73,7 @@ EFFECTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "soundhw": ("hda", {}, "model=hda"),
     "spice_bind": ("127.0.0.1", {}, "-spice addr=127.0.0.1"),
     "spice_image_compression": ("lz", _SPICE, "image-compression=lz"),
-    "spice_ip_version": (6, {"spice_bind": "::1"}, "elsewhere: test_kvm_network"),
+    "spice_ip_version": (6, {"spice_bind": "::1"}, "elsewhere: test_kvm_options"),
     "spice_jpeg_wan_compression": ("auto", _SPICE, "jpeg-wan-compression=auto"),
     "spice_password_file": ("/s", _SPICE, "drops: disable-ticketing"),
     "spice_playback_compression": (False, _SPICE, "playback-compression=off"),
@@ -162,6 +163,20 @@ def test_only_the_root_path_may_be_missing() -> None:
 
 def test_every_parameter_is_in_the_list_of_effects() -> None:
     assert set(EFFECTS) == set(msgspec.structs.asdict(params.KvmParams()))
+
+
+@pytest.mark.parametrize(
+    ("name", "test"),
+    [
+        (name, effect.removeprefix("elsewhere: "))
+        for name, (_value, _others, effect) in EFFECTS.items()
+        if effect.startswith("elsewhere: ")
+    ],
+)
+def test_an_effect_elsewhere_is_in_that_test(name: str, test: str) -> None:
+    tests = Path(__file__).parents[2]
+    [file] = tests.rglob(f"{test}.py")
+    assert name in file.read_text(), f"{file} says nothing of {name}"
 
 
 @pytest.mark.parametrize("name", sorted(EFFECTS))
