@@ -133,6 +133,9 @@ def compare(directory: Path, case: tuple[int, int, int, dict[str, Any], int, int
     elif roll[0] > roll[1]:
         findings.worse.append("hroller groups")
     kind = ",".join(arguments.get("templates", ("drbd",)))
+    same = "equal" if verdict(check[0]) == verdict(check[1]) else "differs"
+    if check[1].code is None:
+        same = "-"
     extra = "".join(f" {n}" for n in ("tags", "reserved", "spare") if n in arguments)
     print(
         f"| {seed} | {len(made.nodes)}/{len(made.instances)} {kind}{extra} "
@@ -141,7 +144,7 @@ def compare(directory: Path, case: tuple[int, int, int, dict[str, Any], int, int
         f"| {ours.cost} / {theirs.cost} "
         f"| {normal[0]} / {normal[1]} | {tiered[0]} / {tiered[1]} "
         f"| {space[0].cost} / {space[1].cost} "
-        f"| {'equal' if verdict(check[0]) == verdict(check[1]) else 'differs'} "
+        f"| {same} "
         f"| {roll[0]} / {roll[1] if rolled[1].code == 0 else '-'} | {findings.text} |",
         flush=True,
     )
