@@ -216,6 +216,11 @@ class Paths:
         return self.socket_dir / "ganeti-metad"
 
     @property
+    def host_stops(self) -> Path:
+        """There while this host is being shut down: no guest may begin here. Gone after a boot."""
+        return self.run / "host-stops"
+
+    @property
     def instance_status(self) -> Path:
         """A line ``<instance> <status>`` for each instance, as the watcher saw it."""
         return self.run / "instance-status"

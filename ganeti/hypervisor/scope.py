@@ -10,6 +10,8 @@ from ganeti.paths import Paths
 
 #: The slice of all guests; systemd-cgtop and limits of an administrator apply to it.
 SLICE = "ganeti-guests.slice"
+#: Stops first at the end of the system, so that guests stop in their order.
+_EMPTIED_BY = "ganeti-guests.service"
 #: Letters of a name that fit into the name of a unit with the rest.
 _LONGEST = 200
 
@@ -33,6 +35,7 @@ def enter(paths: Paths, name: str) -> list[str]:
         f"--slice={SLICE}",
         f"--description=Instance {name}",
         f"--property=After={services.ALL[constants.NODED].unit}",
+        f"--property=Before={_EMPTIED_BY}",
         "--property=TasksMax=infinity",
         "--",
     ]

@@ -10,12 +10,10 @@ import logging
 from collections.abc import Collection, Mapping
 
 from ganeti import errors
-from ganeti.model import ssconf_keys
-from ganeti.net.tls.contexts import Identity
 from ganeti.node.context import NodeContext
 from ganeti.node.errands import Errands
+from ganeti.node.master_calls import call_master
 from ganeti.rpc.calls import NodeCalls
-from ganeti.rpc.client import NodeRpc
 
 log = logging.getLogger(__name__)
 
@@ -38,21 +36,8 @@ class EndReport:
 
     def _deliver(self, names: Mapping[str, int]) -> Collection[str]:
         try:
-            self._call(sorted(names))
+            call_master(self._context, _ANSWER, NodeCalls.guests_ended, sorted(names))
         except (errors.GanetiError, OSError) as err:
             log.warning("the master was not told of ended guests: %s", err)
             return names
         return ()
-
-    def _call(self, names: list[str]) -> None:
-        paths, master = self._context.paths, self._context.told_master()
-        lines = (self._context.ssconf(ssconf_keys.NODE_PRIMARY_IPS) or "").splitlines()
-        address = dict(line.split() for line in lines if len(line.split()) == 2).get(master)
-        if address is None:
-            raise errors.ConfigurationError("the address of the master is not in the ssconf files")
-        # Made for each call, so that it has the certificate of this moment.
-        rpc = NodeRpc(Identity(paths.client_cert, paths.ca_cert).client_context())
-        try:
-            rpc.within(_ANSWER).at(address, master, NodeCalls.guests_ended, names)
-        finally:
-            rpc.stop()

@@ -270,7 +270,7 @@ class EndWatch:
                     return
         except errors.LockError:
             return
-        if _host_stops(self._context):
+        if is_host_stopping(self._context):
             log.info("instance %s ended as this host is being shut down", name)
             return
         log.warning("instance %s ended by itself", name)
@@ -298,8 +298,13 @@ class EndWatch:
             return sorted(self._watched)
 
 
-def _host_stops(context: NodeContext) -> bool:
-    """Whether systemd is shutting down this host, which ends all guests."""
+def is_host_stopping(context: NodeContext) -> bool:
+    """Whether this host is being shut down, which ends all guests.
+
+    ``ganeti-guests`` has said so, or systemd says so.
+    """
+    if context.paths.host_stops.exists():
+        return True
     if not services.uses_systemd(context.paths):
         return False
     try:

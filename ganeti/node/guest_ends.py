@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ganeti import constants, errors
 from ganeti.base import process, services
@@ -50,13 +50,39 @@ class GuestEnds(GuestEndCalls):
         Raises:
             RpcError: another node is the master.
         """
-        node, master = CALLER.get(), self._context.told_master()
-        if master != self._context.name:
-            raise errors.RpcError(f"{master or 'another node'} is the master")
+        node = self._demand_master()
         if len(instances) > _MOST:
             raise errors.ParameterError(f"{len(instances)} instances are too many for one call")
         log.info("guests ended on node %s: %s", node, ", ".join(map(checked_name, instances)))
         self._errands.add((node, name) for name in instances)
+
+    def host_stops(self, migrate: bool) -> list[str]:
+        """Submit jobs for all guests of the caller; they need not have ended.
+
+        Raises:
+            RpcError: another node is the master, or its daemon does not answer.
+        """
+        node = self._demand_master()
+        log.info("node %s is being shut down", node)
+        try:
+            done = self._run([f"--{'move' if migrate else 'stop'}-guests={node}"])
+        except (errors.CommandError, errors.ConfigurationError) as err:
+            raise errors.RpcError(errors.text(err)) from err
+        if not done.ok:
+            raise errors.RpcError(done.explain())
+        return done.stdout.split()
+
+    def _demand_master(self) -> str:
+        """The node that calls; RpcError when this one is not the master."""
+        master = self._context.told_master()
+        if master != self._context.name:
+            raise errors.RpcError(f"{master or 'another node'} is the master")
+        return CALLER.get()
+
+    def _run(self, words: Sequence[str]) -> process.Result:
+        options = services.read_words("WATCHER_ARGS", self._context.paths) or ()
+        argv = [sys.executable, "-m", "ganeti.watcher.program", *options, *words]
+        return process.run(argv, timeout=_LOOK, env=dict(os.environ))
 
     def _run_watcher(self, ended: Mapping[_Ended, int]) -> Collection[_Ended]:
         """Run the watcher; what it wants to see again later."""
@@ -65,9 +91,7 @@ class GuestEnds(GuestEndCalls):
             for (node, name), attempts in ended.items()
         ]
         try:
-            options = services.read_words("WATCHER_ARGS", self._context.paths) or ()
-            argv = [sys.executable, "-m", "ganeti.watcher.program", *options, *words]
-            done = process.run(argv, timeout=_LOOK, env=dict(os.environ))
+            done = self._run(words)
         except (errors.CommandError, errors.ConfigurationError) as err:
             log.error("%s", errors.text(err))
             return ended

@@ -101,6 +101,11 @@ class Instances(InstanceCalls):
         self, instance: NodeInstance, *, paused: bool = False, by_new_right: bool = False
     ) -> None:
         """``by_new_right``: the master wants it to run here now; it is not only a reboot."""
+        if self._context.paths.host_stops.exists():
+            raise errors.HypervisorError(
+                f"instance {instance.name} is not started: this host is being shut down"
+                " (ganeti-guests start takes that back)"
+            )
         hypervisor = self._context.hypervisor(instance.hypervisor)
         info = hypervisor.info(instance.name)
         if info is not None and info.state == RunState.RUNNING:

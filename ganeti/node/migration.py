@@ -68,6 +68,10 @@ class Migration(MigrationCalls):
 
     def accept_instance(self, instance: NodeInstance, info: Json, target: str) -> str:
         """Wait for the instance at an address of this node; its disks must be assembled."""
+        if self._context.paths.host_stops.exists():
+            raise errors.HypervisorError(
+                f"instance {instance.name} is not received: this host is being shut down"
+            )
         with self._context.instance(instance.name, "reception"):
             source = self._rights.demand(instance, RightState.ARRIVING).peer
             try:

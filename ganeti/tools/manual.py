@@ -31,6 +31,7 @@ PROGRAMS = {
     "ganeti-cfgupgrade": "ganeti.offline.cfgupgrade:command_line",
     "ganeti-confd": "ganeti.confd.daemon:command_line",
     "ganeti-daemon-util": "ganeti.bootstrap.daemon_util:command_line",
+    "ganeti-guests": "ganeti.node.host_stop:command_line",
     "ganeti-masterd": "ganeti.master.daemon:command_line",
     "ganeti-mond": "ganeti.mond.daemon:command_line",
     "ganeti-node-setup": "ganeti.bootstrap.node_setup:command_line",

@@ -142,7 +142,7 @@ def decide(group: Group, memory: Memory, moment: float) -> Iterator[Action]:
 
 def activate_disks(instance: Instance) -> Mapping[str, Any]:
     """The opcode that makes the disks of an instance usable again."""
-    return {"OP_ID": "OP_INSTANCE_ACTIVATE_DISKS", **_identity(instance)}
+    return {"OP_ID": "OP_INSTANCE_ACTIVATE_DISKS", **identify(instance)}
 
 
 def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Action]:
@@ -165,7 +165,7 @@ def _restart(instance: Instance, group: Group, memory: Memory) -> Iterator[Actio
             instance.name,
         )
         return
-    op = {"OP_ID": "OP_INSTANCE_STARTUP", **_identity(instance)}
+    op = {"OP_ID": "OP_INSTANCE_STARTUP", **identify(instance)}
     why = "the instance should run and is down"
     order = get_order(instance.tags)
     yield Action(op, instance.name, why, Kind.RESTART, instance.primary, order)
@@ -182,7 +182,7 @@ def _clean_up(instance: Instance, memory: Memory) -> Iterator[Action]:
         return
     op = {
         "OP_ID": "OP_INSTANCE_SHUTDOWN",
-        **_identity(instance),
+        **identify(instance),
         "admin_state_source": AdminStateSource.USER.value,
         "force": True,
     }
@@ -190,7 +190,8 @@ def _clean_up(instance: Instance, memory: Memory) -> Iterator[Action]:
     yield Action(op, instance.name, why, Kind.CLEANUP)
 
 
-def _identity(instance: Instance) -> dict[str, str]:
+def identify(instance: Instance) -> dict[str, str]:
+    """The parameters of an opcode that name an instance."""
     return {"instance_name": instance.name, "instance_uuid": instance.uuid}
 
 

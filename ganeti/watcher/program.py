@@ -17,7 +17,7 @@ from ganeti.base import files, log
 from ganeti.base.clock import SYSTEM, Clock
 from ganeti.luxi.absence import master_name
 from ganeti.luxi.client import Client
-from ganeti.watcher import ended, instances
+from ganeti.watcher import emptying, ended, instances
 from ganeti.watcher.order import PARALLEL
 from ganeti.watcher.round import Here, Options, Round
 from ganeti.watcher.tasks import NODE_TASKS, TASKS
@@ -52,8 +52,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as err:
         return _tell(f"cannot write the log: {files.failure(err)}", constants.EXIT_FAILURE)
     told = ended.read_options(options)
-    if told:
-        return _treat(told, options, where, SYSTEM)
+    leaving = options.stop_guests or options.move_guests
+    if told or leaving:
+        return _treat(told, leaving, options, where, SYSTEM)
     lock = files.FileLock(where.watcher_lock)
     try:
         lock.acquire()
@@ -119,6 +120,12 @@ def command_line() -> argparse.ArgumentParser:
         help="start so many instances at a time on one node (default: %(default)s)",
     )
     ended.add_options(parser)
+    for verb in ("stop", "move"):
+        parser.add_argument(
+            f"--{verb}-guests",
+            metavar="NODE",
+            help=f"do nothing but to {verb} the guests of this node (for the node daemon)",
+        )
     log.add_option(parser)
     return parser
 
@@ -142,16 +149,27 @@ def _options(given: argparse.Namespace) -> Options:
 
 
 def _treat(
-    told: Sequence[ended.Ended], given: argparse.Namespace, where: paths.Paths, clock: Clock
+    told: Sequence[ended.Ended],
+    leaving: str | None,
+    given: argparse.Namespace,
+    where: paths.Paths,
+    clock: Clock,
 ) -> int:
-    """Look at instances whose guests ended; prints what is to be looked at again."""
-    if not given.ignore_pause and paused_until(where, clock) is not None:
+    """Look at instances whose guests ended, and print what is to be looked at again.
+
+    Or empty a node that is being shut down, in spite of a pause; prints what leaves it.
+    """
+    if leaving is None and not given.ignore_pause and paused_until(where, clock) is not None:
         _LOG.info("Paused; left alone: %s", ", ".join(map(str, told)))
         return constants.EXIT_SUCCESS
     client = Client()
     try:
-        for each in ended.run(Round(client, clock, where, _options(given)), told):
+        now = Round(client, clock, where, _options(given))
+        for each in ended.run(now, told) if leaving is None else ():
             print(each)
+        if leaving is not None:
+            for name in emptying.run(now, leaving, move=given.move_guests is not None):
+                print(name)
     except errors.GanetiError as err:
         return _tell(errors.text(err), err.exit_code)
     except OSError as err:

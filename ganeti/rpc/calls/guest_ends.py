@@ -1,4 +1,4 @@
-"""The node call with which nodes tell the master that guests ended."""
+"""The node calls that nodes make to the master: guests ended, or shall end."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ class GuestEndCalls(ABC):
     @call(timeout=URGENT, by_any_node=True)
     def guests_ended(self, instances: list[str]) -> None:
         """Look at these instances of the node that calls, as their guests ended by themselves."""
+
+    @abstractmethod
+    @call(timeout=URGENT, by_any_node=True)
+    def host_stops(self, migrate: bool) -> list[str]:
+        """Have all guests of the node that calls stopped or migrated by jobs; their names."""

@@ -165,7 +165,7 @@ def test_a_host_that_is_shut_down_tells_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(end_watch, "_host_stops", lambda _context: True)
+    monkeypatch.setattr(end_watch, "is_host_stopping", lambda _context: True)
     caplog.set_level("INFO")
     guests.begin("a")
     watch.start()
