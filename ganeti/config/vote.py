@@ -69,6 +69,7 @@ def explain_missing_answers(config: Config, own: Own, answers: Answers) -> str |
             for node in nodes
             if node.uuid != own.node.uuid
             and not _counts(answers.get(node.uuid), with_copy=with_copy)
+            and not (len(nodes) == 2 and _expects_copy(answers.get(node.uuid), own))
         ]
         heard = len(nodes) - len(silent)
         if heard < majority(len(nodes)):
@@ -84,6 +85,17 @@ def _counts(answer: Answer[MasterView] | None, *, with_copy: bool) -> bool:
     if answer is None or answer.value is None:
         return False
     return not with_copy or answer.value.config_serial is not None
+
+
+def _expects_copy(answer: Answer[MasterView] | None, own: Own) -> bool:
+    """Whether the second of two candidates has nothing yet and waits for it from this node.
+
+    The master died while it made that node a candidate. Of two, the master alone has acknowledged
+    (see ``master/copy_round.py``), so nobody else can have more than the master that was here.
+    """
+    if answer is None or answer.value is None or not own.made_here:
+        return False
+    return answer.value.config_serial is None and answer.value.master == own.node.name
 
 
 def find_newer_data(

@@ -34,6 +34,8 @@ from local_cluster import REPOSITORY, Cluster, Ran, copied
 from ganeti import constants, paths
 from ganeti.base import process, services
 
+pytestmark = pytest.mark.long
+
 SAMPLE = 2
 MOST = 100
 FAULTY = Path(__file__).parent / "faulty_program.py"
@@ -268,7 +270,8 @@ def test_the_master_loses_power_while_it_adds_a_node(cluster: Cluster, tmp_path:
             add()
             master.end(signal.SIGKILL)
             hit += master.killed_at == str(point)
-            assert master.start(None, trace=False, calls=True)
+            started = master.start(None, trace=False, calls=True)
+            assert started, (point, (tmp_path / "master.log").read_text()[-2000:])
             for job, status in cluster.cells("job list -o id,status"):
                 if status not in FINAL:
                     cluster.gnt("job wait", job)

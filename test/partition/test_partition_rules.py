@@ -326,3 +326,24 @@ def test_a_candidate_without_a_copy_does_not_count() -> None:
     assert "master candidates" in str(
         vote.explain_missing_answers(config, vote.Own(node(1), 5, 7), found)
     )
+
+
+def test_the_second_candidate_may_still_wait_for_its_first_copy() -> None:
+    """The master was killed while it added the node; of two it has acknowledged alone."""
+    config: Any = Nodes(node(1), node(2))
+    made_here, not_made_here = (vote.Own(node(1), 5, 7, made_here=made) for made in (True, False))
+    found = answers(5, 5)
+    view = found["uuid-2"].value
+    assert view is not None
+    view.config_serial = None
+    assert vote.explain_missing_answers(config, made_here, found) is None
+    # This node has its state from another master, which may have acknowledged more.
+    assert vote.explain_missing_answers(config, not_made_here, found) is not None
+    view.master = "node2.example.com"
+    assert vote.explain_missing_answers(config, made_here, found) is not None
+    view.master = "node1.example.com"
+    # Of three, another one has acknowledged, too; it must be asked.
+    three: Any = Nodes(node(1), node(2), node(3))
+    assert vote.explain_missing_answers(three, made_here, found) is not None
+    del found["uuid-2"]
+    assert vote.explain_missing_answers(config, made_here, found) is not None
